@@ -1,0 +1,328 @@
+"""Every format that crosses a rule, read and written here and nowhere else.
+
+=============  ==========================================  =====================================================
+artefact       path below ``results/``                     format
+=============  ==========================================  =====================================================
+collection     ``collections/{collection}/``               ``passages.parquet`` (passage_id, title, text; the row
+                                                           number is the internal id), ``queries.parquet``
+                                                           (split, query_id, text), ``qrels.parquet`` (split,
+                                                           query, passage, grade; rows, not ids), ``about.json``
+tokens         ``tokens/{start}/{collection}/``            ``ids.npy`` uint16 or uint32 [T], ``starts.npy`` int64
+                                                           [P + 1], ``text_starts.npy`` int64 [P],
+                                                           ``word_starts.npy`` bool [V]
+run            ``runs/{system}/{collection}.{split}``      Parquet, one row per query in the order of the split:
+               ``.parquet``                                ``passages`` list<int32>, ``scores`` list<float32>
+vectors        ``vectors/{system}/{collection}/``          ``00000.npy``, ``00001.npy``, ... float32 [p, D]
+measures       ``measures/{system}.tsv``                   collection, split, query_id, measure, value
+importance     ``importance/{importance}/{start}/``        ``values.npy`` float16 [T], aligned with the tokens'
+               ``{collection}/``                           ``ids.npy``; and the table that scores new text
+=============  ==========================================  =====================================================
+
+An output exists only when it is complete: it is written beside its place, synced and renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cdmae.errors import InputError
+
+PASSAGES = pa.schema([("passage_id", pa.string()), ("title", pa.string()), ("text", pa.string())])
+QUERIES = pa.schema([("split", pa.string()), ("query_id", pa.string()), ("text", pa.string())])
+QRELS = pa.schema([("split", pa.string()), ("query", pa.int32()), ("passage", pa.int32()), ("grade", pa.int16())])
+RUN = pa.schema([("passages", pa.list_(pa.int32())), ("scores", pa.list_(pa.float32()))])
+
+
+# --- outputs that exist only when complete ---------------------------------------------------------------------------
+
+
+@contextmanager
+def complete(path: Path | str) -> Iterator[Path]:
+    """Yield a place beside `path` to write a file or a folder to; sync it and rename it to `path` at the end.
+
+    After an error nothing is left behind. The caller creates the file, or calls ``mkdir`` on what is yielded.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    _remove(aside)
+    try:
+        yield aside
+        _sync(aside)
+        _remove(path)
+        os.replace(aside, path)
+        _sync_folder(path.parent)
+    except BaseException:
+        _remove(aside)
+        raise
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Write a whole text file, UTF-8."""
+    with complete(path) as aside:
+        aside.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path | str, value: Any) -> None:
+    """Write a JSON file, indented, keys in the order given."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path | str) -> Any:
+    """Read a JSON file; raises `InputError` where it is not one."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path} is not JSON ({error}); delete it and run again") from None
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    for each in [path, *path.rglob("*")] if path.is_dir() else [path]:
+        if each.is_dir():
+            _sync_folder(each)
+        else:
+            with open(each, "rb") as file:
+                os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _table(path: Path, schema: pa.Schema, columns: list[str] | None = None) -> pa.Table:
+    try:
+        found = pq.read_schema(path)
+    except pa.ArrowInvalid as error:
+        raise InputError(f"{path} is not a complete Parquet file ({error}); delete it and run again") from None
+    missing = [name for name in schema.names if name not in found.names]
+    if missing:
+        raise InputError(f"{path} has the columns {found.names} and lacks {missing}; delete it and run again")
+    return pq.read_table(path, columns=columns)
+
+
+# --- collections -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What a source yields: passages, and per split the queries and their judgments, by the source's own ids.
+
+    passages: table (passage_id, title, text), P rows; queries: split -> frame (query_id, text);
+    qrels: split -> frame (query_id, passage_id, grade), a key only for splits that have judgments;
+    about: what is worth recording (versions, counts, drops with their reasons), JSON values.
+    """
+
+    passages: pa.Table
+    queries: dict[str, pd.DataFrame]
+    qrels: dict[str, pd.DataFrame]
+    about: dict[str, Any]
+
+
+def write_collection(folder: Path | str, collection: Collection) -> None:
+    """Write the four files of a collection, ids turned into row numbers; unknown ids are an `InputError`."""
+    folder = Path(folder)
+    passages = collection.passages.cast(PASSAGES)
+    rows = pd.Series(np.arange(len(passages), dtype=np.int32), index=passages["passage_id"].to_pandas())
+    queries, qrels = [], []
+    for split, frame in collection.queries.items():
+        queries.append(frame[["query_id", "text"]].assign(split=split))
+        if split not in collection.qrels:
+            continue
+        judged = collection.qrels[split]
+        query_rows = pd.Series(np.arange(len(frame), dtype=np.int32), index=frame["query_id"])
+        query, passage = judged["query_id"].map(query_rows), judged["passage_id"].map(rows)
+        for name, column in (("query_id", query), ("passage_id", passage)):
+            if column.isna().any():
+                unknown = judged[name][column.isna()].iloc[0]
+                raise InputError(f"the qrels of split {split} name the unknown {name} {unknown!r}")
+        qrels.append(
+            pd.DataFrame({"split": split, "query": query, "passage": passage, "grade": judged["grade"]}).sort_values(
+                ["query", "passage"], kind="stable"
+            )
+        )
+    with complete(folder / "passages.parquet") as aside:
+        pq.write_table(passages, aside, row_group_size=1 << 17)
+    for name, schema, frames in (("queries", QUERIES, queries), ("qrels", QRELS, qrels)):
+        frame = pd.concat(frames) if frames else pd.DataFrame(columns=schema.names)
+        with complete(folder / f"{name}.parquet") as aside:
+            pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), aside)
+    write_json(folder / "about.json", collection.about)
+
+
+def read_passages(folder: Path | str, columns: list[str] | None = None) -> pa.Table:
+    """The passages of a collection: a table (passage_id, title, text), P rows."""
+    return _table(Path(folder) / "passages.parquet", PASSAGES, columns)
+
+
+def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
+    """The queries of a split: a frame (query_id, text), Q rows; the row number is the internal id."""
+    frame = _table(Path(folder) / "queries.parquet", QUERIES).to_pandas()
+    found = frame["split"].unique().tolist()
+    if split not in found:
+        raise InputError(f"{folder} has no queries for split {split!r}; it has {found or 'none'}")
+    return frame.loc[frame["split"] == split, ["query_id", "text"]].reset_index(drop=True)
+
+
+def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
+    """The judgments of a split: a frame (query int32, passage int32, grade int16) of row numbers, sorted."""
+    frame = _table(Path(folder) / "qrels.parquet", QRELS).to_pandas()
+    found = frame["split"].unique().tolist()
+    if split not in found:
+        raise InputError(f"{folder} has no judgments for split {split!r}; it has {found or 'none'}")
+    return frame.loc[frame["split"] == split, ["query", "passage", "grade"]].reset_index(drop=True)
+
+
+# --- tokens ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The word-pieces of a collection, titles first, without special tokens.
+
+    ids: uint16 or uint32 [T], memory-mapped; passage p is ``ids[starts[p]:starts[p + 1]]``; its text (after the title)
+    begins at ``text_starts[p]``; ``word_starts[id]`` tells whether a word-piece begins a word.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    text_starts: np.ndarray
+    word_starts: np.ndarray
+
+    def __len__(self) -> int:
+        """The number of passages P."""
+        return len(self.starts) - 1
+
+
+def write_tokens(folder: Path | str, tokens: Tokens) -> None:
+    """Write the four arrays of `tokens` as a folder."""
+    with complete(folder) as aside:
+        aside.mkdir()
+        for name in ("ids", "starts", "text_starts", "word_starts"):
+            np.save(aside / f"{name}.npy", getattr(tokens, name))
+
+
+def read_tokens(folder: Path | str) -> Tokens:
+    """Read what `write_tokens` wrote; the ids stay on disk."""
+    folder = Path(folder)
+    return Tokens(
+        ids=read_array(folder / "ids.npy"),
+        starts=np.load(folder / "starts.npy"),
+        text_starts=np.load(folder / "text_starts.npy"),
+        word_starts=np.load(folder / "word_starts.npy"),
+    )
+
+
+def read_array(path: Path | str) -> np.ndarray:
+    """A memory-mapped array; raises `InputError` where the file is damaged."""
+    try:
+        return np.load(path, mmap_mode="r")
+    except (ValueError, EOFError) as error:
+        raise InputError(f"{path} is not a complete array ({error}); delete it and run again") from None
+
+
+# --- runs ------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Run:
+    """Ranked passages per query: query q has ``passages[starts[q]:starts[q + 1]]``, best first, ties by passage row.
+
+    passages: int32 [N]; scores: float32 [N]; starts: int64 [Q + 1].
+    """
+
+    passages: np.ndarray
+    scores: np.ndarray
+    starts: np.ndarray
+
+    def __len__(self) -> int:
+        """The number of queries Q."""
+        return len(self.starts) - 1
+
+    def ranked(self, query: int) -> tuple[np.ndarray, np.ndarray]:
+        """The passages and the scores of one query, views."""
+        cut = slice(self.starts[query], self.starts[query + 1])
+        return self.passages[cut], self.scores[cut]
+
+    @classmethod
+    def of(cls, passages: list[np.ndarray], scores: list[np.ndarray]) -> Run:
+        """Join one array of passages and one of scores per query."""
+        starts = np.zeros(len(passages) + 1, dtype=np.int64)
+        np.cumsum([len(each) for each in passages], out=starts[1:])
+        return cls(
+            np.concatenate([np.empty(0, np.int32), *passages]).astype(np.int32, copy=False),
+            np.concatenate([np.empty(0, np.float32), *scores]).astype(np.float32, copy=False),
+            starts,
+        )
+
+
+def write_run(path: Path | str, run: Run) -> None:
+    """Write a run, one row per query."""
+    columns = [
+        pa.LargeListArray.from_arrays(pa.array(run.starts, pa.int64()), pa.array(each)).cast(field.type)
+        for each, field in zip((run.passages, run.scores), RUN, strict=True)
+    ]
+    with complete(path) as aside:
+        pq.write_table(pa.Table.from_arrays(columns, schema=RUN), aside)
+
+
+def read_run(path: Path | str) -> Run:
+    """Read a run whole into memory."""
+    table = _table(Path(path), RUN).combine_chunks()
+    if not len(table):
+        return Run.of([], [])
+    passages, scores = (table[name].chunk(0) for name in RUN.names)
+    starts = passages.offsets.to_numpy().astype(np.int64)
+    return Run(passages.flatten().to_numpy(), scores.flatten().to_numpy(), starts - starts[0])
+
+
+# --- vectors ---------------------------------------------------------------------------------------------------------
+
+
+def read_vectors(folder: Path | str) -> list[np.ndarray]:
+    """The shards of a collection's vectors, memory-mapped, in the order of the passages: float32 [p, D] each."""
+    paths = sorted(Path(folder).glob("[0-9]*.npy"))
+    if not paths:
+        raise InputError(f"{folder} holds no vectors; delete it and run again")
+    return [read_array(path) for path in paths]
+
+
+# --- measures --------------------------------------------------------------------------------------------------------
+
+MEASURES = ["collection", "split", "query_id", "measure", "value"]
+
+
+def write_measures(path: Path | str, measures: pd.DataFrame) -> None:
+    """Write per-query measures (the columns of `MEASURES`) as a tab-separated file."""
+    with complete(path) as aside:
+        measures[MEASURES].to_csv(aside, sep="\t", index=False, float_format="%.6f")
+
+
+def read_measures(path: Path | str) -> pd.DataFrame:
+    """Read per-query measures; query ids stay strings."""
+    frame = pd.read_csv(path, sep="\t", dtype={"query_id": str}, keep_default_na=False)
+    if frame.columns.tolist() != MEASURES:
+        raise InputError(f"{path} has the columns {frame.columns.tolist()} instead of {MEASURES}; delete it")
+    return frame.astype({"value": float})
