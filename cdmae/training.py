@@ -1,0 +1,164 @@
+"""Parts that every trainer uses: device, precision, optimiser, schedule, random generators, signals.
+
+No framework: each trainer owns its loop and calls these. Nothing here touches torch's global generator.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import math
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from types import FrameType, TracebackType
+from typing import Self
+
+import torch
+from torch import nn
+
+from cdmae.errors import InputError
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)  # asked to end, Ctrl-C, SLURM's warning before preemption
+
+
+# --- the machine -----------------------------------------------------------------------------------------------------
+
+
+def device() -> torch.device:
+    """The GPU of this process where there is one (``LOCAL_RANK`` under torchrun), else the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    return torch.device("cpu")
+
+
+def set_up(threads: int) -> torch.device:
+    """Prepare this process for tensors: `threads` CPU threads, a warm heap; returns the device to use."""
+    torch.set_num_threads(max(1, threads))
+    _keep_heap()
+    chosen = device()
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+    else:
+        torch.set_flush_denormal(True)  # Adam's moments of unused embeddings decay into slow denormal numbers
+    return chosen
+
+
+def _keep_heap() -> None:
+    """Tell glibc to keep freed memory: mapping and zeroing it anew for every tensor costs a third of the time."""
+    if sys.platform != "linux":
+        return
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):  # another C library
+        return
+    trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD, M_MMAP_MAX of malloc.h
+    mallopt(mmap_max, 0)
+    mallopt(trim_threshold, 2**31 - 1)
+
+
+def precision(name: str, on: torch.device) -> str:
+    """What ``auto`` means on this device: ``bf16`` where its hardware multiplies bf16, else ``fp32``."""
+    if name != "auto":
+        return name
+    if on.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    return "bf16" if torch.cpu._is_avx512_bf16_supported() else "fp32"  # noqa: SLF001 (torch names no other)
+
+
+def autocast(name: str, on: torch.device) -> AbstractContextManager[object]:
+    """A context in which matrix products run in `name` (``auto``, ``fp32`` or ``bf16``); weights stay float32."""
+    if precision(name, on) == "fp32":
+        return nullcontext()
+    return torch.autocast(on.type, torch.bfloat16)
+
+
+# --- randomness ------------------------------------------------------------------------------------------------------
+
+
+def seed_of(seed: int, purpose: str, *numbers: int) -> int:
+    """63 bits that depend on all of (seed, purpose, numbers) and on nothing else."""
+    digest = hashlib.blake2b(repr((seed, purpose, *numbers)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def generator(on: torch.device, seed: int, purpose: str, *numbers: int) -> torch.Generator:
+    """A generator on device `on`, its state a pure function of (seed, purpose, numbers)."""
+    return torch.Generator(device=on).manual_seed(seed_of(seed, purpose, *numbers))
+
+
+# --- optimiser and schedule ------------------------------------------------------------------------------------------
+
+
+def optimiser(model: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
+    """AdamW (beta .9, .999, eps 1e-8), fused; biases and the weights of LayerNorm do not decay, as in BERT."""
+    decayed, plain = [], []
+    for parameter in model.parameters():
+        if parameter.requires_grad:
+            (decayed if parameter.ndim > 1 else plain).append(parameter)
+    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
+    return torch.optim.AdamW([group for group in groups if group["params"]], lr=learning_rate, fused=True)
+
+
+def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
+    """The rate of update `step` (0-based) of `steps`: from 0 up to `peak` at `warmup`, then down to 0, both linear.
+
+    The same as ``transformers.get_linear_schedule_with_warmup``.
+    """
+    if step < warmup:
+        return peak * step / warmup
+    return peak * max(0, steps - step) / max(1, steps - warmup)
+
+
+def set_learning_rate(adam: torch.optim.Optimizer, rate: float) -> None:
+    """Give every parameter group the same rate."""
+    for group in adam.param_groups:
+        group["lr"] = rate
+
+
+def clip(parameters: Iterable[nn.Parameter], max_norm: float) -> torch.Tensor:
+    """Scale the gradients to a global norm of at most `max_norm`; returns the norm before that, on the device."""
+    return nn.utils.clip_grad_norm_(list(parameters), max_norm, foreach=True)
+
+
+def check_finite(loss: float, step: int, peak: float) -> None:
+    """Stop with words where the loss of `step` is not a number; `peak` is the learning rate to lower."""
+    if not math.isfinite(loss):
+        raise InputError(
+            f"training diverged: the loss of step {step:,} is {loss}; "
+            f"lower learning_rate (now {peak:g}) or lengthen the warm-up"
+        )
+
+
+# --- signals ---------------------------------------------------------------------------------------------------------
+
+
+class Stop:
+    """``with Stop() as stop:`` turns SIGTERM, SIGINT and SIGUSR1 into `stop.requested`, which a loop looks at.
+
+    A repeated signal changes nothing: Snakemake sends Ctrl-C twice, and the state must still be saved.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is requested yet."""
+        self.requested: str = ""
+        self._before: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> Self:
+        """Take the signals over (only a main thread can)."""
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._request) for number in SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the signals back."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _request(self, number: int, frame: FrameType | None) -> None:
+        self.requested = signal.Signals(number).name

@@ -1,0 +1,122 @@
+"""Training states: whole or skipped, the last two kept, one trainer at a time."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from pathlib import Path
+
+import pytest
+import torch
+
+from cdmae import states
+from cdmae.errors import InputError
+
+
+def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path: Path) -> None:
+    """What was saved is what is read, and only the last two are kept."""
+    weights = {"a": torch.randn(5, 3), "step_of": torch.tensor(7)}
+    with states.hold(tmp_path / "state", "pretrain x") as state:
+        assert state.latest() is None
+        assert not state.resumed
+        for step in (1, 2, 30):
+            state.save(step, {"weights": weights, "number": step})
+    with states.hold(tmp_path / "state", "pretrain x") as state:
+        payload = state.latest()
+    assert payload is not None
+    assert (state.step, state.resumed, payload["number"]) == (30, True, 30)
+    assert torch.equal(payload["weights"]["a"], weights["a"])
+    assert len(list((tmp_path / "state").glob("step-*"))) == 2
+
+
+@pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
+def test_a_damaged_state_is_skipped_aloud(tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A truncated, altered or empty file is deleted, and the state before it is used."""
+    with states.hold(tmp_path, "x") as state:
+        for step in (10, 20):
+            state.save(step, {"a": torch.full((1000,), step)})
+    newest = max(tmp_path.glob("step-*"))
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 1
+    newest.write_bytes({"cut": bytes(content[: len(content) // 2]), "flip": bytes(content), "empty": b""}[damage])
+    with states.hold(tmp_path, "x") as state:
+        payload = state.latest()
+        assert payload is not None
+        assert (state.step, payload["a"][0].item()) == (10, 10)
+    assert "is damaged" in capsys.readouterr().err
+    assert not newest.exists()
+
+
+def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path: Path) -> None:
+    """Unfinished files are neither read nor kept."""
+    (tmp_path / ".step-00000003.1.part").write_text("half")
+    (tmp_path / "step-00000003").write_text("without a checksum")
+    with states.hold(tmp_path, "x") as state:
+        assert state.latest() is None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lease.lock"]
+
+
+def test_the_curve_is_cut_back_to_the_step_resumed_from(tmp_path: Path) -> None:
+    """Rows after the saved step, a torn row and rows of other columns are dropped."""
+    with states.hold(tmp_path, "x") as state:
+        curve = state.curve(["step", "loss"])
+        curve.add(step=1, loss=2.5)
+        state.save(1, {})
+        curve.add(step=2, loss=2.25)
+    with open(tmp_path / "steps.tsv", "a") as file:
+        file.write("3\t1.")
+    with states.hold(tmp_path, "x") as state:
+        state.latest()
+        state.curve(["step", "loss"]).add(step=2, loss=2.0)
+    assert (tmp_path / "steps.tsv").read_text() == "step\tloss\n1\t2.5\n2\t2\n"
+    with states.hold(tmp_path, "x") as state:
+        state.latest()
+        state.curve(["step", "other"])
+    assert (tmp_path / "steps.tsv").read_text() == "step\tother\n"
+
+
+def test_discard_leaves_no_state(tmp_path: Path) -> None:
+    """After success nothing is left to resume from."""
+    with states.hold(tmp_path, "x") as state:
+        state.curve(["step"])
+        state.save(1, {})
+        state.discard()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lease.lock"]
+
+
+def test_a_held_lease_is_refused_with_host_and_pid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A second trainer ends with one sentence that names the first."""
+    monkeypatch.setattr(states, "WAIT", 0.3)
+    with states.hold(tmp_path, "pretrain x"):
+        message = f"pretrain x is being trained already, by process {os.getpid()} on {socket.gethostname()}"
+        with pytest.raises(InputError, match=message), states.hold(tmp_path, "pretrain x"):
+            pass
+    with states.hold(tmp_path, "pretrain x"):  # let go of at the end, also after an error
+        pass
+
+
+def test_another_hosts_lease_counts_while_its_heart_beats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where locks are not shared, a changing heartbeat refuses and a still one is taken over."""
+    monkeypatch.setattr(states, "DEAD", 0.5)
+    lease = tmp_path / "lease.json"
+    lease.write_text(json.dumps({"host": "elsewhere", "pid": 7, "heartbeat": 3}))
+    with states.hold(tmp_path, "x"):
+        pass
+    beats = iter(range(1000))
+    monkeypatch.setattr(states, "_lease", lambda folder: {"host": "elsewhere", "pid": 7, "heartbeat": next(beats)})
+    with pytest.raises(InputError, match="by process 7 on elsewhere"), states.hold(tmp_path, "x"):
+        pass
+
+
+def test_due_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """CDMAE_SAVE_SECONDS sets the interval; anything but a number is refused."""
+    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
+    with states.hold(tmp_path, "x") as state:
+        assert state.due()
+    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "1000")
+    with states.hold(tmp_path, "x") as state:
+        assert not state.due()
+    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "often")
+    with pytest.raises(InputError, match="CDMAE_SAVE_SECONDS is 'often'"), states.hold(tmp_path, "x"):
+        pass

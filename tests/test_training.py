@@ -1,0 +1,112 @@
+"""Parts of the trainers: schedule, optimiser, generators, precision, signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch import nn
+
+from cdmae import training
+from cdmae.errors import InputError
+
+
+def test_learning_rate_by_hand() -> None:
+    """10 steps, 4 of warm-up, peak 8: up in quarters, down in sixths."""
+    rates = [training.learning_rate(step, 10, 4, 8.0) for step in range(11)]
+    assert rates == pytest.approx([0, 2, 4, 6, 8, 8 * 5 / 6, 8 * 4 / 6, 4, 8 * 2 / 6, 8 / 6, 0])
+
+
+def test_learning_rate_without_warm_up_begins_at_its_peak() -> None:
+    """No division by zero; after the last step the rate stays 0."""
+    assert [training.learning_rate(step, 4, 0, 1.0) for step in (0, 2, 4, 9)] == [1.0, 0.5, 0.0, 0.0]
+    assert training.learning_rate(1, 2, 2, 1.0) == 0.5
+
+
+def test_learning_rate_of_the_papers_checkpoint() -> None:
+    """At step 80,000 of 86,346 the rate is still 2.4e-5: the horizon is not the snapshot."""
+    assert training.learning_rate(80_000, 86_346, 8_635, 3e-4) == pytest.approx(2.45e-5, rel=1e-3)
+
+
+def test_learning_rate_is_the_one_of_transformers() -> None:
+    """The schedule that every peer uses."""
+    from transformers import get_linear_schedule_with_warmup
+
+    adam = torch.optim.AdamW([nn.Parameter(torch.zeros(1))], lr=0.5)
+    theirs = get_linear_schedule_with_warmup(adam, 3, 11)
+    for step in range(11):
+        assert adam.param_groups[0]["lr"] == pytest.approx(training.learning_rate(step, 11, 3, 0.5))
+        adam.step()
+        theirs.step()
+
+
+def test_optimiser_spares_biases_and_layer_norms() -> None:
+    """With zero gradients, weights shrink by lr x decay; biases and LayerNorm stay."""
+    model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
+    before = [parameter.detach().clone() for parameter in model.parameters()]
+    adam = training.optimiser(model, 0.1, 0.5)
+    for parameter in model.parameters():
+        parameter.grad = torch.zeros_like(parameter)
+    adam.step()
+    for name, old, new in zip(("weight", "bias", "weight", "bias"), before, model.parameters(), strict=True):
+        factor = 0.95 if name == "weight" and new.ndim == 2 else 1.0
+        torch.testing.assert_close(new.detach(), old * factor)
+
+
+def test_generators_are_functions_of_their_key() -> None:
+    """The same key gives the same numbers; any other key gives others; the global generator is left alone."""
+    cpu = torch.device("cpu")
+    state = torch.get_rng_state()
+
+    def draw(*key: int | str) -> tuple[float, ...]:
+        return tuple(torch.rand(4, generator=training.generator(cpu, *key)).tolist())  # type: ignore[arg-type]
+
+    keys = [(1, "order", 2, 3), (2, "order", 2, 3), (1, "dropout", 2, 3), (1, "order", 3, 2), (1, "order", 2)]
+    assert len({draw(*key) for key in keys}) == len(keys)
+    assert draw(*keys[0]) == draw(*keys[0])
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_precision_auto_follows_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The CPU computes in bf16 only where it has the instructions; an explicit choice is kept."""
+    cpu = torch.device("cpu")
+    for supported, chosen in ((True, "bf16"), (False, "fp32")):
+        monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda supported=supported: supported)
+        assert training.precision("auto", cpu) == chosen
+    assert training.precision("fp32", cpu) == "fp32"
+    assert isinstance(training.autocast("fp32", cpu), nullcontext)
+    with training.autocast("bf16", cpu):
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+
+
+def test_clip_by_hand() -> None:
+    """A gradient (3, 4) of norm 5 clipped to 1 is (.6, .8); a small one is left alone."""
+    parameter = nn.Parameter(torch.zeros(2))
+    parameter.grad = torch.tensor([3.0, 4.0])
+    assert training.clip([parameter], 1.0).item() == pytest.approx(5.0)
+    torch.testing.assert_close(parameter.grad, torch.tensor([0.6, 0.8]), atol=1e-5, rtol=0)
+    training.clip([parameter], 2.0)
+    torch.testing.assert_close(parameter.grad, torch.tensor([0.6, 0.8]), atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("loss", [float("nan"), float("inf")])
+def test_a_loss_that_is_not_finite_ends_with_words(loss: float) -> None:
+    """The sentence names the step and the setting to change."""
+    training.check_finite(1e30, 4, 1.0)
+    with pytest.raises(InputError, match=r"the loss of step 1,234 is (nan|inf); lower learning_rate \(now 0.01\)"):
+        training.check_finite(loss, 1234, 0.01)
+
+
+@pytest.mark.parametrize("number", training.SIGNALS)
+def test_signals_are_requests(number: signal.Signals) -> None:
+    """A signal, also a repeated one, is noted; afterwards the old handlers are back."""
+    before = signal.getsignal(number)
+    with training.Stop() as stop:
+        assert not stop.requested
+        for _ in range(2):
+            os.kill(os.getpid(), number)
+        assert stop.requested == number.name
+    assert signal.getsignal(number) == before
