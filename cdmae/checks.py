@@ -1,0 +1,267 @@
+"""What the config's entries demand of each other: every name leads somewhere, to the right kind, without a cycle.
+
+An entry takes only the keys of its kind. Written out in the entry, a key without effect is refused; inherited from
+the defaults of a section, it does not apply.
+"""
+
+from __future__ import annotations
+
+import importlib
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdmae.errors import InputError
+from cdmae.settings import join, show, suggestion
+
+if TYPE_CHECKING:
+    from cdmae.config import Config, Encoder, Stage, System
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+MEASURE = re.compile(r"(RR|R|P|AP|nDCG|Success)@[1-9]\d*")
+
+RANDOM_START = (
+    "collection", "vocabulary", "layers", "hidden", "heads", "feedforward", "positions", "initializer",
+)  # fmt: skip
+NOT_PRETRAINED = ("start", "objective", "seed")  # the keys of an encoder with objective none
+STAGE_ONLY = {
+    "retriever": ("query_length", "passage_length", "in_batch", "alpha"),
+    "reranker": ("max_length", "forward_factor", "rdrop"),
+}
+SYSTEM_KEYS = {
+    "bm25": ("k1", "b"),
+    "retriever": ("encoder", "stage", "negatives", "teacher"),
+    "reranker": ("encoder", "stage", "negatives", "reranks", "depth"),
+    "fusion": ("of", "k"),
+    "external": ("model", "query_length", "passage_length"),
+}
+SYSTEM_REQUIRED = {
+    "bm25": (),
+    "retriever": ("encoder", "stage", "negatives"),
+    "reranker": ("encoder", "stage", "negatives", "reranks"),
+    "fusion": ("of",),
+    "external": ("model",),
+}
+SEARCHES = ("bm25", "retriever", "external")  # kinds that search a whole collection, and so can be mined
+
+
+def pick(values: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
+    """The values of some keys, in the order of the schema."""
+    return {key: value for key, value in values.items() if key in keys}
+
+
+def check_name(name: str, section: str) -> None:
+    """Refuse a name that cannot be part of a path."""
+    if not NAME.fullmatch(name):
+        raise InputError(f"{join(section, name)}: the name is {show(name)}; allowed: letters, digits, - and _")
+
+
+def encoder_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
+    """The values of an encoder over the defaults of `pretraining`, without those that do not apply."""
+    both = {**defaults, **values}
+    if both.get("objective") == "none":
+        _refuse_others(values, NOT_PRETRAINED, path, "objective none")
+        return pick(both, NOT_PRETRAINED)
+    masks = (both.get("encoder_masking"), both.get("decoder_masking", "importance"))
+    if "importance" not in masks:
+        if values.get("importance"):
+            raise InputError(f"{path}.importance is {show(values['importance'])}, but neither masking is importance")
+        both.pop("importance", None)
+    return both
+
+
+def stage_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
+    """The values of a stage over the defaults of `training`, without those of the other kind."""
+    kind = values.get("kind", defaults.get("kind"))
+    others = STAGE_ONLY.get({"retriever": "reranker", "reranker": "retriever"}.get(str(kind), ""), ())
+    for key in values:
+        if key in others:
+            raise InputError(f"{path}.{key} is not a setting of a {kind}; it takes no {', '.join(others)}")
+    return {**{key: value for key, value in defaults.items() if key not in others}, **values}
+
+
+def check(config: Config, values: dict[str, Any]) -> None:
+    """Check a parsed config; `values` tells what was written out from what is a default."""
+    if not config.results.strip() or re.search(r"[\s*?\[\]{}]", config.results):
+        raise InputError(f"results is {show(config.results)}; allowed: a folder without spaces and wildcards")
+    for name, collection in config.collections.items():
+        _at(f"collections.{name}", lambda each=collection: importlib.import_module(each.module).check(each.settings))
+    for name in config.starts:
+        _check_start(config, name, values["starts"][name] or {})
+    for name, encoder in config.encoders.items():
+        _check_encoder(config, encoder, f"encoders.{name}")
+    for name, stage in config.stages.items():
+        _check_stage(config, stage, f"stages.{name}")
+    for name, system in config.systems.items():
+        _check_system(config, name, system, values["systems"][name] or {})
+    _check_cycles(config.systems)
+    _check_evaluation(config)
+
+
+def _at(path: str, function: Any) -> Any:
+    """Call a data set's own function and put the config's path before its error."""
+    try:
+        return function()
+    except InputError as error:
+        raise InputError(str(error) if str(error).startswith(path) else f"{path}: {error}") from None
+
+
+def _known(config: Config, path: str, name: str, section: str) -> None:
+    if not name:
+        raise InputError(f"{path} is missing: the name of an entry of {section}")
+    if name not in getattr(config, section):
+        raise InputError(f"{path} is {show(name)}; {suggestion(name, getattr(config, section))}")
+
+
+def _refuse_others(values: dict[str, Any], allowed: tuple[str, ...], path: str, what: str) -> None:
+    for key in values:
+        if key not in allowed:
+            raise InputError(f"{path}.{key} does not go with {what}; allowed: {', '.join(allowed)}")
+
+
+def _check_start(config: Config, name: str, values: dict[str, Any]) -> None:
+    start, path = config.starts[name], f"starts.{name}"
+    if start.checkpoint:
+        _refuse_others(values, ("checkpoint",), path, "checkpoint")
+        check_model(start.checkpoint, f"{path}.checkpoint")
+    elif not start.collection:
+        raise InputError(f"{path} has neither checkpoint nor collection; allowed: one of them")
+    else:
+        _known(config, f"{path}.collection", start.collection, "collections")
+
+
+def check_model(model: str, path: str) -> None:
+    """Refuse a model that is neither a folder nor possibly a name at the hub."""
+    if model.startswith((".", "/", "~")):
+        if not Path(model).is_dir():
+            raise InputError(f"{path} is {show(model)}; allowed: a folder that exists, or a name at the hub")
+    elif not Path(model).is_dir() and not HUB_NAME.fullmatch(model):
+        raise InputError(f"{path} is {show(model)}; allowed: a folder that exists, or a name at the hub")
+
+
+def _check_length(config: Config, start: str, length: int, path: str) -> None:
+    found = config.starts[start]
+    if not found.checkpoint and length > found.positions:
+        raise InputError(f"{path} is {length}; allowed: up to {found.positions}, starts.{start}.positions")
+
+
+def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
+    _known(config, f"{path}.start", encoder.start, "starts")
+    if not encoder.pretrained:
+        return
+    _known(config, f"{path}.collection", encoder.collection, "collections")
+    if encoder.masked_by_importance:
+        _known(config, f"{path}.importance", encoder.importance, "importance")
+    _check_length(config, encoder.start, encoder.max_length, f"{path}.max_length")
+
+
+def splits(config: Config, collection: str) -> dict[str, bool]:
+    """The splits of a collection, and whether each has judgments."""
+    found = config.collections[collection]
+    return dict(_at(f"collections.{collection}", lambda: importlib.import_module(found.module).splits(found.settings)))
+
+
+def _check_split(config: Config, collection: str, split: str, path: str) -> None:
+    found = splits(config, collection)
+    if split not in found:
+        raise InputError(f"{path} is {show(split)}; {suggestion(split, found)} (splits of collections.{collection})")
+    if not found[split]:
+        judged = [name for name, has in found.items() if has]
+        raise InputError(f"{path} is {show(split)}, which has no judgments; allowed: {', '.join(judged) or 'none'}")
+
+
+def _check_stage(config: Config, stage: Stage, path: str) -> None:
+    _known(config, f"{path}.collection", stage.collection, "collections")
+    _check_split(config, stage.collection, stage.split, f"{path}.split")
+
+
+def _check_system(config: Config, name: str, system: System, values: dict[str, Any]) -> None:
+    path = f"systems.{name}"
+    _refuse_others(values, ("kind", *SYSTEM_KEYS[system.kind]), path, f"kind {system.kind}")
+    for key in SYSTEM_REQUIRED[system.kind]:
+        if not getattr(system, key):
+            raise InputError(
+                f"{path}.{key} is missing; a {system.kind} needs {', '.join(SYSTEM_REQUIRED[system.kind])}"
+            )
+    for key, source in system.sources().items():
+        _known(config, f"{path}.{key}", source, "systems")
+        if source == name:
+            raise InputError(f"{path}.{key} is {name}: a system cannot be made from its own run")
+    if system.kind in ("retriever", "reranker"):
+        _check_trained(config, system, path)
+    if system.kind == "reranker" and system.depth > config.evaluation.depth:
+        raise InputError(f"{path}.depth is {system.depth}; allowed: up to evaluation.depth, {config.evaluation.depth}")
+    if system.kind == "fusion" and len(set(system.of)) < max(2, len(system.of)):
+        raise InputError(f"{path}.of is {show(list(system.of))}; allowed: at least two systems, each once")
+    if system.kind == "external":
+        check_model(system.model, f"{path}.model")
+
+
+def _check_trained(config: Config, system: System, path: str) -> None:
+    _known(config, f"{path}.encoder", system.encoder, "encoders")
+    _known(config, f"{path}.stage", system.stage, "stages")
+    stage = config.stages[system.stage]
+    if stage.kind != system.kind:
+        fitting = [name for name, each in config.stages.items() if each.kind == system.kind]
+        raise InputError(
+            f"{path}.stage is {system.stage}, of kind {stage.kind}; allowed: a stage of kind {system.kind} "
+            f"({', '.join(fitting) or 'there is none'})"
+        )
+    _check_kind(config, f"{path}.negatives", system.negatives, SEARCHES)
+    if system.teacher:
+        _check_kind(config, f"{path}.teacher", system.teacher, ("reranker",))
+    start = config.encoders[system.encoder].start
+    lengths = ("query_length", "passage_length") if system.kind == "retriever" else ("max_length",)
+    for key in lengths:
+        _check_length(config, start, getattr(stage, key), f"stages.{system.stage}.{key}")
+
+
+def _check_kind(config: Config, path: str, name: str, kinds: tuple[str, ...]) -> None:
+    kind = config.systems[name].kind
+    if kind not in kinds:
+        fitting = [each for each, system in config.systems.items() if system.kind in kinds]
+        raise InputError(
+            f"{path} is {name}, of kind {kind}; allowed: a system of kind {' or '.join(kinds)} "
+            f"({', '.join(fitting) or 'there is none'})"
+        )
+
+
+def _check_cycles(systems: dict[str, System]) -> None:
+    done: set[str] = set()
+
+    def visit(name: str, trail: list[str]) -> None:
+        if name in trail:
+            cycle = " -> ".join([*trail[trail.index(name) :], name])
+            raise InputError(f"systems need each other in a circle: {cycle}; allowed: chains that end")
+        if name not in done:
+            for source in systems[name].sources().values():
+                visit(source, [*trail, name])
+            done.add(name)
+
+    for name in systems:
+        visit(name, [])
+
+
+def _check_evaluation(config: Config) -> None:
+    evaluation = config.evaluation
+    for collection, chosen in evaluation.collections.items():
+        path = f"evaluation.collections.{collection}"
+        if collection not in config.collections:
+            raise InputError(f"{path}: not a collection; {suggestion(collection, config.collections)}")
+        if not chosen or len(set(chosen)) < len(chosen):
+            raise InputError(f"{path} is {show(list(chosen))}; allowed: at least one split, each once")
+        for split in chosen:
+            _check_split(config, collection, split, path)
+    if evaluation.collections and not evaluation.measures:
+        raise InputError("evaluation.measures is []; allowed: at least one measure")
+    for measure in evaluation.measures:
+        if not MEASURE.fullmatch(measure):
+            raise InputError(
+                f"evaluation.measures has {show(measure)}; allowed: RR, R, P, AP, nDCG or Success, @ and depth"
+            )
+        cutoff = int(measure.partition("@")[2])
+        if cutoff > evaluation.depth:
+            raise InputError(f"evaluation.depth is {evaluation.depth}; allowed: from {cutoff}, the depth of {measure}")
+    if evaluation.baseline:
+        _known(config, "evaluation.baseline", evaluation.baseline, "systems")

@@ -1,0 +1,198 @@
+"""`@command` makes a command line of a keyword-only function: its annotations are the options, its docstring the help.
+
+A script is then its imports, one function and ``if __name__ == "__main__": main()``. What a user can cause ends in one
+sentence and an exit status, not in a traceback: 1 for wrong input, full disk or memory, 75 for a stop with saved state.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import errno
+import functools
+import inspect
+import json
+import os
+import signal
+import sys
+import threading
+import time
+import types
+import typing
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, NoReturn
+
+from cdmae import settings
+from cdmae.errors import InputError, Interrupted
+
+INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: try again, it goes on
+PARENT = "CDMAE_PARENT"  # the process id of the workflow engine; the job ends itself when that process has gone
+_REMEDY = {
+    errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
+    errno.EDQUOT: "the disk quota is used up; free some space and run again, finished steps are kept",
+    errno.EROFS: "the disk cannot be written to",
+    errno.EACCES: "permission denied",
+    errno.ENOENT: "no such file or folder",
+    errno.ENOTDIR: "a part of the path is not a folder",
+    errno.EISDIR: "is a folder where a file is expected",
+}
+
+
+def command(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Turn a keyword-only function into a command: called with an argument list, or none, it reads the command line.
+
+    Annotations: Path, str, int, float, bool (a flag), ``list[...]`` (separated by spaces), ``X | None`` (may be left
+    out), and a settings dataclass or ``dict`` (JSON text). Never returns; ``command.function`` is the function itself.
+    """
+    name = Path(inspect.getsourcefile(function) or function.__name__).stem.replace("_", "-")
+
+    @functools.wraps(function)
+    def run(arguments: Sequence[str] | None = None) -> NoReturn:
+        try:
+            values = read_arguments(function, sys.argv[1:] if arguments is None else arguments, name)
+            _end_on_sigterm()
+            _end_with_parent()
+            function(**values)
+            sys.stdout.flush()
+        except Exception as error:
+            sys.exit(_report(name, error))
+        except KeyboardInterrupt:
+            sys.exit(_say(name, "stopped from the keyboard", 128 + signal.SIGINT))
+        sys.exit(0)
+
+    run.function = function  # type: ignore[attr-defined]
+    return run
+
+
+def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name: str = "") -> dict[str, Any]:
+    """The keyword arguments that a command line gives to `function`; raises `InputError` for one that does not fit."""
+    parser = _Parser(prog=f"cdmae {name}".strip(), description=inspect.getdoc(function), allow_abbrev=False)
+    hints = typing.get_type_hints(function)
+    for key, parameter in inspect.signature(function).parameters.items():
+        _add(parser, key, hints[key], parameter.default)
+    values = vars(parser.parse_args(arguments))
+    return {key: _read(hints[key], value, key) for key, value in values.items()}
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        raise InputError(f"{message}; --help lists the options")
+
+
+def _add(parser: argparse.ArgumentParser, key: str, hint: Any, default: Any) -> None:
+    option = "--" + key.replace("_", "-")
+    hint = _without_none(hint)
+    given: dict[str, Any] = {"dest": key}
+    if default is inspect.Parameter.empty:
+        given["required"] = True
+    else:
+        given["default"] = default
+    if hint is bool:
+        parser.add_argument(option, action=argparse.BooleanOptionalAction, **given)
+        return
+    if typing.get_origin(hint) is list:
+        given["nargs"] = "*" if "default" in given else "+"
+        hint = typing.get_args(hint)[0]
+    parser.add_argument(option, type=str if _is_json(hint) else hint, metavar=_metavar(hint), **given)
+
+
+def _read(hint: Any, value: Any, key: str) -> Any:
+    hint = _without_none(hint)
+    if not _is_json(hint) or not isinstance(value, str):
+        return value
+    try:
+        found = json.loads(value)
+    except json.JSONDecodeError as error:
+        raise InputError(f"--{key.replace('_', '-')} is {settings.show(value)}; allowed: JSON text ({error})") from None
+    return settings.parse(hint, found, key) if dataclasses.is_dataclass(hint) else settings.mapping(found, key)
+
+
+def _without_none(hint: Any) -> Any:
+    if typing.get_origin(hint) in (typing.Union, types.UnionType):
+        return next(each for each in typing.get_args(hint) if each is not types.NoneType)
+    return hint
+
+
+def _is_json(hint: Any) -> bool:
+    return dataclasses.is_dataclass(hint) or hint is dict or typing.get_origin(hint) is dict
+
+
+def _metavar(hint: Any) -> str:
+    return "JSON" if _is_json(hint) else {str: "TEXT", int: "N", float: "X"}.get(hint, hint.__name__.upper())
+
+
+# --- how it ends -----------------------------------------------------------------------------------------------------
+
+
+def _report(name: str, error: Exception) -> int:
+    """Say the sentence that belongs to an error and return the exit status; an unforeseen error is raised again."""
+    if isinstance(error, InputError):
+        return _say(name, str(error), 1)
+    if isinstance(error, Interrupted):
+        return _say(name, str(error) or "stopped by a signal", INTERRUPTED)
+    if isinstance(error, BrokenPipeError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains while it ends
+        return 128 + signal.SIGPIPE
+    if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # the latter is torch's
+        return _say(name, f"out of memory ({error or 'while running'}); give it more, or lower the batch or chunk", 1)
+    if isinstance(error, OSError) and error.errno in _REMEDY:
+        where = f"{error.filename}: " if error.filename else ""
+        return _say(name, where + _REMEDY[error.errno], 1)
+    raise error
+
+
+def _say(name: str, sentence: str, status: int) -> int:
+    print(f"cdmae {name}: {sentence}", file=sys.stderr, flush=True)
+    return status
+
+
+def _end_on_sigterm() -> None:
+    """Let SIGTERM unwind the stack, so that no half-written file stays; a second one ends the process at once."""
+
+    def stop(number: int, _frame: types.FrameType | None) -> None:
+        signal.signal(number, signal.SIG_DFL)
+        raise Interrupted("stopped by SIGTERM")
+
+    if threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGTERM, stop)
+
+
+def _end_with_parent() -> None:
+    """Watch the process in ``CDMAE_PARENT``, if set, and send SIGTERM to this one when it has gone.
+
+    A workflow engine that is killed leaves its jobs running, and the next run would start a second one beside them.
+    """
+    given = os.environ.get(PARENT, "")
+    if not given:
+        return
+    if not given.isdecimal():
+        raise InputError(f"the environment variable {PARENT} is {given!r}; allowed: a process id")
+    parent = int(given)
+    born = birth(parent)
+
+    def watch() -> None:
+        while birth(parent) == born is not None:
+            time.sleep(1)
+        print(f"the workflow (process {parent}) has gone: this job stops too", file=sys.stderr, flush=True)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    threading.Thread(target=watch, daemon=True, name="parent").start()
+
+
+def birth(process: int) -> str | None:
+    """What tells a running process from a later one with the same id: its start time, or None if it does not run."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+        return None if fields[0] in "ZX" else fields[19]  # proc(5): 3 is the state, 22 the start time
+    except OSError:
+        pass
+    if Path("/proc/self/stat").exists():
+        return None
+    try:
+        os.kill(process, 0)  # a system without /proc
+    except ProcessLookupError:
+        return None
+    except PermissionError:
+        return "running"
+    return "running"

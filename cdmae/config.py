@@ -1,0 +1,430 @@
+"""Every setting: type, default, unit, meaning and source; the only schema. A config file holds values.
+
+The defaults are the paper's; a setting without a value there has that of the prior work it follows. Section numbers
+are the paper's, `A` is its appendix. Named things (``encoders: {cdmae: ...}``) refer to each other by name: these
+names are the edges of the workflow's graph, and `cdmae.checks` refuses those that lead nowhere.
+"""
+
+from __future__ import annotations
+
+import importlib
+import math
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from cdmae import checks
+from cdmae.errors import InputError
+from cdmae.settings import asdict, check_partial, join, mapping, parse, setting, show, unknown
+
+PRECISIONS = ("auto", "fp32", "bf16")
+
+
+def concepts(package: str) -> list[str]:
+    """The names that a folder of the library offers to the config: those of its files and packages."""
+    found = Path(__file__).parent.joinpath(package).iterdir()
+    modules = [path for path in found if path.suffix == ".py" or (path / "__init__.py").exists()]
+    return sorted(path.stem for path in modules if not path.stem.startswith("_"))
+
+
+def _seed() -> Any:
+    return setting(-1, meaning="seed of this entry alone; -1 is the config's `seed`", low=-1)
+
+
+@dataclass(frozen=True)
+class Collection:
+    """Passages, queries and judgments: a `source` (a file in ``cdmae/datasets``) and that source's own settings."""
+
+    source: str
+    settings: Any
+
+    @property
+    def module(self) -> str:
+        """The module that knows the source."""
+        return f"cdmae.datasets.{self.source}"
+
+    def values(self) -> dict[str, Any]:
+        """Plain values, as they stand in the config."""
+        return {"source": self.source, **asdict(self.settings)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Start:
+    """Where an encoder starts: a checkpoint, or random weights and a tokenizer trained on a collection."""
+
+    checkpoint: str = setting(
+        "", meaning="folder, or name at the Hugging Face hub, in transformers format; excludes the other keys",
+        source="4.1: Shitao/RetroMAE",
+    )  # fmt: skip
+    collection: str = setting("", meaning="its text trains the tokenizer of a random start")
+    vocabulary: int = setting(30522, unit="word-pieces", meaning="size", source="BERT base", low=100, high=2**20)
+    layers: int = setting(12, meaning="Transformer layers", source="BERT base", low=1, high=1000)
+    hidden: int = setting(768, unit="dimensions", meaning="width d_enc", source="BERT base", low=2, high=2**16)
+    heads: int = setting(12, meaning="attention heads; divide `hidden`", source="BERT base", low=1, high=1000)
+    feedforward: int = setting(3072, unit="dimensions", meaning="inner width", source="BERT base", low=1, high=2**18)
+    positions: int = setting(512, unit="word-pieces", meaning="longest input", source="BERT base", low=8, high=2**16)
+    initializer: float = setting(
+        0.02, meaning="standard deviation of the random weights", source="BERT base", above=0, high=10
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse a width that the heads do not divide."""
+        if self.hidden % self.heads:
+            raise InputError(f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide hidden")
+
+    def values(self) -> dict[str, Any]:
+        """What matters: the checkpoint, or everything else."""
+        return checks.pick(asdict(self), ("checkpoint",) if self.checkpoint else checks.RANDOM_START)
+
+    def tokenizer(self) -> dict[str, Any]:
+        """What matters to the tokenizer."""
+        return checks.pick(asdict(self), ("checkpoint",) if self.checkpoint else ("collection", "vocabulary"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Importance:
+    """How the importance of words is estimated: equations 7 and 8."""
+
+    unit: str = setting("word", meaning="what an n-gram is made of", source="decision 3", choices=("word", "wordpiece"))
+    window: int = setting(4, unit="words", meaning="longest n-gram, L in equation 8", source="3.2", low=2, high=8)
+    pmi: str = setting(
+        "min", choices=("min", "product"), source="decision 1, PMI-Masking eq. 3",
+        meaning="PMI of more than two words: minimum over their segmentations, or product of single words",
+    )  # fmt: skip
+    normaliser: str = setting(
+        "order", choices=("order", "pooled"), source="decision 2",
+        meaning="what a count is divided by: all n-grams of its order, or of all orders",
+    )  # fmt: skip
+    edges: str = setting(
+        "literal", choices=("literal", "mean"), source="decision 6",
+        meaning="at the ends of a passage: equation 8 as it stands (a missing n-gram counts 0), or the mean over the others",
+    )  # fmt: skip
+
+    def counting(self) -> dict[str, Any]:
+        """What matters to the n-gram counts."""
+        return checks.pick(asdict(self), ("unit", "window"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Encoder:
+    """A pre-training: where it starts, on which passages, with which objective and masks."""
+
+    start: str = setting(meaning="name of an entry of `starts`")
+    collection: str = setting("", meaning="its passages are the corpus; none for objective none")
+    objective: str = setting(
+        "mae", meaning="a file in cdmae/objectives, or none: not pre-trained", source="3.1",
+        choices=lambda: [*concepts("objectives"), "none"],
+    )  # fmt: skip
+    encoder_masking: str = setting(
+        "whole_word", meaning="a file in cdmae/masking", source="decision 11", choices=lambda: concepts("masking")
+    )
+    decoder_masking: str = setting(
+        "importance", meaning="a file in cdmae/masking", source="3.2, Algorithm 1", choices=lambda: concepts("masking")
+    )
+    importance: str = setting("", meaning="name of an entry of `importance`; where a masking is importance")
+    encoder_ratio: float = setting(0.3, meaning="share of masked tokens, p_enc", source="4.1", above=0, high=0.95)
+    decoder_ratio: float = setting(0.5, meaning="share of masked tokens, p_dec", source="4.1", above=0, high=0.95)
+    sigma: float = setting(
+        1.0, unit="nats", meaning="standard deviation of the noise on importance; .inf is uniform",
+        source="3.2, footnote", low=0, high=math.inf,
+    )  # fmt: skip
+    mask_share: float = setting(0.8, meaning="masked tokens that become [MASK]", source="eq. 1", low=0, high=1)
+    random_share: float = setting(0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1)
+    decoder_layers: int = setting(2, meaning="Transformer layers of the decoder", source="3.1", low=1, high=100)
+    projection: bool = setting(True, meaning="linear projection of the bottleneck, equation 4", source="table 4")
+    max_length: int = setting(150, unit="word-pieces", meaning="cuts passages", source="4.3", low=8, high=2**16)
+    batch: int = setting(2048, unit="passages", meaning="global batch, whatever the devices", source="A", low=1)
+    epochs: float = setting(20, meaning="passes over the collection", source="A", above=0, high=10_000)
+    steps: int = setting(0, meaning="instead of `epochs`; 0: epochs x passages // batch", source="A: 86,346", low=0)
+    take_step: int = setting(0, meaning="the step whose weights are kept; 0 is the last", source="A: 80,000", low=0)
+    learning_rate: float = setting(3e-4, meaning="peak, linear schedule", source="A", above=0, high=1)
+    weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
+    warmup_ratio: float = setting(0.1, meaning="share of the steps that warm up", source="A", low=0, high=1)
+    max_grad_norm: float = setting(1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9)
+    precision: str = setting("auto", meaning="auto: bf16 where the device computes in it", choices=PRECISIONS)
+    seed: int = _seed()
+
+    def __post_init__(self) -> None:
+        """Refuse shares above one and a snapshot after the end."""
+        if self.mask_share + self.random_share > 1 + 1e-9:
+            raise InputError(
+                f"mask_share is {self.mask_share} and random_share is {self.random_share}; allowed: a sum up to 1"
+            )
+        if self.steps and self.take_step > self.steps:
+            raise InputError(f"take_step is {self.take_step}; allowed: up to steps, {self.steps}")
+
+    @property
+    def pretrained(self) -> bool:
+        """Whether there is anything to train."""
+        return self.objective != "none"
+
+    @property
+    def masked_by_importance(self) -> bool:
+        """Whether one of its masks reads the importance."""
+        return self.pretrained and "importance" in (self.encoder_masking, self.decoder_masking)
+
+    def values(self) -> dict[str, Any]:
+        """What matters: everything, or that there is no pre-training."""
+        return asdict(self) if self.pretrained else checks.pick(asdict(self), checks.NOT_PRETRAINED)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stage:
+    """A recipe of supervised training; systems bring the encoder, the negatives and the teacher."""
+
+    kind: str = setting(meaning="what is trained", choices=("retriever", "reranker"))
+    collection: str = setting(meaning="its queries, judgments and passages are trained on")
+    split: str = setting("train", meaning="which of its queries")
+    depth: int = setting(
+        200, unit="passages", meaning="negatives are drawn from the best so many of the run",
+        source="4.1: K1 1000, K2 and K3 200", low=1, high=100_000,
+    )  # fmt: skip
+    queries: int = setting(64, meaning="global batch, whatever the devices; 32 in stage 3", source="A", low=1)
+    group: int = setting(
+        32, unit="passages", meaning="per query, one of them positive; 64 in stage 3", source="A", low=2, high=100_000
+    )
+    epochs: float = setting(3, meaning="passes over the queries", source="A", above=0, high=10_000)
+    learning_rate: float = setting(2e-5, meaning="peak, linear schedule", source="A", above=0, high=1)
+    warmup_steps: int = setting(1000, unit="steps", meaning="linear warm-up", source="SimLM", low=0)
+    weight_decay: float = setting(0.0, meaning="of AdamW", source="SimLM", low=0, high=10)
+    max_grad_norm: float = setting(1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9)
+    random_negatives: int = setting(
+        10, unit="passages", meaning="random ones beside the mined, per query", source="SimLM", low=0, high=100_000
+    )
+    chunk: int = setting(
+        64, unit="passages", meaning="computed at a time (gradient caching): memory, not results", low=1
+    )
+    query_length: int = setting(
+        32, unit="word-pieces", meaning="retriever: queries are cut here", source="SimLM", low=8
+    )
+    passage_length: int = setting(144, unit="word-pieces", meaning="retriever: cuts passages", source="SimLM", low=8)
+    in_batch: bool = setting(True, meaning="retriever: passages of the other queries are negatives too", source="3.4")
+    alpha: float = setting(
+        0.2, meaning="retriever with a teacher: weight of the contrastive loss", source="4.1", low=0, high=1e6
+    )
+    max_length: int = setting(192, unit="word-pieces", meaning="reranker: cuts pairs", source="SimLM", low=16)
+    forward_factor: int = setting(
+        4, meaning="reranker: the best group / forward_factor passages are back-propagated", source="SimLM", low=1
+    )
+    rdrop: float = setting(1.0, meaning="reranker: weight of R-Drop; 0 is off", source="SimLM", low=0, high=1e6)
+    precision: str = setting("auto", meaning="auto: bf16 where the device computes in it", choices=PRECISIONS)
+    seed: int = _seed()
+
+    def __post_init__(self) -> None:
+        """Refuse a group that the candidates cannot fill or that the forward factor does not divide."""
+        most = 1 + self.depth + self.random_negatives
+        if self.group > most:
+            raise InputError(
+                f"group is {self.group}; allowed: up to {most}, one positive, depth {self.depth} and "
+                f"random_negatives {self.random_negatives}"
+            )
+        if self.kind == "reranker" and (self.group % self.forward_factor or self.group // self.forward_factor < 2):
+            raise InputError(
+                f"group is {self.group} and forward_factor is {self.forward_factor}; allowed: a factor that "
+                "divides group into at least 2"
+            )
+
+    def values(self, *, teacher: bool = False) -> dict[str, Any]:
+        """What matters to a training of this kind, with or without a teacher."""
+        left_out = checks.STAGE_ONLY["reranker" if self.kind == "retriever" else "retriever"]
+        return {
+            key: value for key, value in asdict(self).items() if key not in left_out and (teacher or key != "alpha")
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class System:
+    """Queries in, ranked passages with scores out."""
+
+    kind: str = setting(meaning="what ranks", choices=tuple(checks.SYSTEM_KEYS))
+    encoder: str = setting("", meaning="retriever, reranker: the entry of `encoders` that it starts from")
+    stage: str = setting("", meaning="retriever, reranker: entry of `stages`, of the same kind")
+    negatives: str = setting("", meaning="retriever, reranker: the system whose run gives the negatives", source="3.4")
+    teacher: str = setting("", meaning="retriever: the reranker to distil from; none without", source="3.4, stage 3")
+    reranks: str = setting("", meaning="reranker: the system whose run it orders anew")
+    depth: int = setting(100, unit="passages", meaning="reranker: orders the best so many", low=1, high=100_000)
+    of: tuple[str, ...] = setting((), meaning="fusion: at least two systems")
+    k: float = setting(60.0, meaning="fusion: 1 / (k + rank), summed", source="Cormack et al. 2009", above=0, high=1e6)
+    k1: float = setting(0.9, meaning="bm25: saturation of term counts", source="Anserini", low=0, high=100)
+    b: float = setting(0.4, meaning="bm25: normalisation by length", source="Anserini", low=0, high=1)
+    model: str = setting("", meaning="external: folder, or name at the hub, in sentence-transformers format")
+    query_length: int = setting(0, unit="word-pieces", meaning="external: cut; 0 is the model's own", low=0)
+    passage_length: int = setting(0, unit="word-pieces", meaning="external: cut; 0 is the model's own", low=0)
+
+    def values(self) -> dict[str, Any]:
+        """The keys of its kind."""
+        return checks.pick(asdict(self), ("kind", *checks.SYSTEM_KEYS[self.kind]))
+
+    def sources(self) -> dict[str, str]:
+        """The systems that it needs: key (``negatives``, ``of[1]``) to name."""
+        single = {key: getattr(self, key) for key in ("negatives", "teacher", "reranks") if getattr(self, key)}
+        return {**single, **{f"of[{index}]": name for index, name in enumerate(self.of)}}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What every system is measured on."""
+
+    collections: dict[str, tuple[str, ...]] = setting({}, meaning="collection: list of its splits")
+    measures: tuple[str, ...] = setting(
+        ("RR@10", "R@50", "R@1000", "nDCG@10"), meaning="in the notation of ir_measures", source="4.1"
+    )
+    depth: int = setting(1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000)
+    baseline: str = setting("", meaning="the system that the others are compared with; none: no comparison")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Report:
+    """The page at the end."""
+
+    title: str = setting("Importance-aware masking for dense retrieval", meaning="heading of the page")
+    example: str = setting(
+        "hokey stuff is a crossword puzzle clue that we have spotted 4 times",
+        meaning="text that is shaded by importance", source="figure 3",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """A whole config, checked."""
+
+    results: str = setting("results", meaning="folder of every artefact")
+    seed: int = setting(42, meaning="of everything random", source="A", low=0)
+    collections: dict[str, Collection] = field(default_factory=dict)
+    starts: dict[str, Start] = field(default_factory=dict)
+    importance: dict[str, Importance] = field(default_factory=dict)
+    pretraining: dict[str, Any] = setting({}, meaning="defaults of every encoder")
+    encoders: dict[str, Encoder] = field(default_factory=dict)
+    training: dict[str, Any] = setting({}, meaning="defaults of every stage, as far as they are of its kind")
+    stages: dict[str, Stage] = field(default_factory=dict)
+    systems: dict[str, System] = field(default_factory=dict)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    report: Report = field(default_factory=Report)
+
+    def values(self) -> dict[str, Any]:
+        """Plain values that `load` accepts again, with the defaults written out."""
+        named = ("collections", "starts", "importance", "encoders", "stages", "systems")
+        return {
+            "results": self.results,
+            "seed": self.seed,
+            **{section: {key: _values(each) for key, each in getattr(self, section).items()} for section in named},
+            "evaluation": asdict(self.evaluation),
+            "report": asdict(self.report),
+        }
+
+
+def _values(entry: Any) -> dict[str, Any]:
+    if isinstance(entry, Stage):
+        return entry.values(teacher=True)
+    return entry.values() if hasattr(entry, "values") else asdict(entry)
+
+
+# --- from files to values --------------------------------------------------------------------------------------------
+
+
+def read_yaml(path: Path | str) -> dict[str, Any]:
+    """The values of a config file; raises `InputError` for a missing or malformed file and for a repeated key."""
+    import yaml
+
+    class Loader(yaml.SafeLoader):
+        """A loader that refuses a repeated key, of which YAML would take the last."""
+
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+            seen = set()
+            for key, _ in node.value:
+                if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
+                    raise InputError(f"{path}, line {key.start_mark.line + 1}: the key {key.value} is there twice")
+                seen.add(key.value if isinstance(key, yaml.ScalarNode) else id(key))
+            return super().construct_mapping(node, deep)
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+        return mapping(yaml.load(text, Loader), str(path))  # noqa: S506: a SafeLoader
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
+    except OSError as error:
+        raise InputError(f"the config file {path} cannot be read: {error.strerror}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f"{path}, line {mark.line + 1}" if mark else str(path)
+        raise InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or error})") from None
+
+
+def merge(default: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
+    """The default's values with those of an overlay in their place; ``standalone: true`` there leaves the default out.
+
+    Mappings are merged key by key, everything else is replaced; null in the overlay removes what the default has.
+    """
+    if overlay.get("standalone") is True:
+        return dict(overlay)
+    merged = dict(default)
+    for key, value in overlay.items():
+        if value is None and key in default:
+            del merged[key]
+        elif isinstance(value, dict) and isinstance(default.get(key), dict):
+            merged[key] = merge(default[key], value)
+        else:
+            merged[key] = value
+    return merged
+
+
+# --- from values to a config -----------------------------------------------------------------------------------------
+
+
+def load(values: dict[str, Any]) -> Config:
+    """Parse and check the merged values of the config files; raises `InputError`, one sentence with key and value."""
+    values = mapping(values, "")
+    allowed = [*Config.__dataclass_fields__, "standalone"]
+    for key in values:
+        if key not in allowed:
+            raise unknown(key, allowed, "")
+    plain = parse(Config, {key: values[key] for key in ("results", "seed") if key in values})
+    encoder_defaults = check_partial(Encoder, values.get("pretraining"), "pretraining")
+    stage_defaults = check_partial(Stage, values.get("training"), "training")
+    config = replace(
+        plain,
+        collections={name: _collection(each, path) for name, each, path in _entries(values, "collections")},
+        starts={name: parse(Start, each, path) for name, each, path in _entries(values, "starts")},
+        importance={name: parse(Importance, each, path) for name, each, path in _entries(values, "importance")},
+        pretraining=encoder_defaults,
+        encoders={
+            name: _seeded(parse(Encoder, checks.encoder_values(each, encoder_defaults, path), path), plain.seed)
+            for name, each, path in _entries(values, "encoders")
+        },
+        training=stage_defaults,
+        stages={
+            name: _seeded(parse(Stage, checks.stage_values(each, stage_defaults, path), path), plain.seed)
+            for name, each, path in _entries(values, "stages")
+        },
+        systems={name: parse(System, each, path) for name, each, path in _entries(values, "systems")},
+        evaluation=parse(Evaluation, values.get("evaluation"), "evaluation"),
+        report=parse(Report, values.get("report"), "report"),
+    )
+    checks.check(config, values)
+    return config
+
+
+def _entries(values: dict[str, Any], section: str) -> list[tuple[str, dict[str, Any], str]]:
+    found = []
+    for name, entry in mapping(values.get(section), section).items():
+        checks.check_name(name, section)
+        path = join(section, name)
+        if entry is None:
+            raise InputError(f"{path} is empty; allowed: a mapping of its settings ({{}} where all have defaults)")
+        found.append((name, mapping(entry, path), path))
+    return found
+
+
+def _seeded(entry: Any, seed: int) -> Any:
+    return replace(entry, seed=seed) if entry.seed == -1 else entry
+
+
+def _collection(values: dict[str, Any], path: str) -> Collection:
+    source = values.get("source")
+    if source is None:
+        raise InputError(f"{path}.source is missing; allowed: {', '.join(concepts('datasets'))}")
+    if source not in concepts("datasets"):
+        raise InputError(f"{path}.source is {show(source)}; {checks.suggestion(str(source), concepts('datasets'))}")
+    module = importlib.import_module(f"cdmae.datasets.{source}")
+    own = {key: value for key, value in values.items() if key != "source"}
+    return Collection(source, parse(module.Settings, own, path))
