@@ -1,0 +1,209 @@
+"""Properties of the groups that the trainers learn from."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cdmae import files, groups
+from cdmae.errors import InputError
+from cdmae.files import Run, Tokens
+
+PASSAGES, QUERIES = 60, 12
+
+
+def tokens_of(texts: list[list[int]]) -> Tokens:
+    starts = np.cumsum([0, *map(len, texts)])
+    ids = np.concatenate([np.array(text, dtype=np.uint16) for text in texts])
+    return Tokens(ids, starts, starts[:-1], np.ones(100, dtype=bool))
+
+
+def qrels_of(pairs: list[tuple[int, int, int]]) -> pd.DataFrame:
+    return pd.DataFrame(pairs, columns=["query", "passage", "grade"]).astype({"query": "int32", "passage": "int32"})
+
+
+@pytest.fixture
+def run() -> Run:
+    """Every query's list: 20 passages, its positives (row q, and q + 12 for the even ones) among them."""
+    generator = np.random.default_rng(5)
+    lists = []
+    for query in range(QUERIES):
+        rest = np.setdiff1d(np.arange(PASSAGES), [query, query + 12])
+        lists.append(np.concatenate([[query, query + 12], generator.choice(rest, 18, replace=False)])[:20])
+    return Run.of(lists, [np.arange(20, 0, -1, dtype=np.float32)] * QUERIES)
+
+
+QRELS = qrels_of([(q, p, 1) for q in range(QUERIES) for p in ([q, q + 12] if q % 2 == 0 else [q])])
+
+
+def make(run: Run, qrels: pd.DataFrame = QRELS, texts: np.ndarray | None = None, **changed: int):
+    settings = {"depth": 20, "group": 8, "random_negatives": 3, "seed": 42} | changed
+    texts = np.arange(PASSAGES) if texts is None else texts
+    return groups.make(run, qrels, texts, **settings)
+
+
+def test_no_positive_and_no_passage_twice_in_any_group(run: Run) -> None:
+    examples, _ = make(run)
+    for epoch in range(20):
+        for row, group in zip(examples.queries, examples.draw(np.arange(len(examples)), epoch), strict=True):
+            positives = set(QRELS.loc[QRELS["query"] == row, "passage"])
+            assert group[0] in positives
+            assert not positives & set(group[1:].tolist())
+            assert len(set(group.tolist())) == 8
+
+
+def test_the_positive_rotates_with_the_epoch(run: Run) -> None:
+    examples, _ = make(run)
+    firsts = [examples.draw(np.array([0, 1]), epoch)[:, 0].tolist() for epoch in range(4)]
+    assert firsts == [[0, 1], [12, 1], [0, 1], [12, 1]]
+
+
+def test_groups_depend_on_seed_epoch_and_query_and_on_nothing_else(run: Run) -> None:
+    examples, _ = make(run)
+    alone = np.concatenate([examples.draw(np.array([row]), 3) for row in range(QUERIES)])
+    assert (examples.draw(np.arange(QUERIES), 3) == alone).all()
+    assert (make(run)[0].draw(np.arange(QUERIES), 3) == alone).all()
+    assert (examples.draw(np.arange(QUERIES), 4) != alone).any()
+    assert (make(run, seed=43)[0].draw(np.arange(QUERIES), 3) != alone).any()
+    fewer, _ = make(run, QRELS[QRELS["query"] != 2])  # a query less does not change what the others draw
+    assert (fewer.draw(np.arange(QUERIES - 1), 3) == np.delete(alone, 2, axis=0)).all()
+
+
+def test_negatives_come_from_the_pool_and_all_of_it_is_drawn_some_day(run: Run) -> None:
+    examples, _ = make(run)
+    pool = set(examples.pool(1).tolist())
+    assert set(examples.mined[1].tolist()) < pool
+    assert len(pool) == len(examples.mined[1]) + 3
+    drawn = {int(each) for epoch in range(60) for each in examples.draw(np.array([1]), epoch)[0, 1:]}
+    assert drawn == pool
+
+
+def test_depth_counts_places_in_the_run(run: Run) -> None:
+    examples, _ = make(run, depth=9)
+    assert examples.mined[1].tolist() == run.ranked(1)[0][1:9].tolist()  # the first place is the positive
+
+
+def test_passages_with_the_text_of_a_positive_are_no_negatives(run: Run) -> None:
+    texts = np.arange(PASSAGES)
+    duplicate = int(run.ranked(3)[0][5])
+    texts[duplicate] = texts[3]
+    examples, counts = make(run, texts=texts)
+    assert duplicate not in examples.mined[3]
+    assert counts["negatives removed that have the text of a positive"] == 1
+    drawn = [examples.draw(np.array([3]), epoch)[0, 1:] for epoch in range(50)]
+    assert duplicate not in np.concatenate(drawn)
+
+
+def test_what_is_left_out_is_counted(run: Run) -> None:
+    lists = [run.ranked(query) for query in range(QUERIES)]
+    passages = [each[0] for each in lists]
+    passages[4], passages[5] = passages[4][:2], passages[5][:4]  # only positives; three negatives
+    shorter = Run.of(passages, [np.ones(len(each), np.float32) for each in passages])
+    examples, counts = make(shorter, QRELS[QRELS["query"] != 7])
+    assert sorted(set(range(QUERIES)) - set(examples.queries.tolist())) == [4, 7]
+    assert counts["left out for want of a judged passage"] == 1
+    assert counts["left out for want of negatives"] == 1
+    assert counts["with short lists, completed by random passages"] == 1
+    row = int(np.flatnonzero(examples.queries == 5)[0])
+    assert len(examples.pool(row)) == 7
+    assert set(passages[5][1:].tolist()) < set(examples.pool(row).tolist())
+
+
+def test_a_grade_of_zero_is_no_positive(run: Run) -> None:
+    examples, _ = make(run, qrels_of([(0, 0, 1), (0, 12, 0)]))
+    assert examples.positives[0].tolist() == [0]
+    assert 12 in examples.mined[0]
+
+
+def test_a_collection_too_small_for_the_group_is_an_error(run: Run) -> None:
+    examples, _ = make(run, group=70)
+    with pytest.raises(InputError, match="group is 70; allowed: at most 59"):
+        examples.draw(np.array([0]), 0)
+
+
+def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run: Run) -> None:
+    examples, _ = make(run)
+    steps = list(examples.batches(5, 6))
+    assert [(step, epoch) for step, epoch, _ in steps] == [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 2)]
+    for epoch in range(3):
+        seen = np.concatenate([batch for _, of, batch in steps if of == epoch])
+        assert len(set(seen.tolist())) == 10
+    for start in range(7):
+        rest = list(examples.batches(5, 6, start))
+        assert all((a[2] == b[2]).all() for a, b in zip(rest, steps[start:], strict=True))
+
+
+def test_other_positives_in_the_batch_are_excluded(run: Run) -> None:
+    texts = np.arange(PASSAGES)
+    texts[30] = texts[1]
+    examples, _ = make(run, texts=texts)
+    batch = np.array([0, 1])
+    drawn = np.array([[0, 40, 30], [1, 12, 41]], dtype=np.int32)  # 12: also query 0's; 30: the text of query 1's
+    expected = np.zeros((2, 6), dtype=bool)
+    expected[0, 4] = expected[1, 2] = True
+    assert (examples.excluded(batch, drawn) == expected).all()
+
+
+def test_equal_texts_share_a_number_and_others_do_not() -> None:
+    generator = np.random.default_rng(2)
+    texts = [generator.integers(0, 50, generator.integers(1, 6)).tolist() for _ in range(3000)]
+    texts[10], texts[20], texts[30] = [7, 8], [8, 7], []
+    found = groups.text_ids(tokens_of(texts))
+    same: dict[tuple[int, ...], int] = {}
+    assert all(same.setdefault(tuple(text), number) == number for text, number in zip(texts, found, strict=True))
+    assert len(set(found.tolist())) == len(same)
+
+
+def test_text_numbers_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokens = tokens_of([[1, 2], [], [3], [1, 2], [2, 1], [1, 2, 3, 4, 5, 6, 7, 8, 9], [3], []])
+    whole = groups.text_ids(tokens)
+    monkeypatch.setattr(groups, "_BLOCK", 3)
+    assert (groups.text_ids(tokens) == whole).all()
+    assert whole[0] == whole[3] != whole[4]
+    assert whole[1] == whole[7]
+
+
+def test_the_teachers_scores_are_found_wherever_they_rank() -> None:
+    run = Run.of([np.array([9, 4, 7]), np.array([2, 1])], [np.array([3.0, 2.0, 1.0]), np.array([8.0, 5.0])])
+    found = groups.scores_of(run, np.array([0, 1]), np.array([[4, 7], [1, 2]]), "t")
+    assert found.tolist() == [[2.0, 1.0], [5.0, 8.0]]
+
+
+def test_a_missing_teacher_score_is_an_error(run: Run) -> None:
+    teacher = Run.of([np.array([9, 4])], [np.array([3.0, 2.0])])
+    with pytest.raises(InputError, match="lack passage 5 of query 0"):
+        groups.scores_of(teacher, np.array([0]), np.array([[9, 5]]), "t")
+    with pytest.raises(InputError, match="lack passage"):
+        groups.scores_of(Run.of([np.array([])], [np.array([])]), np.array([0]), np.array([[9, 5]]), "t")
+    examples, _ = make(run)
+    groups.check_teacher(run, examples, "t")
+    rows = [run.ranked(query) for query in range(QUERIES)]
+    rows[6] = (rows[6][0][:-1], rows[6][1][:-1])
+    with pytest.raises(InputError, match="lack 1 candidates.* query 6"):
+        groups.check_teacher(Run.of([p for p, _ in rows], [s for _, s in rows]), examples, "t")
+    with pytest.raises(InputError, match="too few"):
+        groups.check_teacher(teacher, examples, "t")
+
+
+def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    import pyarrow as pa
+
+    names = [f"p{row}" for row in range(PASSAGES)]
+    passages = pa.table({"passage_id": names, "title": [""] * PASSAGES, "text": names})
+    queries = pd.DataFrame({"query_id": [f"q{row}" for row in range(QUERIES)], "text": ["?"] * QUERIES})
+    judged = QRELS.assign(query_id=[f"q{q}" for q in QRELS["query"]], passage_id=[f"p{p}" for p in QRELS["passage"]])
+    files.write_collection(tmp_path / "c", files.Collection(passages, {"train": queries}, {"train": judged}, {}))
+    files.write_tokens(tmp_path / "t", tokens_of([[row, row] for row in range(PASSAGES)]))
+    files.write_run(tmp_path / "r.parquet", run)
+    how = dict(split="train", depth=20, group=4, random_negatives=0, seed=1)
+    assert len(groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "r.parquet", **how)) == QUERIES
+    assert "12 training queries of split train" in capsys.readouterr().err
+    files.write_run(tmp_path / "short.parquet", Run.of([np.array([1])], [np.array([1.0])]))
+    with pytest.raises(InputError, match="has 1 queries"):
+        groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "short.parquet", **how)
+    files.write_run(tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES))
+    with pytest.raises(InputError, match="names passage 99"):
+        groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "far.parquet", **how)
+    none = Run.of([np.array([query]) for query in range(QUERIES)], [np.array([1.0])] * QUERIES)
+    files.write_run(tmp_path / "none.parquet", none)
+    with pytest.raises(InputError, match="no query"):
+        groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "none.parquet", **how)

@@ -1,0 +1,98 @@
+"""The losses, with the numbers written out from their formulas."""
+
+import math
+
+import pytest
+import torch
+
+from cdmae import losses
+
+QUERIES = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+PASSAGES = torch.tensor([[[2.0, 1.0], [1.0, 0.5]], [[0.0, 1.0], [3.0, -1.0]]])
+# q1: own group 2, 1; the other's 0, 3.    q2: own group 2, -2; the other's 2, 1.
+
+
+def log_sum(*values: float) -> float:
+    return math.log(sum(math.exp(value) for value in values))
+
+
+def test_eq10_contrastive_over_all_passages_of_the_batch() -> None:
+    expected = ((log_sum(2, 1, 0, 3) - 2) + (log_sum(2, 1, 2, -2) - 2)) / 2
+    assert losses.contrastive(QUERIES, PASSAGES).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_eq10_contrastive_over_the_own_group_only() -> None:
+    expected = ((log_sum(2, 1) - 2) + (log_sum(2, -2) - 2)) / 2
+    assert losses.contrastive(QUERIES, PASSAGES, in_batch=False).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_eq10_leaves_other_positives_of_the_query_out() -> None:
+    excluded = torch.zeros(2, 4, dtype=torch.bool)
+    excluded[0, 3] = True  # the last passage of the batch is as good as the first query's positive
+    expected = ((log_sum(2, 1, 0) - 2) + (log_sum(2, 1, 2, -2) - 2)) / 2
+    assert losses.contrastive(QUERIES, PASSAGES, excluded=excluded).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_eq10_of_equal_scores_is_the_logarithm_of_the_candidates() -> None:
+    queries, passages = torch.zeros(4, 3), torch.randn(4, 8, 3, generator=torch.Generator().manual_seed(1))
+    assert losses.contrastive(queries, passages).item() == pytest.approx(math.log(32), abs=1e-6)
+    assert losses.contrastive(queries, passages, in_batch=False).item() == pytest.approx(math.log(8), abs=1e-6)
+
+
+def test_eq10_survives_scores_of_a_thousand() -> None:
+    loss = losses.contrastive(QUERIES * 1000, PASSAGES)
+    assert torch.isfinite(loss)
+    assert loss.item() == pytest.approx((1000 + math.log(2)) / 2, rel=1e-6)
+
+
+def test_eq11_kl_by_hand() -> None:
+    student = torch.tensor([[math.log(1), math.log(3)], [5.0, 5.0]])
+    teacher = torch.tensor([[math.log(3), math.log(1)], [7.0, 7.0]])  # softmax (3/4, 1/4) against (1/4, 3/4)
+    first = 0.75 * math.log(0.75 / 0.25) + 0.25 * math.log(0.25 / 0.75)
+    assert losses.kl(student, teacher).item() == pytest.approx(first / 2, abs=1e-6)
+
+
+def test_eq11_is_summed_over_the_group_and_averaged_over_queries() -> None:
+    generator = torch.Generator().manual_seed(3)
+    student, teacher = torch.randn(6, 32, generator=generator), torch.randn(6, 32, generator=generator)
+    elements = torch.nn.functional.kl_div(student.log_softmax(-1), teacher.softmax(-1), reduction="none")
+    assert losses.kl(student, teacher).item() == pytest.approx(elements.sum(-1).mean().item(), rel=1e-5)
+    assert losses.kl(student, teacher).item() == pytest.approx(32 * elements.mean().item(), rel=1e-5)
+
+
+def test_eq11_is_zero_for_equal_distributions_and_positive_otherwise() -> None:
+    scores = torch.randn(5, 7, generator=torch.Generator().manual_seed(4))
+    assert losses.kl(scores, scores + 3).item() == pytest.approx(0, abs=1e-6)
+    assert losses.kl(scores, scores.flip(-1)).item() > 0.1
+
+
+def test_eq11_is_not_symmetric_the_teacher_weighs() -> None:
+    sharp, flat = torch.tensor([[4.0, 0.0]]), torch.tensor([[0.0, 0.0]])
+    p = math.exp(4) / (math.exp(4) + 1)
+    expected = p * math.log(p / 0.5) + (1 - p) * math.log((1 - p) / 0.5)
+    assert losses.kl(flat, sharp).item() == pytest.approx(expected, abs=1e-6)
+    assert losses.kl(sharp, flat).item() != pytest.approx(expected, abs=1e-2)
+
+
+def test_distillation_adds_alpha_times_the_contrastive_loss() -> None:
+    teacher = torch.tensor([[1.0, 0.0], [0.0, 4.0]])
+    whole = losses.distillation(QUERIES, PASSAGES, teacher, alpha=0.2)
+    parts = losses.kl(torch.tensor([[2.0, 1.0], [2.0, -2.0]]), teacher) + 0.2 * losses.contrastive(QUERIES, PASSAGES)
+    assert whole.item() == pytest.approx(parts.item(), abs=1e-6)
+
+
+def test_listwise_by_hand() -> None:
+    scores = torch.tensor([[1.0, 2.0, 0.0], [3.0, 3.0, 3.0]])
+    expected = ((log_sum(1, 2, 0) - 1) + math.log(3)) / 2
+    assert losses.listwise(scores).item() == pytest.approx(expected, abs=1e-6)
+
+
+def test_rdrop_by_hand() -> None:
+    first = torch.tensor([[math.log(3), math.log(1)]])
+    second = torch.tensor([[math.log(1), math.log(1)]])
+    listwise = (-math.log(0.75) - math.log(0.5)) / 2
+    there = 0.75 * math.log(0.75 / 0.5) + 0.25 * math.log(0.25 / 0.5)
+    back = 0.5 * math.log(0.5 / 0.75) + 0.5 * math.log(0.5 / 0.25)
+    assert losses.rdrop(first, second).item() == pytest.approx(listwise + (there + back) / 2, abs=1e-6)
+    assert losses.rdrop(first, second, weight=0.5).item() == pytest.approx(listwise + (there + back) / 4, abs=1e-6)
+    assert losses.rdrop(first, first).item() == pytest.approx(-math.log(0.75), abs=1e-6)
