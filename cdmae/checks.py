@@ -245,6 +245,8 @@ def _check_cycles(systems: dict[str, System]) -> None:
 
 def _check_evaluation(config: Config) -> None:
     evaluation = config.evaluation
+    if config.systems and not evaluation.collections:
+        raise InputError("evaluation.collections is empty, but there are systems; allowed: at least one collection")
     for collection, chosen in evaluation.collections.items():
         path = f"evaluation.collections.{collection}"
         if collection not in config.collections:

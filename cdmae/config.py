@@ -97,7 +97,7 @@ class Importance:
     )  # fmt: skip
     edges: str = setting(
         "literal", choices=("literal", "mean"), source="decision 6",
-        meaning="at the ends of a passage: equation 8 as it stands (a missing n-gram counts 0), or the mean over the others",
+        meaning="at the ends of a passage: equation 8 as it stands (a missing n-gram is 0), or the mean of the rest",
     )  # fmt: skip
 
     def counting(self) -> dict[str, Any]:
@@ -339,7 +339,7 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
 
     try:
         text = Path(path).read_text(encoding="utf-8")
-        return mapping(yaml.load(text, Loader), str(path))  # noqa: S506: a SafeLoader
+        return mapping(yaml.load(text, Loader), str(path))  # a SafeLoader
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OSError as error:

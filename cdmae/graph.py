@@ -1,0 +1,217 @@
+"""The workflow's graph: where every artefact lies, which job makes it and from what. Paths and names only.
+
+The config's names are the edges. The rules ask here for their inputs, the report for what there is to show, and
+`Graph.jobs` reads the whole plan without running Snakemake. Standard library only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdmae import jobs
+from cdmae.config import Config
+
+COLLECTION_FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
+TRAINED = ("retriever", "reranker")  # the kinds of system that have a model of their own
+
+
+class Graph:
+    """Paths, targets and jobs of a config."""
+
+    def __init__(self, config: Config) -> None:
+        """Take a checked config."""
+        self.config = config
+        self.results = config.results.rstrip("/") or "/"
+
+    # --- where things lie ---------------------------------------------------------------------------------------------
+
+    def path(self, *parts: str) -> str:
+        """A path below the results folder."""
+        return "/".join((self.results, *parts))
+
+    def collection(self, collection: str) -> str:
+        """The folder of a collection."""
+        return self.path("collections", collection)
+
+    def collection_files(self, collection: str) -> list[str]:
+        """The four files of a collection."""
+        return [f"{self.collection(collection)}/{name}" for name in COLLECTION_FILES]
+
+    def passages(self, collection: str) -> str:
+        """The passages of a collection: what is enough for everything that needs no queries."""
+        return f"{self.collection(collection)}/passages.parquet"
+
+    def queries(self, collection: str) -> str:
+        """The queries of a collection."""
+        return f"{self.collection(collection)}/queries.parquet"
+
+    def qrels(self, collection: str) -> str:
+        """The judgments of a collection."""
+        return f"{self.collection(collection)}/qrels.parquet"
+
+    def tokenizer(self, start: str) -> str:
+        """The tokenizer of a start: a folder."""
+        return self.path("tokenizers", start)
+
+    def tokens(self, start: str, collection: str) -> str:
+        """A collection in the word-pieces of a start: a folder."""
+        return self.path("tokens", start, collection)
+
+    def ngrams(self, importance: str, start: str, collection: str) -> str:
+        """The n-gram counts that an importance is estimated from: a folder."""
+        return self.path("ngrams", importance, start, collection)
+
+    def importance(self, importance: str, start: str, collection: str) -> str:
+        """The importance of every word-piece, and the table that scores new text: a folder."""
+        return self.path("importance", importance, start, collection)
+
+    def encoder(self, encoder: str) -> str:
+        """A pre-trained encoder: a folder."""
+        return self.path("encoders", encoder)
+
+    def masked_terms(self, encoder: str) -> str:
+        """What the masks of an encoder fall on: a JSON file."""
+        return self.path("masked_terms", f"{encoder}.json")
+
+    def index(self, collection: str) -> str:
+        """The BM25 index of a collection: a folder."""
+        return self.path("bm25", collection)
+
+    def negatives(self, system: str, collection: str, split: str) -> str:
+        """The run of a system over queries that are trained on."""
+        return self.path("negatives", f"{system}.{collection}.{split}.parquet")
+
+    def teacher(self, student: str) -> str:
+        """The reranker's scores of a student's candidates, positives included: a run."""
+        return self.path("teachers", f"{student}.parquet")
+
+    def trained(self, system: str) -> str:
+        """What the trainer of a system writes: a folder."""
+        return self.path("trained", system)
+
+    def model(self, system: str) -> str:
+        """The released model of a system, with its card: a folder."""
+        return self.path("models", system)
+
+    def vectors(self, system: str, collection: str) -> str:
+        """The vectors of a collection's passages: a folder."""
+        return self.path("vectors", system, collection)
+
+    def run(self, system: str, collection: str, split: str) -> str:
+        """The run of a system over queries that are evaluated."""
+        return self.path("runs", system, f"{collection}.{split}.parquet")
+
+    def runs(self, system: str) -> list[str]:
+        """The runs of a system, one per target of the evaluation."""
+        return [self.run(system, collection, split) for collection, split in self.targets()]
+
+    def measures(self, system: str) -> str:
+        """The measures of a system, per query: a tab-separated file."""
+        return self.path("measures", f"{system}.tsv")
+
+    def report(self) -> str:
+        """The report: a folder."""
+        return self.path("report")
+
+    def state(self, *parts: str) -> str:
+        """Where a training keeps what it resumes from: a folder that no rule declares."""
+        return self.path("state", *parts)
+
+    # --- what there is ------------------------------------------------------------------------------------------------
+
+    def targets(self) -> list[tuple[str, str]]:
+        """The (collection, split) pairs of the evaluation, in the order of the config."""
+        return [(name, split) for name, splits in self.config.evaluation.collections.items() for split in splits]
+
+    def evaluated(self) -> list[str]:
+        """The collections of the evaluation."""
+        return list(self.config.evaluation.collections)
+
+    def systems(self, *kinds: str) -> list[str]:
+        """The systems of some kinds, in the order of the config."""
+        return [name for name, system in self.config.systems.items() if system.kind in kinds]
+
+    def start_of(self, system: str) -> str:
+        """The start whose word-pieces a trained system reads."""
+        return self.config.encoders[self.config.systems[system].encoder].start
+
+    def trains_on(self, system: str) -> tuple[str, str]:
+        """The (collection, split) that a trained system is trained on."""
+        stage = self.config.stages[self.config.systems[system].stage]
+        return stage.collection, stage.split
+
+    def negatives_of(self, system: str) -> str:
+        """The run that gives a trained system its negatives."""
+        return self.negatives(self.config.systems[system].negatives, *self.trains_on(system))
+
+    def mined(self) -> dict[tuple[str, str, str], int]:
+        """The runs over training queries: (system, collection, split) to depth, the greatest that a training asks."""
+        found: dict[tuple[str, str, str], int] = {}
+        for name in self.systems(*TRAINED):
+            system = self.config.systems[name]
+            key = (system.negatives, *self.trains_on(name))
+            found[key] = max(found.get(key, 0), self.config.stages[system.stage].depth)
+        return found
+
+    def searched(self, system: str) -> list[str]:
+        """The collections that a system searches: those of the evaluation and those it is mined on."""
+        return list(dict.fromkeys([*self.evaluated(), *(key[1] for key in self.mined() if key[0] == system)]))
+
+    def masked_by_importance(self) -> list[str]:
+        """The encoders with an importance-aware mask, which the report shows."""
+        return [name for name, encoder in self.config.encoders.items() if encoder.masked_by_importance]
+
+    def importance_of(self, encoder: str) -> str:
+        """The importance that an encoder's masks read: a folder."""
+        found = self.config.encoders[encoder]
+        return self.importance(found.importance, found.start, found.collection)
+
+    def facts(self) -> dict[str, Any]:
+        """What the report is made from, by name; its rule adds versions and times."""
+        shown = self.masked_by_importance()
+        return {
+            "config": self.config.values(),
+            "collections": {name: self.collection(name) for name in self.config.collections},
+            "measures": {name: self.measures(name) for name in self.config.systems},
+            "encoders": {name: self.encoder(name) for name in self.config.encoders},
+            "trained": {name: self.trained(name) for name in self.systems(*TRAINED)},
+            "masked_terms": {name: self.masked_terms(name) for name in shown},
+            "importance": {name: self.importance_of(name) for name in shown},
+            "benchmarks": self.path("benchmarks"),
+        }
+
+    def card(self, system: str) -> dict[str, Any]:
+        """What the card of a trained system tells about its making."""
+        config, found = self.config, self.config.systems[system]
+        encoder, stage = config.encoders[found.encoder], config.stages[found.stage]
+        used = dict.fromkeys([stage.collection, *([encoder.collection] if encoder.pretrained else [])])
+        return {
+            "name": system,
+            "system": found.values(),
+            "stage": stage.values(teacher=bool(found.teacher)),
+            "encoder": encoder.values(),
+            "start": config.starts[encoder.start].values(),
+            "collections": {name: config.collections[name].values() for name in used},
+        }
+
+    def needed(self) -> list[str]:
+        """What a whole run makes: the report, and the models with their cards."""
+        return [self.report(), *(self.model(name) for name in self.systems(*TRAINED))]
+
+    # --- which job makes what -----------------------------------------------------------------------------------------
+
+    def job(self, rule: str, *names: str) -> jobs.Job:
+        """The job of a rule for its wildcards, such as ``job("tokens", start, collection)``."""
+        return jobs.RULES[rule](self, *names)
+
+    def jobs(self) -> list[jobs.Job]:
+        """Every job of a whole run, each after those whose outputs it reads."""
+        return jobs.ordered(self)
+
+    def reading(self) -> str:
+        """The plan as text: one line per job, and below it, indented, what it reads."""
+        lines = []
+        for job in self.jobs():
+            lines.append(f"{job.rule} {job.name}".rstrip() + " -> " + " ".join(job.outputs))
+            lines.extend(f"    {path}" for path in job.reads())
+        return "\n".join(lines)

@@ -1,0 +1,392 @@
+"""The jobs of the workflow, one function per rule in the order of the pipeline: what each reads, writes and depends on.
+
+A job says which settings its results depend on, so that touching another section of the config cannot restart it.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cdmae.config import System
+    from cdmae.graph import Graph
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run of a rule: the files it reads and writes, and the settings that its results depend on.
+
+    `name` joins the rule's wildcards with ``/``; `params` are named like the options of the script; `plugins` are the
+    modules that the settings name, which no import statement shows.
+    """
+
+    rule: str
+    name: str
+    inputs: dict[str, str | list[str]]
+    outputs: list[str]
+    params: dict[str, Any] = field(default_factory=dict)
+    plugins: list[str] = field(default_factory=list)
+
+    def reads(self) -> list[str]:
+        """All inputs in one list, each once."""
+        found = [path for each in self.inputs.values() for path in ([each] if isinstance(each, str) else each)]
+        return list(dict.fromkeys(found))
+
+
+RULES: dict[str, Callable[..., Job]] = {}
+
+
+def rule(function: Callable[..., Job]) -> Callable[..., Job]:
+    """Register the job of the rule that is named like the function."""
+    RULES[function.__name__] = function
+    return function
+
+
+# --- data ------------------------------------------------------------------------------------------------------------
+
+
+@rule
+def collection(graph: Graph, name: str) -> Job:
+    """Passages, queries and judgments from their source."""
+    entry = graph.config.collections[name]
+    module = importlib.import_module(entry.module)
+    return Job(
+        "collection",
+        name,
+        inputs={"files": [str(path) for path in module.depends(entry.settings)]},
+        outputs=graph.collection_files(name),
+        params={"settings": entry.values(), "seed": graph.config.seed, "version": module.version(entry.settings)},
+        plugins=[entry.module],
+    )
+
+
+@rule
+def tokenizer(graph: Graph, start: str) -> Job:
+    """The word-pieces of a start: taken from its checkpoint, or trained on its collection."""
+    entry = graph.config.starts[start]
+    source = {} if entry.checkpoint else {"passages": graph.passages(entry.collection)}
+    return Job(
+        "tokenizer",
+        start,
+        inputs={**source, **_checkpoint(entry.checkpoint)},
+        outputs=[graph.tokenizer(start)],
+        params={"start": entry.tokenizer()},
+    )
+
+
+def _checkpoint(model: str) -> dict[str, str | list[str]]:
+    """The files of a model that is a folder here; a name at the hub is no input."""
+    folder = Path(model)
+    return {"checkpoint": sorted(map(str, folder.iterdir()))} if model and folder.is_dir() else {}
+
+
+@rule
+def tokens(graph: Graph, start: str, name: str) -> Job:
+    """A collection in word-pieces."""
+    inputs = {"tokenizer": graph.tokenizer(start), "passages": graph.passages(name)}
+    return Job("tokens", f"{start}/{name}", inputs, [graph.tokens(start, name)])
+
+
+@rule
+def ngrams(graph: Graph, importance: str, start: str, name: str) -> Job:
+    """How often every n-gram of a collection occurs."""
+    return Job(
+        "ngrams",
+        f"{importance}/{start}/{name}",
+        inputs={"tokens": graph.tokens(start, name), "tokenizer": graph.tokenizer(start)},
+        outputs=[graph.ngrams(importance, start, name)],
+        params={"settings": graph.config.importance[importance].counting()},
+    )
+
+
+@rule
+def importance(graph: Graph, entry: str, start: str, name: str) -> Job:
+    """The importance of every word: equations 7 and 8."""
+    return Job(
+        "importance",
+        f"{entry}/{start}/{name}",
+        inputs={"ngrams": graph.ngrams(entry, start, name), "tokens": graph.tokens(start, name)},
+        outputs=[graph.importance(entry, start, name)],
+        params={"settings": graph.config.importance[entry].values()},
+    )
+
+
+# --- pre-training ----------------------------------------------------------------------------------------------------
+
+
+@rule
+def pretrain(graph: Graph, name: str) -> Job:
+    """An encoder, pre-trained or as it starts."""
+    encoder = graph.config.encoders[name]
+    start = graph.config.starts[encoder.start]
+    inputs: dict[str, str | list[str]] = {"tokenizer": graph.tokenizer(encoder.start), **_checkpoint(start.checkpoint)}
+    plugins = []
+    if encoder.pretrained:
+        inputs["tokens"] = graph.tokens(encoder.start, encoder.collection)
+        plugins = [
+            f"cdmae.objectives.{encoder.objective}",
+            *_maskings(encoder.encoder_masking, encoder.decoder_masking),
+        ]
+    if encoder.masked_by_importance:
+        inputs["importance"] = graph.importance_of(name)
+    params = {"settings": encoder.values(), "start": start.values(), "seed": encoder.seed}
+    return Job("pretrain", name, inputs, [graph.encoder(name)], params, plugins)
+
+
+def _maskings(*names: str) -> list[str]:
+    return [f"cdmae.masking.{name}" for name in dict.fromkeys(names)]
+
+
+@rule
+def masked_terms(graph: Graph, name: str) -> Job:
+    """What the masks of an encoder fall on, beside uniform ones."""
+    encoder = graph.config.encoders[name]
+    return Job(
+        "masked_terms",
+        name,
+        inputs={
+            "tokens": graph.tokens(encoder.start, encoder.collection),
+            "tokenizer": graph.tokenizer(encoder.start),
+            "importance": graph.importance_of(name),
+        },
+        outputs=[graph.masked_terms(name)],
+        params={"settings": encoder.values(), "seed": encoder.seed, "example": graph.config.report.example},
+        plugins=_maskings("uniform", "whole_word", "importance"),
+    )
+
+
+# --- training --------------------------------------------------------------------------------------------------------
+
+
+def _trained(graph: Graph, name: str) -> Job:
+    system = graph.config.systems[name]
+    stage = graph.config.stages[system.stage]
+    inputs: dict[str, str | list[str]] = {
+        "encoder": graph.encoder(system.encoder),
+        "collection": graph.collection_files(stage.collection)[:3],
+        "tokens": graph.tokens(graph.start_of(name), stage.collection),
+        "negatives": graph.negatives_of(name),
+    }
+    if system.teacher:
+        inputs["teacher"] = graph.teacher(name)
+    params = {"settings": stage.values(teacher=bool(system.teacher)), "seed": stage.seed}
+    return Job(f"train_{system.kind}", name, inputs, [graph.trained(name)], params)
+
+
+@rule
+def train_retriever(graph: Graph, name: str) -> Job:
+    """Stages 1, 2 and 3: equations 10 and 11."""
+    return _trained(graph, name)
+
+
+@rule
+def train_reranker(graph: Graph, name: str) -> Job:
+    """The cross-encoder."""
+    return _trained(graph, name)
+
+
+@rule
+def teacher(graph: Graph, student: str) -> Job:
+    """The reranker's scores of a student's candidates, positives included."""
+    name, split = graph.trains_on(student)
+    system = graph.config.systems[student]
+    return Job(
+        "teacher",
+        student,
+        inputs={
+            "model": graph.trained(system.teacher),
+            "collection": [graph.queries(name), graph.qrels(name)],
+            "tokens": graph.tokens(graph.start_of(system.teacher), name),
+            "negatives": graph.negatives_of(student),
+        },
+        outputs=[graph.teacher(student)],
+        params={"split": split, "depth": graph.config.stages[system.stage].depth},
+    )
+
+
+# --- search ----------------------------------------------------------------------------------------------------------
+
+
+@rule
+def index_bm25(graph: Graph, name: str) -> Job:
+    """An inverted index."""
+    return Job("index_bm25", name, {"passages": graph.passages(name)}, [graph.index(name)])
+
+
+@rule
+def vectors(graph: Graph, system: str, name: str) -> Job:
+    """A retriever's vectors of a collection."""
+    inputs = {"model": graph.trained(system), "tokens": graph.tokens(graph.start_of(system), name)}
+    return Job("vectors", f"{system}/{name}", inputs, [graph.vectors(system, name)])
+
+
+@rule
+def vectors_external(graph: Graph, system: str, name: str) -> Job:
+    """A foreign retriever's vectors of a collection."""
+    entry = graph.config.systems[system]
+    return Job(
+        "vectors_external",
+        f"{system}/{name}",
+        inputs={"passages": graph.passages(name), **_checkpoint(entry.model)},
+        outputs=[graph.vectors(system, name)],
+        params={"model": entry.model, "query_length": entry.query_length, "passage_length": entry.passage_length},
+    )
+
+
+def _search(graph: Graph, name: str, names: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The inputs and the params of a system that searches the collections in `names`."""
+    system = graph.config.systems[name]
+    inputs: dict[str, Any] = {"queries": [graph.queries(each) for each in names]}
+    if system.kind == "bm25":
+        return {"indexes": [graph.index(each) for each in names], **inputs}, {"k1": system.k1, "b": system.b}
+    inputs["vectors"] = [graph.vectors(name, each) for each in names]
+    if system.kind == "external":
+        return {**inputs, **_checkpoint(system.model)}, {"model": system.model, "query_length": system.query_length}
+    return {"model": graph.trained(name), **inputs}, {}
+
+
+def _mined(graph: Graph, name: str, on: str, split: str) -> Job:
+    inputs, params = _search(graph, name, [on])
+    params |= {"splits": [split], "depth": graph.mined()[name, on, split]}
+    kind = graph.config.systems[name].kind
+    outputs = [graph.negatives(name, on, split)]
+    return Job(MINE[kind], f"{name}/{on}/{split}", inputs, outputs, params)
+
+
+def _searched(graph: Graph, name: str) -> Job:
+    inputs, params = _search(graph, name, graph.evaluated())
+    params |= {"splits": [split for _, split in graph.targets()], "depth": graph.config.evaluation.depth}
+    return Job(SEARCH[graph.config.systems[name].kind], name, inputs, graph.runs(name), params)
+
+
+MINE = {"bm25": "mine_bm25", "retriever": "mine", "external": "mine_external"}
+SEARCH = {
+    "bm25": "search_bm25",
+    "retriever": "search",
+    "external": "search_external",
+    "reranker": "rerank",
+    "fusion": "fuse",
+}
+RULES |= dict.fromkeys(MINE.values(), _mined)
+RULES |= dict.fromkeys([SEARCH[kind] for kind in MINE], _searched)
+
+
+@rule
+def rerank(graph: Graph, name: str) -> Job:
+    """The best passages of another system's runs in the order of the reranker."""
+    system = graph.config.systems[name]
+    return Job(
+        "rerank",
+        name,
+        inputs={
+            "model": graph.trained(name),
+            "queries": [graph.queries(each) for each in graph.evaluated()],
+            "tokens": [graph.tokens(graph.start_of(name), each) for each in graph.evaluated()],
+            "runs": graph.runs(system.reranks),
+        },
+        outputs=graph.runs(name),
+        params={"splits": [split for _, split in graph.targets()], "depth": system.depth},
+    )
+
+
+@rule
+def fuse(graph: Graph, name: str) -> Job:
+    """The reciprocal ranks of several systems, summed; the runs come target by target."""
+    system = graph.config.systems[name]
+    runs = [graph.run(each, *target) for target in graph.targets() for each in system.of]
+    params = {"k": system.k, "depth": graph.config.evaluation.depth}
+    return Job("fuse", name, {"runs": runs}, graph.runs(name), params)
+
+
+# --- results ---------------------------------------------------------------------------------------------------------
+
+
+@rule
+def measures(graph: Graph, name: str) -> Job:
+    """Every measure of every query."""
+    used = [path for each in graph.evaluated() for path in (graph.queries(each), graph.qrels(each))]
+    params = {
+        "names": [each for each, _ in graph.targets()],
+        "splits": [split for _, split in graph.targets()],
+        "measures": list(graph.config.evaluation.measures),
+    }
+    return Job("measures", name, {"collections": used, "runs": graph.runs(name)}, [graph.measures(name)], params)
+
+
+@rule
+def release(graph: Graph, name: str) -> Job:
+    """A trained model with its card."""
+    inputs = {"model": graph.trained(name), "measures": graph.measures(name)}
+    return Job("release", name, inputs, [graph.model(name)], {"facts": graph.card(name)})
+
+
+@rule
+def report(graph: Graph) -> Job:
+    """The page at the end."""
+    facts = graph.facts()
+    parts = ("measures", "encoders", "trained", "masked_terms", "importance")
+    inputs: dict[str, str | list[str]] = {part: list(facts[part].values()) for part in parts}
+    inputs["collections"] = [f"{folder}/about.json" for folder in facts["collections"].values()]
+    return Job("report", "", inputs, [graph.report()], {"facts": facts})
+
+
+# --- all of them -----------------------------------------------------------------------------------------------------
+
+
+def ordered(graph: Graph) -> list[Job]:
+    """The jobs that a whole run needs, each after those whose outputs it reads."""
+    makes = {path: job for job in _possible(graph) for path in job.outputs}
+    found: dict[tuple[str, str], Job] = {}
+
+    def visit(path: str) -> None:
+        job = makes.get(path)
+        if job is None or (job.rule, job.name) in found:
+            return
+        for each in job.reads():
+            visit(each)
+        found[job.rule, job.name] = job
+
+    for path in graph.needed():
+        visit(path)
+    return list(found.values())
+
+
+def _possible(graph: Graph) -> Iterator[Job]:
+    config = graph.config
+    for start in config.starts:
+        yield tokenizer(graph, start)
+    for name in config.collections:
+        yield collection(graph, name)
+        yield index_bm25(graph, name)
+        for start in config.starts:
+            yield tokens(graph, start, name)
+            for entry in config.importance:
+                yield ngrams(graph, entry, start, name)
+                yield importance(graph, entry, start, name)
+    for encoder in config.encoders:
+        yield pretrain(graph, encoder)
+    for encoder in graph.masked_by_importance():
+        yield masked_terms(graph, encoder)
+    for mined in graph.mined():
+        yield _mined(graph, *mined)
+    for name, system in config.systems.items():
+        yield from _possible_of(graph, name, system)
+    yield report(graph)
+
+
+def _possible_of(graph: Graph, name: str, system: System) -> Iterator[Job]:
+    if system.kind in ("retriever", "reranker"):
+        yield _trained(graph, name)
+        yield release(graph, name)
+    if system.teacher:
+        yield teacher(graph, name)
+    if system.kind in ("retriever", "external"):
+        make = vectors if system.kind == "retriever" else vectors_external
+        for searched in graph.searched(name):
+            yield make(graph, name, searched)
+    yield RULES[SEARCH[system.kind]](graph, name)
+    yield measures(graph, name)
