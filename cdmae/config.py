@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -348,6 +349,16 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark else str(path)
         raise InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or error})") from None
+
+
+def gather(default: Path | str, overlays: Iterable[Path | str], values: dict[str, Any]) -> dict[str, Any]:
+    """The values of the default config file with `values` over them: what the engine merged from overlays and options.
+
+    The overlay files are read once more for the checks that the engine leaves out (repeated keys, encoding).
+    """
+    for path in overlays:
+        read_yaml(path)
+    return merge({} if values.get("standalone") is True else read_yaml(default), values)
 
 
 def merge(default: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
