@@ -1,0 +1,172 @@
+"""Token importance: the average mutual information of a word with its neighbours (equations 7 and 8).
+
+W words in S segments (titles and texts), n-gram orders 1 to L (the window), T word-pieces.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cdmae import files, ngrams
+from cdmae.compiled import compiled
+from cdmae.errors import InputError
+
+if TYPE_CHECKING:
+    from cdmae.tokens import Vocabulary
+
+PMI = ("min", "product")
+NORMALISERS = ("order", "pooled")
+EDGES = ("literal", "mean")
+LARGEST = 65504.0  # of float16
+
+
+def log_normalisers(totals: np.ndarray, normaliser: str) -> np.ndarray:
+    """The logarithm of what the counts of each order are divided by, float64 [L].
+
+    `order`: the number of n-grams of that order, as equation 7 says; `pooled`: the number of n-grams of all orders.
+    """
+    _check("normaliser", normaliser, NORMALISERS)
+    totals = np.maximum(1, np.asarray(totals, dtype=np.float64))
+    return np.log(totals) if normaliser == "order" else np.full(len(totals), np.log(totals.sum()))
+
+
+def ami(
+    counts: np.ndarray,
+    segments: np.ndarray,
+    totals: np.ndarray,
+    *,
+    pmi: str = "min",
+    normaliser: str = "order",
+    edges: str = "literal",
+    threads: int = 1,
+) -> np.ndarray:
+    """The importance of every word, AMI(w_i) of equation 8, in nats: float32 [W].
+
+    counts [L, W]: occurrences of the n-gram that begins at each word, 0 where it would leave its segment; segments
+    int64 [S + 1]; totals [L].
+
+    Equation 7 defines PMI for two words. For more, `min` takes the minimum over all ways of cutting the n-gram into at
+    least two pieces, log p(w_1..w_n) - max sum log p(piece) (Levine et al. 2021, eq. 3), and `product` cuts it into
+    single words. `literal` divides each side by L - 1, with 0 for n-grams that do not exist at the segment's edges;
+    `mean` takes twice the mean of those that exist, which is the same inside a segment.
+    """
+    _check("pmi", pmi, PMI)
+    _check("edges", edges, EDGES)
+    norms = log_normalisers(totals, normaliser)
+    values = np.zeros(counts.shape[1], np.float32)
+    logs = np.log(np.arange(1 << 16, dtype=np.float64).clip(1))
+    parts = ngrams.shares(segments, threads)
+
+    def fill(part: tuple[int, int]) -> None:
+        _ami(counts, segments, *part, norms, logs, pmi == "min", edges == "mean", values)
+
+    with ThreadPoolExecutor(max(1, threads)) as pool:
+        list(pool.map(fill, parts))
+    return values
+
+
+def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise InputError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
+
+
+@compiled
+def _ami(counts, segments, first, last, norms, logs, smallest, mean, values):  # noqa: ANN001, ANN202
+    window = counts.shape[0]
+    longest = 0
+    for segment in range(first, last):
+        longest = max(longest, segments[segment + 1] - segments[segment])
+    best = np.empty((longest + 1, window))  # the best sum of log p over all ways of cutting, the whole included
+    sums = np.empty(longest + 1)
+    for segment in range(first, last):
+        begin = segments[segment]
+        length = segments[segment + 1] - begin
+        sums[:length] = 0.0
+        for place in range(length - 1, -1, -1):
+            for order in range(min(window, length - place)):  # n = order + 1
+                count = counts[order, begin + place]
+                whole = (logs[count] if count < len(logs) else np.log(np.float64(count))) - norms[order]
+                if order == 0:
+                    best[place, 0] = whole
+                    continue
+                if smallest:
+                    cut = -np.inf
+                    for left in range(order):
+                        cut = max(cut, best[place, left] + best[place + left + 1, order - left - 1])
+                    best[place, order] = max(whole, cut)
+                else:
+                    cut = best[place, 0] + best[place + 1, order - 1]
+                    best[place, order] = cut
+                sums[place] += whole - cut
+                sums[place + order] += whole - cut
+        for place in range(length):
+            weight = 1.0 / (window - 1)
+            if mean:
+                weight = 2.0 / max(1, min(window - 1, place) + min(window - 1, length - 1 - place))
+            values[begin + place] = sums[place] * weight
+
+
+def broadcast(values: np.ndarray, tokens: files.Tokens, unit: str) -> np.ndarray:
+    """Give every word-piece the importance of its word: float16 [T]."""
+    edges = np.append(np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1])
+    starts = np.ones_like(tokens.word_starts) if unit == "wordpiece" else tokens.word_starts
+    halves = values.clip(-LARGEST, LARGEST).astype(np.float16).view(np.uint16)
+    pieces = np.empty(len(tokens.ids), np.uint16)
+    _broadcast(np.asarray(tokens.ids), edges, starts, halves, pieces)
+    return pieces.view(np.float16)
+
+
+@compiled
+def _broadcast(ids, edges, word_starts, values, pieces):  # noqa: ANN001, ANN202
+    word = -1
+    for segment in range(len(edges) - 1):
+        for place in range(edges[segment], edges[segment + 1]):
+            if place == edges[segment] or word_starts[ids[place]]:
+                word += 1
+            pieces[place] = values[word]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Scores new text as its collection would: n-grams that the collection repeats have their counts, others 1.
+
+    A word that the collection does not have, too, counts as seen once. `settings` are those of `ami`.
+    """
+
+    ngrams: ngrams.Table
+    settings: dict[str, Any]
+
+    def score(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+        """The importance of each word-piece of one segment (a title or a text): float32 [n]."""
+        words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
+        counts = self.ngrams.look_up(words)
+        values = ami(counts, np.array([0, len(words)]), self.ngrams.totals, **self.settings)
+        return np.repeat(values, np.diff(np.append(starts, len(ids))))
+
+    def write(self, folder: Path) -> None:
+        """Write the table into the existing `folder`."""
+        ngrams.write_table(folder, self.ngrams)
+        files.write_json(folder / "settings.json", self.settings)
+
+    @classmethod
+    def read(cls, folder: Path | str) -> Table:
+        """Read it from the folder of an importance."""
+        return cls(ngrams.read_table(folder), files.read_json(Path(folder) / "settings.json"))
+
+
+def write(folder: Path | str, values: np.ndarray, table: Table) -> None:
+    """Write an importance: ``values.npy`` float16 [T], aligned with the ids of the tokens, and the table."""
+    with files.complete(folder) as aside:
+        aside.mkdir()
+        np.save(aside / "values.npy", values)
+        table.write(aside)
+
+
+def read_values(folder: Path | str) -> np.ndarray:
+    """The importance of every word-piece of a collection, float16 [T], memory-mapped."""
+    return files.read_array(Path(folder) / "values.npy")

@@ -1,0 +1,45 @@
+"""Algorithm 1: perturb each word's importance by Gaussian noise, mask the k highest."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cdmae.compiled import compiled
+from cdmae.errors import InputError
+from cdmae.masking import SELECT, Batch, Side
+from cdmae.masking._top import budget, top
+from cdmae.noise import bits, normal, stream
+
+
+def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+    """Mask floor(p x n) word-pieces, those of the highest perturbed importance: bool [B, n].
+
+    With sigma = 0 the masks are the k most important tokens; with infinite sigma importance plays no part. A word's
+    pieces share its noise (`side.unit` `word`), so that at most one word of a passage is masked in part.
+    """
+    if batch.importance is None:
+        raise InputError("masking by importance needs the importance of the tokens; name one under `importance`")
+    return top(perturb(batch, side.sigma, side.unit, key), budget(batch.candidates, side.ratio))
+
+
+def perturb(batch: Batch, sigma: float, unit: str, key: np.uint64) -> np.ndarray:
+    """Lines 2 to 5 of Algorithm 1, t ~ N(t, sigma): float32 [B, n], minus infinity for what is no candidate."""
+    values = np.empty(batch.ids.shape, np.float32)
+    _perturb(batch.importance, batch.rows, batch.word_starts, batch.candidates, sigma, unit == "wordpiece", key, values)
+    return values
+
+
+@compiled
+def _perturb(importance, rows, word_starts, candidates, sigma, each, key, values):  # noqa: ANN001, ANN202
+    for passage in range(values.shape[0]):
+        state = stream(key, rows[passage], SELECT)
+        noise = 0.0
+        for place in range(values.shape[1]):
+            if sigma > 0.0 and (each or word_starts[passage, place]):
+                noise = normal(bits(state, place))
+            if not candidates[passage, place]:
+                values[passage, place] = -np.inf
+            elif np.isinf(sigma):
+                values[passage, place] = noise
+            else:
+                values[passage, place] = importance[passage, place] + sigma * noise

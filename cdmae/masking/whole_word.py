@@ -1,0 +1,57 @@
+"""Random masking of whole words (Cui et al. 2019), what RetroMAE and SimLM do to the encoder's input."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from cdmae.compiled import compiled
+from cdmae.masking import SELECT, Batch, Side
+from cdmae.masking._top import budget
+from cdmae.noise import bits, stream
+
+
+def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+    """Mask floor(p x n) word-pieces by going through the words in random order: bool [B, n].
+
+    A word that is longer than what is left to mask is passed over. Where all that remain are longer, the first pieces
+    of the first of them complete the number: no other word is masked in part.
+    """
+    chosen = np.zeros(batch.ids.shape, bool)
+    _choose(batch.rows, batch.word_starts, batch.candidates, budget(batch.candidates, side.ratio), key, chosen)
+    return chosen
+
+
+@compiled
+def _choose(rows, word_starts, candidates, budgets, key, chosen):  # noqa: ANN001, ANN202
+    length = chosen.shape[1]
+    starts = np.empty(length + 1, np.int64)
+    order = np.empty(length, np.int64)
+    for passage in range(chosen.shape[0]):
+        words = 0
+        inside = False
+        for place in range(length):  # a special token ends a word and is none itself
+            if candidates[passage, place] and (word_starts[passage, place] or not inside):
+                starts[words] = place
+                words += 1
+            inside = candidates[passage, place]
+        left = budgets[passage]
+        state = stream(key, rows[passage], SELECT)
+        for index in range(words):
+            order[index] = index
+        skipped = -1
+        for index in range(words):
+            if left == 0:
+                break
+            other = index + np.int64(bits(state, index) % np.uint64(words - index))
+            order[index], order[other] = order[other], order[index]
+            start = starts[order[index]]
+            end = start + 1
+            while end < length and candidates[passage, end] and not word_starts[passage, end]:
+                end += 1
+            if end - start <= left:
+                chosen[passage, start:end] = True
+                left -= end - start
+            elif skipped < 0:
+                skipped = start
+        if left > 0:
+            chosen[passage, skipped : skipped + left] = True

@@ -1,0 +1,30 @@
+"""What the masks of an encoder fall on, beside uniform ones."""
+
+from pathlib import Path
+from typing import Any
+
+from cdmae import files
+from cdmae import masked_terms as terms
+from cdmae.command import command
+
+
+@command
+def main(
+    *,
+    tokens: Path,
+    tokenizer: Path,
+    importance: Path,
+    settings: dict[str, Any],
+    seed: int,
+    example: str,
+    output: Path,
+):
+    """Mask passages by importance and at random; write which words were masked, and how an example fares."""
+    found = terms.describe(
+        files.read_tokens(tokens), tokenizer, importance, settings=settings, seed=seed, example=example
+    )
+    files.write_json(output, found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,23 @@
+"""The tokenizer of a start: its checkpoint's, or one trained on a collection."""
+
+from pathlib import Path
+from typing import Any
+
+from cdmae import files, tokens
+from cdmae.command import command
+
+
+@command
+def main(*, start: dict[str, Any], collection: Path | None = None, output: Path):
+    """Train a WordPiece tokenizer on the passages of `collection`, or copy the checkpoint's."""
+    if start.get("checkpoint"):
+        tokenizer = tokens.load_tokenizer(start["checkpoint"])
+    else:
+        passages = files.read_passages(collection, ["title", "text"])
+        tokenizer = tokens.train_tokenizer(tokens.texts(passages), start["vocabulary"])
+    with files.complete(output) as aside:
+        tokenizer.save_pretrained(aside)
+
+
+if __name__ == "__main__":
+    main()
