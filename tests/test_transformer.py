@@ -1,0 +1,182 @@
+"""The packed forward equals transformers' padded one: states, gradients, chosen rows; and dropout."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel
+
+from cdmae import packed, training, transformer
+from cdmae.errors import InputError
+
+SIZES = {
+    "vocab_size": 50,
+    "hidden_size": 24,
+    "num_hidden_layers": 3,
+    "num_attention_heads": 3,
+    "intermediate_size": 40,
+}
+SEQUENCES = [[2, 7, 8, 9, 3], [2, 3], [2, 11, 12, 3], [2, 20, 21, 22, 23, 24, 25, 3]]
+
+
+def bert(**extra: object) -> BertModel:
+    torch.manual_seed(0)
+    return BertModel(BertConfig(**SIZES, initializer_range=0.3, **extra), add_pooling_layer=False).eval()
+
+
+def electra() -> ElectraModel:
+    torch.manual_seed(0)
+    return ElectraModel(ElectraConfig(**SIZES, embedding_size=16, initializer_range=0.3)).eval()
+
+
+def padded(model: nn.Module, sequences: list[list[int]], types: list[list[int]] | None = None) -> Tensor:
+    """What transformers computes, its padding cut away: [S, D]."""
+    width = max(map(len, sequences))
+    ids = torch.tensor([each + [0] * (width - len(each)) for each in sequences])
+    kinds = None if types is None else torch.tensor([each + [0] * (width - len(each)) for each in types])
+    mask = torch.tensor([[1] * len(each) + [0] * (width - len(each)) for each in sequences])
+    states = model(input_ids=ids, attention_mask=mask, token_type_ids=kinds).last_hidden_state
+    return states[mask.bool()]
+
+
+@pytest.mark.parametrize("make", [bert, electra])
+@pytest.mark.parametrize("sequences", [SEQUENCES, [[2, 4, 5, 3]] * 3, [[2, 3]]])
+def test_packed_equals_padded(make: type, sequences: list[list[int]]) -> None:
+    """To 1e-5, with and without padding in the reference."""
+    model = make()
+    expected = padded(model, sequences)
+    found = transformer.hidden_states(model, packed.pack(sequences))[: len(expected)]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_pairs_use_their_types() -> None:
+    """Token types of query and passage reach the embeddings."""
+    model = bert()
+    types = [[0] * 2 + [1] * (len(each) - 2) for each in SEQUENCES]
+    expected = padded(model, SEQUENCES, types)
+    batch = packed.pack(SEQUENCES, types=packed.Ragged.of(types))
+    found = transformer.hidden_states(model, batch)[: len(expected)]
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    assert not torch.allclose(found, padded(model, SEQUENCES), atol=1e-3)
+
+
+@pytest.mark.parametrize("long", [transformer.LONG, 1])
+def test_gradients_equal_the_padded_ones(long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of every parameter, by both ways of padded attention."""
+    monkeypatch.setattr(transformer, "LONG", long)
+    model = bert()
+    direction = torch.randn(sum(map(len, SEQUENCES)), SIZES["hidden_size"])
+    gradients = []
+    for states in (padded(model, SEQUENCES), transformer.hidden_states(model, packed.pack(SEQUENCES))):
+        model.zero_grad()
+        (states[: len(direction)] * direction).sum().backward()
+        gradients.append({name: each.grad.clone() for name, each in model.named_parameters()})
+    for name, expected in gradients[0].items():
+        torch.testing.assert_close(
+            gradients[1][name], expected, atol=1e-4, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}"
+        )
+
+
+@pytest.mark.parametrize("chosen", [[0, 2, 7, 12, 18], [5], []])
+def test_last_layer_at_chosen_rows(chosen: list[int]) -> None:
+    """The same numbers as all rows, and the same gradient."""
+    model = bert()
+    batch = packed.pack(SEQUENCES)
+    rows = packed.select(np.array(chosen, np.int64), np.array([0, 5, 7, 11, 19]))
+    whole = transformer.hidden_states(model, batch)[chosen]
+    part = transformer.hidden_states(model, batch, last_rows=rows)[: len(chosen)]
+    torch.testing.assert_close(part, whole, atol=1e-5, rtol=1e-5)
+    for found, expected in zip(
+        torch.autograd.grad(part.square().sum(), list(model.parameters())),
+        torch.autograd.grad(whole.square().sum(), list(model.parameters())),
+        strict=True,
+    ):
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+
+
+def test_cls_is_the_first_row_of_each_passage() -> None:
+    """[B, D], without filler."""
+    model = bert()
+    batch = packed.pack(SEQUENCES)
+    expected = transformer.hidden_states(model, batch)[batch.starts[:-1].long()]
+    found = transformer.cls(model, batch)
+    assert found.shape == (4, 24)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+def test_filler_gets_no_gradient_and_stays_finite() -> None:
+    """What fills the block is computed but leaves no trace."""
+    model = bert()
+    transformer.cls(model, packed.pack([[2, 5, 3]])).sum().backward()
+    gradient = model.embeddings.word_embeddings.weight.grad
+    assert gradient is not None
+    assert gradient[[2, 5, 3]].abs().sum(1).min() > 0
+    assert not gradient[[0, 1, 4]].any()
+    assert all(torch.isfinite(each.grad).all() for each in model.parameters() if each.grad is not None)
+
+
+def test_bf16_products_stay_near() -> None:
+    """Under autocast the result is float32 and close to the float32 one."""
+    model = bert()
+    batch = packed.pack(SEQUENCES)
+    expected = transformer.cls(model, batch)
+    with training.autocast("bf16", torch.device("cpu")):
+        found = transformer.cls(model, batch)
+    assert found.dtype == torch.float32
+    assert 0 < (found - expected).abs().max() < 0.1
+
+
+def test_dropout_follows_its_generator() -> None:
+    """Off without a generator, repeatable with one, another generator another result."""
+    model, cpu = bert(hidden_dropout_prob=0.2), torch.device("cpu")
+    batch = packed.pack(SEQUENCES)
+    plain = transformer.cls(model, batch)
+    one, again, other = (transformer.cls(model, batch, generator=training.generator(cpu, n, "drop")) for n in (1, 1, 2))
+    torch.testing.assert_close(plain, transformer.cls(model, batch), atol=0, rtol=0)
+    torch.testing.assert_close(one, again, atol=0, rtol=0)
+    assert not torch.allclose(one, other)
+    assert not torch.allclose(one, plain)
+
+
+def test_drop_keeps_the_mean() -> None:
+    """A share p becomes 0, the others are divided by 1 - p; every 64-bit word serves four numbers alike."""
+    found = transformer.drop(torch.ones(1000, 400), 0.1, training.generator(torch.device("cpu"), 3, "drop"))
+    assert sorted(found.unique().tolist()) == pytest.approx([0, 1 / 0.9])
+    shares = (found.view(-1, 4) == 0).float().mean(0)
+    assert shares.tolist() == pytest.approx([0.1] * 4, abs=0.005)
+
+
+def test_other_architectures_are_refused() -> None:
+    """A model whose layers only look alike must not be computed wrongly."""
+    model = bert()
+    model.config.model_type = "roberta"
+    with pytest.raises(InputError, match="'roberta'; allowed: bert, electra"):
+        transformer.cls(model, packed.pack(SEQUENCES))
+
+
+def test_the_cuda_kernel_is_called_with_packed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Varlen attention gets real rows and both layouts; emulated here, one passage after the other."""
+
+    def emulated(q: Tensor, k: Tensor, v: Tensor, starts_q: Tensor, starts_k: Tensor, max_q: int, max_k: int) -> Tensor:
+        assert starts_q.dtype == starts_k.dtype == torch.int32
+        assert (max_q, max_k) == (starts_q.diff().max(), starts_k.diff().max())
+        out = torch.full_like(q, torch.nan)
+        for b in range(len(starts_k) - 1):
+            to, of = slice(starts_q[b], starts_q[b + 1]), slice(starts_k[b], starts_k[b + 1])
+            scores = torch.einsum("qhd,khd->hqk", q[to], k[of]) * q.shape[-1] ** -0.5
+            out[to] = torch.einsum("hqk,khd->qhd", scores.softmax(-1), v[of])
+        return out
+
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=emulated))
+    model, batch = bert(), packed.pack(SEQUENCES)
+    rows = packed.select(np.array([0, 6, 18]), np.array([0, 5, 7, 11, 19]))
+    expected = transformer.hidden_states(model, batch, last_rows=rows)
+    monkeypatch.setattr(transformer, "attention", transformer._varlen)
+    torch.testing.assert_close(
+        transformer.hidden_states(model, batch, last_rows=rows)[:3], expected[:3], atol=1e-5, rtol=1e-5
+    )
