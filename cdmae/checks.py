@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.errors import InputError
-from cdmae.settings import join, show, suggestion
+from cdmae.settings import show, suggestion
 
 if TYPE_CHECKING:
     from cdmae.config import Config, Encoder, Stage, System
@@ -25,6 +25,10 @@ RANDOM_START = (
     "collection", "vocabulary", "layers", "hidden", "heads", "feedforward", "positions", "initializer",
 )  # fmt: skip
 NOT_PRETRAINED = ("start", "objective", "seed")  # the keys of an encoder with objective none
+MASKING = (
+    "start", "collection", "encoder_masking", "decoder_masking", "importance", "encoder_ratio", "decoder_ratio",
+    "sigma", "mask_share", "random_share", "max_length", "seed",
+)  # fmt: skip
 STAGE_ONLY = {
     "retriever": ("query_length", "passage_length", "in_batch", "alpha"),
     "reranker": ("max_length", "forward_factor", "rdrop"),
@@ -54,7 +58,7 @@ def pick(values: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
 def check_name(name: str, section: str) -> None:
     """Refuse a name that cannot be part of a path."""
     if not NAME.fullmatch(name):
-        raise InputError(f"{join(section, name)}: the name is {show(name)}; allowed: letters, digits, - and _")
+        raise InputError(f"{section} has the name {show(name)}; allowed: letters, digits, - and _")
 
 
 def encoder_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
@@ -182,7 +186,7 @@ def _check_system(config: Config, name: str, system: System, values: dict[str, A
     for key in SYSTEM_REQUIRED[system.kind]:
         if not getattr(system, key):
             raise InputError(
-                f"{path}.{key} is missing; a {system.kind} needs {', '.join(SYSTEM_REQUIRED[system.kind])}"
+                f"{path}.{key} is missing; kind {system.kind} needs {', '.join(SYSTEM_REQUIRED[system.kind])}"
             )
     for key, source in system.sources().items():
         _known(config, f"{path}.{key}", source, "systems")

@@ -135,7 +135,8 @@ def _report(name: str, error: Exception) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains while it ends
         return 128 + signal.SIGPIPE
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # the latter is torch's
-        return _say(name, f"out of memory ({error or 'while running'}); give it more, or lower the batch or chunk", 1)
+        cause = str(error).partition(". ")[0] or "while running"
+        return _say(name, f"out of memory ({cause}); give it more, or lower the batch or chunk", 1)
     if isinstance(error, OSError) and error.errno in _REMEDY:
         where = f"{error.filename}: " if error.filename else ""
         return _say(name, where + _REMEDY[error.errno], 1)

@@ -101,6 +101,10 @@ class Importance:
         meaning="at the ends of a passage: equation 8 as it stands (a missing n-gram is 0), or the mean of the rest",
     )  # fmt: skip
 
+    def values(self) -> dict[str, Any]:
+        """Plain values."""
+        return asdict(self)
+
     def counting(self) -> dict[str, Any]:
         """What matters to the n-gram counts."""
         return checks.pick(asdict(self), ("unit", "window"))
@@ -168,6 +172,10 @@ class Encoder:
         """What matters: everything, or that there is no pre-training."""
         return asdict(self) if self.pretrained else checks.pick(asdict(self), checks.NOT_PRETRAINED)
 
+    def masking(self) -> dict[str, Any]:
+        """What matters to the masks."""
+        return checks.pick(asdict(self), checks.MASKING)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Stage:
@@ -225,7 +233,7 @@ class Stage:
                 "divides group into at least 2"
             )
 
-    def values(self, *, teacher: bool = False) -> dict[str, Any]:
+    def values(self, *, teacher: bool = True) -> dict[str, Any]:
         """What matters to a training of this kind, with or without a teacher."""
         left_out = checks.STAGE_ONLY["reranker" if self.kind == "retriever" else "retriever"]
         return {
@@ -308,16 +316,10 @@ class Config:
         return {
             "results": self.results,
             "seed": self.seed,
-            **{section: {key: _values(each) for key, each in getattr(self, section).items()} for section in named},
+            **{section: {key: each.values() for key, each in getattr(self, section).items()} for section in named},
             "evaluation": asdict(self.evaluation),
             "report": asdict(self.report),
         }
-
-
-def _values(entry: Any) -> dict[str, Any]:
-    if isinstance(entry, Stage):
-        return entry.values(teacher=True)
-    return entry.values() if hasattr(entry, "values") else asdict(entry)
 
 
 # --- from files to values --------------------------------------------------------------------------------------------
@@ -389,6 +391,8 @@ def load(values: dict[str, Any]) -> Config:
     for key in values:
         if key not in allowed:
             raise unknown(key, allowed, "")
+    if not isinstance(values.get("standalone", False), bool):
+        raise InputError(f"standalone is {show(values['standalone'])}; allowed: true or false")
     plain = parse(Config, {key: values[key] for key in ("results", "seed") if key in values})
     encoder_defaults = check_partial(Encoder, values.get("pretraining"), "pretraining")
     stage_defaults = check_partial(Stage, values.get("training"), "training")

@@ -99,14 +99,12 @@ def _has_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.Async
 
 
 def _imports(node: ast.AST) -> Iterator[str]:
-    for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
-            for other in child.orelse:
-                yield from _imports(other)
-        elif isinstance(child, ast.Import):
-            yield from (alias.name for alias in child.names)
-        elif isinstance(child, ast.ImportFrom):
-            module = "." * child.level + (child.module or "")
-            yield from (module + ("" if module.endswith(".") else ".") + alias.name for alias in child.names)
-        else:
+    if isinstance(node, ast.Import):
+        yield from (alias.name for alias in node.names)
+    elif isinstance(node, ast.ImportFrom):
+        module = "." * node.level + (node.module or "")
+        yield from (module + ("" if module.endswith(".") else ".") + alias.name for alias in node.names)
+    else:
+        checked = isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+        for child in node.orelse if checked else ast.iter_child_nodes(node):
             yield from _imports(child)

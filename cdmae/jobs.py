@@ -154,7 +154,7 @@ def masked_terms(graph: Graph, name: str) -> Job:
             "importance": graph.importance_of(name),
         },
         outputs=[graph.masked_terms(name)],
-        params={"settings": encoder.values(), "seed": encoder.seed, "example": graph.config.report.example},
+        params={"settings": encoder.masking(), "seed": encoder.seed, "example": graph.config.report.example},
         plugins=_maskings("uniform", "whole_word", "importance"),
     )
 

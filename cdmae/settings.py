@@ -132,7 +132,8 @@ def join(path: str, key: str) -> str:
 
 def show(value: Any) -> str:
     """A value as it stands in YAML or JSON, shortened, for a message."""
-    text = json.dumps(value, ensure_ascii=False, default=str) if not isinstance(value, str) else value or '""'
+    plain = isinstance(value, str) and value.isprintable() and value.strip()
+    text = value if plain else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else text[:57] + "..."
 
 

@@ -1,0 +1,75 @@
+"""What tests share: no network, a collection source of their own, and a small valid config that uses every key kind."""
+
+import copy
+import os
+import sys
+import types
+from dataclasses import dataclass
+
+import pytest
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would download must fail at once
+os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+VALUES = {
+    "results": "out",
+    "seed": 7,
+    "collections": {"docs": {"source": "toy", "size": 3}, "other": {"source": "toy"}},
+    "starts": {"small": {"collection": "docs", "vocabulary": 300, "layers": 2, "hidden": 8, "heads": 2}},
+    "importance": {"ami": {"window": 3}},
+    "pretraining": {"start": "small", "collection": "docs", "importance": "ami", "steps": 10},
+    "encoders": {
+        "none": {"objective": "none"},
+        "mae": {"decoder_masking": "uniform"},
+        "cdmae": {"decoder_masking": "importance"},
+    },
+    "training": {"collection": "docs", "epochs": 1, "group": 4, "rdrop": 0.5},
+    "stages": {
+        "stage1": {"kind": "retriever", "depth": 50},
+        "stage3": {"kind": "retriever", "depth": 20, "alpha": 0.3},
+        "rerank": {"kind": "reranker", "depth": 30, "forward_factor": 2},
+    },
+    "systems": {
+        "bm25": {"kind": "bm25"},
+        "one": {"kind": "retriever", "encoder": "cdmae", "stage": "stage1", "negatives": "bm25"},
+        "cross": {"kind": "reranker", "encoder": "mae", "stage": "rerank", "negatives": "one", "reranks": "one"},
+        "three": {
+            "kind": "retriever", "encoder": "cdmae", "stage": "stage3", "negatives": "one", "teacher": "cross",
+        },
+        "fused": {"kind": "fusion", "of": ["bm25", "three"]},
+        "foreign": {"kind": "external", "model": "some/model"},
+    },
+    "evaluation": {"collections": {"docs": ["dev", "test"], "other": ["test"]}, "baseline": "bm25"},
+}  # fmt: skip
+
+
+@pytest.fixture
+def values():
+    """Plain values of a config in which every kind of entry stands once; a copy to be broken."""
+    return copy.deepcopy(VALUES)
+
+
+@pytest.fixture(autouse=True)
+def toy(monkeypatch):
+    """A source named `toy`, as a file in cdmae/datasets would be one."""
+    from cdmae import config
+    from cdmae.errors import InputError
+    from cdmae.settings import setting
+
+    @dataclass(frozen=True)
+    class Settings:
+        size: int = setting(1, meaning="passages", low=1)
+
+    def check(settings):
+        if settings.size == 13:
+            raise InputError("size is 13; allowed: no unlucky number")
+
+    module = types.ModuleType("cdmae.datasets.toy")
+    module.Settings, module.check = Settings, check
+    module.splits = lambda settings: {"train": True, "dev": True, "test": True, "raw": False}
+    module.depends, module.version = lambda settings: [], lambda settings: "1"
+    monkeypatch.setitem(sys.modules, "cdmae.datasets.toy", module)
+    listed = config.concepts
+    monkeypatch.setattr(config, "concepts", lambda package: listed(package) + ["toy"] * (package == "datasets"))
+    return module

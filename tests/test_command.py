@@ -1,0 +1,200 @@
+"""Commands: what the command line gives, and how a command ends."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cdmae.command import birth, command, read_arguments
+from cdmae.errors import InputError, Interrupted
+from cdmae.settings import setting
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+@dataclass(frozen=True)
+class Recipe:
+    window: int = setting(4, meaning="words", low=2)
+
+
+def takes(
+    *,
+    name: str,
+    settings: Recipe,
+    facts: dict[str, Any],
+    indexes: list[Path],
+    rate: float = 0.5,
+    threads: int = 1,
+    teacher: Path | None = None,
+    splits: list[str] | None = None,
+    query_length: int = 32,
+    fresh: bool = False,
+):
+    """Take one of everything."""
+
+
+REQUIRED = ["--name", "n", "--settings", '{"window": 3}', "--facts", '{"a": [1]}', "--indexes", "x", "y"]
+
+
+def test_annotations_are_options():
+    found = read_arguments(takes, [*REQUIRED, "--rate", "3e-4", "--teacher", "t", "--query-length", "8", "--fresh"])
+    assert found == {
+        "name": "n", "settings": Recipe(3), "facts": {"a": [1]}, "indexes": [Path("x"), Path("y")], "rate": 3e-4,
+        "threads": 1, "teacher": Path("t"), "splits": None, "query_length": 8, "fresh": True,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        ([], "the following arguments are required: --name, --settings, --facts, --indexes"),
+        ([*REQUIRED, "--thread", "2"], "unrecognized arguments: --thread 2"),
+        ([*REQUIRED, "--threads", "two"], "argument --threads: invalid int value: 'two'"),
+        ([*REQUIRED, "--settings", '{"windw": 3}'], "settings.windw is not a setting; did you mean window?"),
+        ([*REQUIRED, "--settings", '{"window": 1}'], "settings.window is 1; allowed: a whole number from 2"),
+        ([*REQUIRED, "--settings", "{"], "--settings is {; allowed: JSON text"),
+        ([*REQUIRED, "--facts", "[1]"], "facts is [1]; allowed: a mapping of keys to values"),
+    ],
+)
+def test_arguments_that_do_not_fit(arguments, sentence):
+    with pytest.raises(InputError) as caught:
+        read_arguments(takes, arguments)
+    assert str(caught.value).startswith(sentence)
+
+
+def ends(function, capsys, *arguments):
+    handler = signal.getsignal(signal.SIGTERM)
+    try:
+        with pytest.raises(SystemExit) as caught:
+            command(function)(arguments)
+    finally:
+        signal.signal(signal.SIGTERM, handler)
+    return caught.value.code, capsys.readouterr().err
+
+
+def failing(error):
+    def fail():
+        raise error
+
+    return fail
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "sentence"),
+    [
+        (InputError("window is 1; allowed: from 2"), 1, "window is 1; allowed: from 2"),
+        (Interrupted("saved at step 3"), 75, "saved at step 3"),
+        (KeyboardInterrupt(), 130, "stopped from the keyboard"),
+        (MemoryError(), 1, "out of memory (while running); give it more, or lower the batch or chunk"),
+        (type("OutOfMemoryError", (RuntimeError,), {})("CUDA"), 1, "out of memory (CUDA)"),
+        (OSError(errno.ENOSPC, "No space", "a/b"), 1, "a/b: the disk is full; free some space and run again"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "a/b"), 1, "a/b: no such file or folder"),
+        (PermissionError(errno.EACCES, "denied", "a/b"), 1, "a/b: permission denied"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
+)
+def test_what_a_user_can_cause_ends_in_one_sentence(capsys, error, status, sentence):
+    code, printed = ends(failing(error), capsys)
+    assert code == status
+    assert printed.startswith(f"cdmae test-command: {sentence}")
+    assert printed.count("\n") == 1
+
+
+def test_an_unforeseen_error_keeps_its_traceback(capsys):
+    with pytest.raises(ZeroDivisionError):
+        command(failing(ZeroDivisionError()))([])
+
+
+def test_success_ends_with_status_0(capsys):
+    seen = []
+
+    def work(*, number: int):
+        seen.append(number)
+
+    assert ends(work, capsys, "--number", "3") == (0, "")
+    assert seen == [3]
+    assert command(work).function is work
+
+
+# --- in a process of its own -----------------------------------------------------------------------------------------
+
+WAITS = """
+import sys, time
+from cdmae.command import command
+
+@command
+def main(*, seconds: float):
+    try:
+        print("ready", flush=True)
+        time.sleep(seconds)
+    finally:
+        print("tidied up", flush=True)
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+def start(tmp_path, code, *arguments, **environment):
+    script = tmp_path / "waits.py"
+    script.write_text(code)
+    return subprocess.Popen(
+        [sys.executable, script, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
+    )
+
+
+def test_sigterm_unwinds_and_ends_with_75(tmp_path):
+    process = start(tmp_path, WAITS, "--seconds", "30")
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (75, "tidied up\n", "cdmae waits: stopped by SIGTERM\n")
+
+
+def test_a_job_ends_itself_when_its_parent_has_gone(tmp_path):
+    parent = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    process = start(tmp_path, WAITS, "--seconds", "30", CDMAE_PARENT=str(parent.pid))
+    assert process.stdout.readline() == "ready\n"
+    time.sleep(0.2)
+    assert process.poll() is None
+    parent.kill()
+    parent.wait()
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (75, "tidied up\n")
+    assert f"the workflow (process {parent.pid}) has gone" in err
+
+
+def test_a_parent_that_is_no_process_id_is_refused(capsys, monkeypatch):
+    monkeypatch.setenv("CDMAE_PARENT", "init")
+    assert ends(lambda: None, capsys) == (
+        1, "cdmae test-command: the environment variable CDMAE_PARENT is 'init'; allowed: a process id\n",
+    )  # fmt: skip
+
+
+def test_a_reader_that_leaves_is_no_error(tmp_path):
+    code = WAITS.replace('print("ready", flush=True)', 'print("x" * 2_000_000)')
+    process = start(tmp_path, code, "--seconds", "0")
+    process.stdout.read(10)
+    process.stdout.close()
+    err = process.stderr.read()
+    process.stderr.close()
+    assert (process.wait(timeout=20), err) == (141, "")
+
+
+def test_birth_tells_processes_apart():
+    assert birth(os.getpid()) is not None
+    dead = subprocess.Popen([sys.executable, "-c", ""])
+    time.sleep(0.2)
+    dead.wait()
+    assert birth(dead.pid) is None

@@ -1,0 +1,267 @@
+"""A config is refused before any job starts, in one sentence that names the key, the value and what is allowed."""
+
+import dataclasses
+import math
+from pathlib import Path
+
+import pytest
+
+from cdmae import config
+from cdmae.config import Config, Encoder, Importance, Stage, Start, gather, load, merge, read_yaml
+from cdmae.errors import InputError
+from cdmae.settings import parse
+
+FILES = Path(__file__).resolve().parent.parent / "config"
+SCHEMA = [Start, Importance, Encoder, Stage, config.System, config.Evaluation, config.Report]
+
+
+def put(values, path, value):
+    *parents, last = path.split(".")
+    for key in parents:
+        values = values[key]
+    values[last] = value
+
+
+def refusal(values):
+    with pytest.raises(InputError) as caught:
+        load(values)
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+def test_a_valid_config(values):
+    found = load(values)
+    assert found.encoders["cdmae"].importance == "ami"
+    assert found.stages["rerank"].rdrop == 0.5
+    assert found.stages["stage1"].epochs == 1.0
+    assert found.collections["docs"].values() == {"source": "toy", "size": 3}
+    assert found.evaluation.collections == {"docs": ("dev", "test"), "other": ("test",)}
+
+
+def test_nothing_has_the_defaults_of_the_paper():
+    assert load({}) == Config()
+    encoder = parse(Encoder, {"start": "s"})
+    assert (encoder.encoder_ratio, encoder.decoder_ratio, encoder.sigma) == (0.3, 0.5, 1.0)
+    assert (encoder.learning_rate, encoder.batch, encoder.epochs, encoder.warmup_ratio) == (3e-4, 2048, 20, 0.1)
+    stage = parse(Stage, {"kind": "retriever", "collection": "c"})
+    assert (stage.queries, stage.group, stage.epochs, stage.learning_rate, stage.alpha) == (64, 32, 3, 2e-5, 0.2)
+    assert Importance().window == 4
+    assert Config().seed == 42
+
+
+def test_written_out_values_load_to_the_same_config(values):
+    found = load(values)
+    again = load(found.values())
+    for name in ("collections", "starts", "importance", "encoders", "stages", "systems", "evaluation", "report"):
+        assert getattr(again, name) == getattr(found, name)
+
+
+def test_the_seed_is_the_config_s_unless_given(values):
+    values["encoders"]["mae"]["seed"] = 3
+    found = load(values)
+    assert (found.encoders["mae"].seed, found.encoders["cdmae"].seed, found.stages["stage1"].seed) == (3, 7, 7)
+
+
+@pytest.mark.parametrize("cls", SCHEMA, ids=lambda cls: cls.__name__)
+def test_every_setting_says_what_it_means(cls):
+    assert all(each.metadata.get("meaning") for each in dataclasses.fields(cls))
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "sentence"),
+    [
+        ("encodrs", {}, "encodrs is not a setting; did you mean encoders?"),
+        ("seed", "x", "seed is x; allowed: a whole number from 0"),
+        ("seed", -1, "seed is -1; allowed: a whole number from 0"),
+        ("results", "", 'results is ""; allowed: a folder without spaces and wildcards'),
+        ("results", "a b", "results is a b; allowed: a folder without spaces and wildcards"),
+        ("results", 5, "results is 5; allowed: text"),
+        ("systems", ["bm25"], 'systems is ["bm25"]; allowed: a mapping of keys to values'),
+        ("systems.x", None, "systems.x is empty; allowed: a mapping of its settings"),
+        ("systems.a.b", {"kind": "bm25"}, None),
+        ("pretraining.windw", 3, "pretraining.windw is not a setting; allowed: start"),
+        ("pretraining.sigma", -1, "pretraining.sigma is -1; allowed: a number from 0 to infinity"),
+        ("training.bach", 3, "training.bach is not a setting; "),
+        ("collections.docs.source", "toi", "collections.docs.source is toi; did you mean toy?"),
+        ("collections.docs.source", 5, "collections.docs.source is 5; allowed: "),
+        ("collections.docs.size", 0, "collections.docs.size is 0; allowed: a whole number from 1"),
+        ("collections.docs.size", 13, "collections.docs: size is 13; allowed: no unlucky number"),
+        ("collections.docs.sise", 1, "collections.docs.sise is not a setting; did you mean size?"),
+        ("starts.small.collection", "dogs", "starts.small.collection is dogs; did you mean docs?"),
+        ("starts.small.collection", "", "starts.small has neither checkpoint nor collection"),
+        ("starts.small.checkpoint", "bert", "starts.small.collection does not go with checkpoint"),
+        ("starts.small.heads", 3, "starts.small: hidden is 8 and heads is 3; allowed: heads that divide hidden"),
+        ("starts.small.positions", 100, "encoders.mae.max_length is 150; allowed: up to 100, starts.small.positions"),
+        ("starts.small.positions", 150, "stages.rerank.max_length is 192; allowed: up to 150"),
+        ("starts.big", {"checkpoint": "./nowhere"}, "starts.big.checkpoint is ./nowhere; allowed: a folder"),
+        ("starts.big", {"checkpoint": "a b"}, "starts.big.checkpoint is a b; allowed: a folder that exists"),
+        ("importance.ami.window", 1, "importance.ami.window is 1; allowed: a whole number from 2 to 8"),
+        ("importance.ami.pmi", "max", "importance.ami.pmi is max; allowed: min, product"),
+        ("encoders.mae.start", "smal", "encoders.mae.start is smal; did you mean small?"),
+        ("encoders.mae.objective", "may", "encoders.mae.objective is may; did you mean mae?"),
+        ("encoders.mae.decoder_masking", "unifrm", "encoders.mae.decoder_masking is unifrm; did you mean uniform?"),
+        ("encoders.mae.importance", "ami", "encoders.mae.importance is ami, but neither masking is importance"),
+        ("encoders.cdmae.importance", "mi", "encoders.cdmae.importance is mi; did you mean ami?"),
+        ("encoders.cdmae.importance", "", "encoders.cdmae.importance is missing: the name of an entry of importance"),
+        ("encoders.cdmae.collection", "", "encoders.cdmae.collection is missing: the name of an entry of collections"),
+        ("encoders.none.steps", 5, "encoders.none.steps does not go with objective none; allowed: start, objective"),
+        ("encoders.mae.random_share", 0.3, "encoders.mae: mask_share is 0.8 and random_share is 0.3; allowed: a sum"),
+        ("encoders.mae.take_step", 11, "encoders.mae: take_step is 11; allowed: up to steps, 10"),
+        ("encoders.mae.encoder_ratio", 1.0, "encoders.mae.encoder_ratio is 1.0; allowed: a number above 0 to 0.95"),
+        ("encoders.mae.learning_rate", math.inf, "encoders.mae.learning_rate is Infinity; allowed"),
+        ("stages.stage1.kind", "retriver", "stages.stage1.kind is retriver; did you mean retriever?"),
+        ("stages.stage1.collection", "x", "stages.stage1.collection is x; allowed: docs, other"),
+        ("stages.stage1.split", "trane", "stages.stage1.split is trane; did you mean train?"),
+        ("stages.stage1.split", "raw", "stages.stage1.split is raw, which has no judgments; allowed: train, dev, test"),
+        ("stages.stage1.group", 62, "stages.stage1: group is 62; allowed: up to 61, one positive, depth 50"),
+        ("stages.stage1.rdrop", 1, "stages.stage1.rdrop is not a setting of a retriever; it takes no max_length"),
+        ("stages.rerank.in_batch", True, "stages.rerank.in_batch is not a setting of a reranker"),
+        ("stages.rerank.forward_factor", 3, "stages.rerank: group is 4 and forward_factor is 3; allowed: a factor"),
+        ("stages.rerank.forward_factor", 4, "stages.rerank: group is 4 and forward_factor is 4; allowed: a factor"),
+        ("systems.one.kind", "dense", "systems.one.kind is dense; allowed: bm25, retriever, reranker, fusion"),
+        ("systems.one.encoder", "cdma", "systems.one.encoder is cdma; did you mean cdmae?"),
+        ("systems.one.encoder", "", "systems.one.encoder is missing; kind retriever needs encoder, stage, negatives"),
+        ("systems.one.stage", "stag1", "systems.one.stage is stag1; did you mean stage1?"),
+        ("systems.one.stage", "rerank", "systems.one.stage is rerank, of kind reranker; allowed: a stage of"),
+        ("systems.one.negatives", "one", "systems.one.negatives is one: a system cannot be made from its own run"),
+        ("systems.one.negatives", "bm52", "systems.one.negatives is bm52; did you mean bm25?"),
+        ("systems.one.negatives", "fused", "systems.one.negatives is fused, of kind fusion; allowed: a system of kind"),
+        ("systems.one.k1", 1.0, "systems.one.k1 does not go with kind retriever; allowed: kind, encoder, stage"),
+        ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
+        ("systems.cross.teacher", "one", "systems.cross.teacher does not go with kind reranker"),
+        ("systems.cross.reranks", "", "systems.cross.reranks is missing; kind reranker needs"),
+        ("systems.cross.reranks", "cross", "systems.cross.reranks is cross: a system cannot be made from its own run"),
+        ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),
+        ("systems.fused.of", ["one"], 'systems.fused.of is ["one"]; allowed: at least two systems, each once'),
+        ("systems.fused.of", ["one", "one"], 'systems.fused.of is ["one", "one"]; allowed: at least two'),
+        ("systems.fused.of", ["one", "on"], "systems.fused.of[1] is on; did you mean one?"),
+        ("systems.fused.of", "one", "systems.fused.of is one; allowed: a list"),
+        ("systems.foreign.model", "", "systems.foreign.model is missing; kind external needs model"),
+        ("systems.foreign.model", "/nowhere", "systems.foreign.model is /nowhere; allowed: a folder that exists"),
+        ("evaluation.collections.docs", [], "evaluation.collections.docs is []; allowed: at least one split"),
+        ("evaluation.collections.docs", ["dev", "dev"], 'evaluation.collections.docs is ["dev", "dev"]; allowed'),
+        ("evaluation.collections.docs", ["tests"], "evaluation.collections.docs is tests; did you mean test?"),
+        ("evaluation.collections.dogs", ["test"], "evaluation.collections.dogs: not a collection; did you mean docs?"),
+        ("evaluation.collections", {}, "evaluation.collections is empty, but there are systems"),
+        ("evaluation.measures", ["MRR@10"], "evaluation.measures has MRR@10; allowed: RR, R, P, AP, nDCG or Success"),
+        ("evaluation.measures", [], "evaluation.measures is []; allowed: at least one measure"),
+        ("evaluation.depth", 100, "evaluation.depth is 100; allowed: from 1000, the depth of R@1000"),
+        ("evaluation.baseline", "bm", "evaluation.baseline is bm; did you mean bm25?"),
+        ("report", {"titel": "x"}, "report.titel is not a setting; did you mean title?"),
+    ],
+)  # fmt: skip
+def test_refused(values, path, value, sentence):
+    if sentence is None:
+        values["systems"]["a.b"] = {"kind": "bm25"}
+        sentence = "systems has the name a.b; allowed: letters, digits, - and _"
+    else:
+        put(values, path, value)
+    assert refusal(values).startswith(sentence)
+
+
+@pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "ä", "a\n"])
+def test_names_that_cannot_be_part_of_a_path(values, name):
+    values["encoders"][name] = {}
+    with pytest.raises(InputError, match="encoders has the name .*; allowed: letters, digits"):
+        load(values)
+
+
+def test_a_circle_of_systems_is_printed(values):
+    retriever = {"kind": "retriever", "encoder": "mae", "stage": "stage1"}
+    values["systems"] |= {
+        "a": {**retriever, "negatives": "b"},
+        "b": {**retriever, "negatives": "bm25", "teacher": "c"},
+        "c": {"kind": "reranker", "encoder": "mae", "stage": "rerank", "negatives": "one", "reranks": "a"},
+    }
+    assert refusal(values) == "systems need each other in a circle: a -> b -> c -> a; allowed: chains that end"
+
+
+def test_defaults_that_do_not_apply_are_left_out(values):
+    found = load(values)
+    assert found.encoders["mae"].importance == ""
+    assert set(found.encoders["none"].values()) == {"start", "objective", "seed"}
+    assert "rdrop" not in found.stages["stage1"].values()
+    assert "alpha" not in found.stages["stage1"].values(teacher=False)
+    assert found.stages["stage3"].values()["alpha"] == 0.3
+    assert "in_batch" not in found.stages["rerank"].values()
+
+
+def test_a_checkpoint_of_one_s_own_is_a_folder(values, tmp_path):
+    values["starts"]["own"] = {"checkpoint": str(tmp_path)}
+    assert load(values).starts["own"].values() == {"checkpoint": str(tmp_path)}
+
+
+# --- files -----------------------------------------------------------------------------------------------------------
+
+
+def written(folder, text):
+    path = folder / "own.yaml"
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def test_a_config_file_is_read(tmp_path):
+    text = "base: &base {rate: 1}\nother:\n  <<: *base\n  rate: 2  # over the anchor\n"
+    assert read_yaml(written(tmp_path, text)) == {"base": {"rate": 1}, "other": {"rate": 2}}
+    assert read_yaml(written(tmp_path, "# nothing\n")) == {}
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("seed: 1\nseed: 2\n", "own.yaml, line 2: the key seed is there twice"),
+        ("systems:\n  a: {kind: bm25}\n  b: {}\n  a: {}\n", "own.yaml, line 4: the key a is there twice"),
+        (b"title: caf\xe9\n", "own.yaml is not UTF-8 text (byte 10); save it as UTF-8"),
+        ("a: [1\n", "own.yaml, line 2: not YAML ("),
+        ("a:\n\tb: 1\n", "own.yaml, line 2: not YAML ("),
+        ("- a\n", 'own.yaml is ["a"]; allowed: a mapping of keys to values'),
+        ("1: a\n", "1 is not a text key; put it in quotation marks"),
+    ],
+)
+def test_a_malformed_config_file(tmp_path, text, sentence):
+    with pytest.raises(InputError) as caught:
+        read_yaml(written(tmp_path, text))
+    assert sentence in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_config_file(tmp_path):
+    with pytest.raises(InputError, match="the config file .*none.yaml cannot be read: No such file"):
+        read_yaml(tmp_path / "none.yaml")
+
+
+def test_an_overlay_is_merged_key_by_key():
+    default = {"seed": 1, "systems": {"a": {"kind": "bm25", "b": 0.4}, "c": {"kind": "bm25"}}, "evaluation": {"m": [1]}}
+    overlay = {"systems": {"a": {"b": 0.5}, "c": None, "d": {"kind": "x"}}, "evaluation": {"m": [2]}}
+    merged = merge(default, overlay)
+    assert merged == {
+        "seed": 1, "systems": {"a": {"kind": "bm25", "b": 0.5}, "d": {"kind": "x"}}, "evaluation": {"m": [2]},
+    }  # fmt: skip
+    assert default["systems"]["a"]["b"] == 0.4
+
+
+def test_standalone_leaves_the_default_out(tmp_path):
+    default, overlay = written(tmp_path, "seed: 1\nresults: there\n"), {"standalone": True, "seed": 2}
+    assert gather(default, [], {"seed": 2}) == {"seed": 2, "results": "there"}
+    assert gather(default, [], overlay) == overlay
+    assert load(gather(default, [], overlay)) == Config(seed=2)
+
+
+def test_standalone_is_true_or_false(values):
+    values["standalone"] = "yes"
+    assert refusal(values) == "standalone is yes; allowed: true or false"
+
+
+def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
+    overlay = written(tmp_path, "seed: 1\nseed: 2\n")
+    with pytest.raises(InputError, match="line 2: the key seed is there twice"):
+        gather(FILES / "config.yaml", [overlay], {"seed": 2})
+
+
+@pytest.mark.parametrize("path", sorted(FILES.glob("*.yaml")), ids=lambda path: path.stem)
+def test_the_config_files_that_come_along(path, monkeypatch):
+    values = read_yaml(path)
+    if path.stem != "config":
+        values = gather(FILES / "config.yaml", [path], values)
+    monkeypatch.setattr(config.checks, "check_model", lambda model, path: None)  # templates name folders to fill in
+    load(values)

@@ -1,0 +1,149 @@
+"""The fingerprint follows what a result depends on and nothing else."""
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+from cdmae.fingerprint import NEUTRAL, ROOT, fingerprint
+
+SCRIPT = "workflow/scripts/pretrain.py"
+PROJECT = {
+    SCRIPT: "from cdmae.command import command\nfrom cdmae import pretrain\n\ndef main():\n    pretrain.go()\n",
+    "cdmae/__init__.py": '"""The package."""\n',
+    "cdmae/command.py": "from cdmae import other\n",
+    "cdmae/pretrain.py": """
+from __future__ import annotations
+from typing import TYPE_CHECKING
+import numpy.linalg
+from cdmae.files import read_run as read
+from .states import State
+if TYPE_CHECKING:
+    from cdmae.report import page
+else:
+    from cdmae import reached
+def go(x: int = 1):
+    '''Do it.'''
+    import cdmae.masking.batches
+    return read(x)  # why
+""",
+    "cdmae/files.py": "LIMIT = 3\ndef read_run(x):\n    return x\n",
+    "cdmae/states.py": "from . import files\nclass State:\n    '''A state.'''\n    size = 1\n",
+    "cdmae/reached.py": "",
+    "cdmae/other.py": "",
+    "cdmae/report/__init__.py": "",
+    "cdmae/report/page.py": "",
+    "cdmae/masking/__init__.py": "from ..noise import draw\n",
+    "cdmae/masking/batches.py": "",
+    "cdmae/masking/importance.py": "from . import batches\n",
+    "cdmae/noise.py": "def draw(): ...\n",
+}
+
+
+@pytest.fixture
+def root(tmp_path):
+    for name, text in PROJECT.items():
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return tmp_path
+
+
+def change(root, name, old, new):
+    path = root / name
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+
+
+def test_every_module_that_is_imported_and_no_other(root):
+    assert list(fingerprint(SCRIPT, root=root)) == [
+        "cdmae",
+        "cdmae.files",
+        "cdmae.masking",
+        "cdmae.masking.batches",
+        "cdmae.noise",
+        "cdmae.pretrain",
+        "cdmae.reached",
+        "cdmae.states",
+        SCRIPT,
+    ]
+
+
+def test_plugins_and_what_they_import(root):
+    found = fingerprint(SCRIPT, ["cdmae.masking.importance"], root=root)
+    assert set(found) - set(fingerprint(SCRIPT, root=root)) == {"cdmae.masking.importance"}
+    with pytest.raises(FileNotFoundError, match="no module cdmae.masking.entropy"):
+        fingerprint(SCRIPT, ["cdmae.masking.entropy"], root=root)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("  # why", "  # another reason"),
+        ("'''Do it.'''", '"""Do it otherwise.\n\n    At length.\n    """'),
+        ("'''Do it.'''\n", "\n"),
+        ("int = 1", "int=1"),
+        ("return read(x)", "\n    return (read(\n        x))"),
+    ],
+)
+def test_comments_docstrings_and_layout_do_not_count(root, old, new):
+    before = fingerprint(SCRIPT, root=root)
+    change(root, "cdmae/pretrain.py", old, new)
+    assert fingerprint(SCRIPT, root=root) == before
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "module"),
+    [
+        (SCRIPT, "go()", "go(2)", SCRIPT),
+        ("cdmae/pretrain.py", "int = 1", "int = 2", "cdmae.pretrain"),
+        ("cdmae/files.py", "LIMIT = 3", "LIMIT = 4", "cdmae.files"),
+        ("cdmae/files.py", "return x", "return -x", "cdmae.files"),
+        ("cdmae/states.py", "size = 1", "size = '1'", "cdmae.states"),
+        ("cdmae/states.py", "size = 1", "rank = 1", "cdmae.states"),
+        ("cdmae/noise.py", "def draw", "async def draw", "cdmae.noise"),
+    ],
+)
+def test_a_change_shows_in_its_module_alone(root, name, old, new, module):
+    before = fingerprint(SCRIPT, root=root)
+    change(root, name, old, new)
+    after = fingerprint(SCRIPT, root=root)
+    assert [key for key in after if after[key] != before[key]] == [module]
+
+
+def test_a_change_elsewhere_does_not_show(root):
+    before = fingerprint(SCRIPT, root=root)
+    for name in ("cdmae/report/page.py", "cdmae/command.py", "cdmae/other.py"):
+        (root / name).write_text("x = 1\n")
+    assert fingerprint(SCRIPT, root=root) == before
+
+
+def test_the_hash_is_the_same_on_every_python(root):
+    """The number is written down: a Python that names syntax differently would restart a user's trainings."""
+    assert fingerprint("cdmae/files.py", root=root) == {"cdmae/files.py": "4247fc768dab"}
+
+
+def test_neutral_modules_exist_and_import_nothing_that_computes():
+    for module in NEUTRAL:
+        path = ROOT / (module.replace(".", "/") + ".py")
+        imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
+        imported = {f"cdmae.{alias.name}" for node in imports if node.module == "cdmae" for alias in node.names}
+        imported |= {node.module for node in imports if node.module.startswith("cdmae.")}
+        assert imported <= NEUTRAL, module
+
+
+@pytest.mark.parametrize("script", sorted((ROOT / "workflow/scripts").glob("*.py")), ids=lambda path: path.stem)
+def test_every_script_has_one(script):
+    found = fingerprint(script.relative_to(ROOT))
+    assert len(found) > 1 or "cdmae" not in script.read_text()
+    assert all(len(value) == 12 for value in found.values())
+
+
+def test_it_finds_what_python_imports():
+    """Against the interpreter: modules that an import of cdmae.graph loads, less the neutral ones."""
+    importlib.import_module("cdmae.files")
+    found = {name for name in fingerprint("cdmae/files.py") if name.startswith("cdmae.")}
+    assert found <= set(sys.modules) | NEUTRAL
+    assert Path("cdmae/files.py").as_posix() in fingerprint("cdmae/files.py")

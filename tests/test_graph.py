@@ -1,0 +1,156 @@
+"""The graph of a config: complete, without surprises, and each job dependent on its own settings only."""
+
+import json
+
+import pytest
+
+from cdmae.config import load
+from cdmae.graph import COLLECTION_FILES, Graph
+
+
+@pytest.fixture
+def graph(values):
+    return Graph(load(values))
+
+
+def by_name(graph):
+    return {(job.rule, job.name): job for job in graph.jobs()}
+
+
+def test_paths(graph):
+    assert graph.collection("docs") == "out/collections/docs"
+    assert graph.collection_files("docs") == [f"out/collections/docs/{name}" for name in COLLECTION_FILES]
+    assert graph.tokens("small", "docs") == "out/tokens/small/docs"
+    assert graph.importance("ami", "small", "docs") == "out/importance/ami/small/docs"
+    assert graph.negatives("one", "docs", "train") == "out/negatives/one.docs.train.parquet"
+    assert graph.run("one", "docs", "dev") == "out/runs/one/docs.dev.parquet"
+    assert graph.measures("one") == "out/measures/one.tsv"
+    assert graph.masked_terms("cdmae") == "out/masked_terms/cdmae.json"
+
+
+def test_targets_follow_the_config(graph):
+    assert graph.targets() == [("docs", "dev"), ("docs", "test"), ("other", "test")]
+
+
+def test_the_jobs_of_a_whole_run(graph):
+    jobs = sorted(by_name(graph))
+    assert jobs == sorted(
+        [
+            ("collection", "docs"), ("collection", "other"), ("tokenizer", "small"), ("tokens", "small/docs"),
+            ("tokens", "small/other"), ("ngrams", "ami/small/docs"), ("importance", "ami/small/docs"),
+            ("pretrain", "cdmae"), ("pretrain", "mae"), ("pretrain", "none"), ("masked_terms", "cdmae"),
+            ("index_bm25", "docs"), ("index_bm25", "other"), ("mine_bm25", "bm25/docs/train"),
+            ("mine", "one/docs/train"), ("search_bm25", "bm25"), ("search", "one"), ("search", "three"),
+            ("search_external", "foreign"), ("vectors", "one/docs"), ("vectors", "one/other"),
+            ("vectors", "three/docs"), ("vectors", "three/other"), ("vectors_external", "foreign/docs"), ("vectors_external", "foreign/other"),
+            ("train_retriever", "one"), ("train_retriever", "three"), ("train_reranker", "cross"), ("teacher", "three"),
+            ("rerank", "cross"), ("fuse", "fused"), ("release", "one"), ("release", "three"), ("release", "cross"),
+            *(("measures", name) for name in ("bm25", "one", "cross", "three", "fused", "foreign")), ("report", ""),
+        ]
+    )  # fmt: skip
+
+
+def test_every_input_is_made_by_an_earlier_job(graph):
+    made = set()
+    for job in graph.jobs():
+        assert set(job.reads()) <= made, job
+        assert not made & set(job.outputs), job
+        made |= set(job.outputs)
+    assert set(graph.needed()) <= made
+
+
+def test_params_are_plain_json(graph):
+    for job in graph.jobs():
+        assert json.loads(json.dumps(job.params)) == job.params
+
+
+def test_negatives_are_as_deep_as_the_deepest_stage_asks(graph):
+    assert graph.mined() == {("bm25", "docs", "train"): 50, ("one", "docs", "train"): 30}
+    assert by_name(graph)["mine", "one/docs/train"].params["depth"] == 30
+
+
+def test_a_retriever_learns_from_its_negatives_and_its_teacher(graph):
+    jobs = by_name(graph)
+    one, three = jobs["train_retriever", "one"], jobs["train_retriever", "three"]
+    assert one.inputs["negatives"] == "out/negatives/bm25.docs.train.parquet"
+    assert "teacher" not in one.inputs
+    assert "alpha" not in one.params["settings"]
+    assert three.inputs["teacher"] == "out/teachers/three.parquet"
+    assert three.params["settings"]["alpha"] == 0.3
+    assert jobs["teacher", "three"].inputs["model"] == "out/trained/cross"
+
+
+def test_a_fusion_reads_the_systems_target_by_target(graph):
+    assert by_name(graph)["fuse", "fused"].inputs["runs"] == [
+        "out/runs/bm25/docs.dev.parquet", "out/runs/three/docs.dev.parquet",
+        "out/runs/bm25/docs.test.parquet", "out/runs/three/docs.test.parquet",
+        "out/runs/bm25/other.test.parquet", "out/runs/three/other.test.parquet",
+    ]  # fmt: skip
+
+
+def test_plugins_are_the_modules_that_the_settings_name(graph):
+    jobs = by_name(graph)
+    assert jobs["pretrain", "cdmae"].plugins == [
+        "cdmae.objectives.mae", "cdmae.masking.whole_word", "cdmae.masking.importance",
+    ]  # fmt: skip
+    assert jobs["pretrain", "none"].plugins == []
+    assert jobs["collection", "docs"].plugins == ["cdmae.datasets.toy"]
+
+
+def changed(values, *edits):
+    """The jobs whose own settings an edit changes."""
+    before = by_name(Graph(load(values)))
+    for path, value in edits:
+        *parents, last = path.split(".")
+        place = values
+        for key in parents:
+            place = place.setdefault(key, {})
+        place[last] = value
+    after = by_name(Graph(load(values)))
+    return {key for key in before if key in after and before[key].params != after[key].params} - {("report", "")}
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "expected"),
+    [
+        ("report.title", "x", ""),
+        ("evaluation.baseline", "one", ""),
+        ("evaluation.measures", ["RR@10"], "measures bm25, one, cross, three, fused, foreign"),
+        ("encoders.mae.steps", 20, "pretrain mae; release cross"),
+        ("encoders.cdmae.sigma", 2.0, "pretrain cdmae; masked_terms cdmae; release one, three"),
+        ("encoders.cdmae.steps", 20, "pretrain cdmae; release one, three"),
+        ("importance.ami.edges", "mean", "importance ami/small/docs"),
+        ("importance.ami.window", 2, "importance ami/small/docs; ngrams ami/small/docs"),
+        ("training.rdrop", 0.1, "train_reranker cross; release cross"),
+        ("stages.stage3.alpha", 1, "train_retriever three; release three"),
+        ("stages.rerank.depth", 40, "train_reranker cross; mine one/docs/train; release cross"),
+        ("starts.small.layers", 3, "pretrain none, mae, cdmae; release one, cross, three"),
+        ("systems.fused.k", 10, "fuse fused"),
+        ("systems.bm25.b", 0.7, "search_bm25 bm25; mine_bm25 bm25/docs/train"),
+    ],
+)
+def test_a_setting_restarts_only_what_depends_on_it(values, path, value, expected):
+    groups = [group.partition(" ") for group in expected.split("; ") if group]
+    assert changed(values, (path, value)) == {(rule, name) for rule, _, names in groups for name in names.split(", ")}
+
+
+def test_the_reading_names_every_job_and_file(graph):
+    text = graph.reading()
+    assert "pretrain none -> out/encoders/none\n    out/tokenizers/small\n" in text
+    assert text.splitlines()[-1].startswith("    ")
+
+
+def test_without_training_queries(values):
+    """Pre-training on a collection, BM25 and a foreign model: no labels are needed."""
+    for section in ("stages", "training", "systems"):
+        del values[section]
+    values["systems"] = {"bm25": {"kind": "bm25"}, "foreign": {"kind": "external", "model": "some/model"}}
+    jobs = {job.rule for job in Graph(load(values)).jobs()}
+    assert {"pretrain", "search_bm25", "vectors_external", "report"} <= jobs
+    assert not jobs & {"train_retriever", "mine_bm25", "release", "teacher"}
+
+
+def test_a_collection_alone(values):
+    graph = Graph(load({"collections": values["collections"]}))
+    assert [job.rule for job in graph.jobs()] == ["collection", "collection", "report"]
+    assert graph.facts()["measures"] == {}

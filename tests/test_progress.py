@@ -1,0 +1,98 @@
+"""Progress lines: their text, and how often they come."""
+
+import io
+
+import pytest
+
+from cdmae import progress
+from cdmae.progress import Progress, amount, duration, say
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self):
+        return self.now
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def run(clock, stream, *, total=4000, start=0, seconds=1.0, steps=30, **numbers):
+    with Progress(total, label="pretrain cdmae", start=start, stream=stream, clock=clock) as shown:
+        for _ in range(steps):
+            clock.now += seconds
+            shown.advance(10, **numbers)
+    return stream.getvalue()
+
+
+def test_the_line(clock):
+    lines = run(clock, io.StringIO(), steps=2, loss=5.1234, learning_rate=3e-4).splitlines()
+    assert lines[0] == (
+        "pretrain cdmae: 20 of 4,000 steps (0 %), 10.0 steps/s, 6:38 left, loss 5.12, learning rate 0.000300"
+    )
+
+
+def test_a_line_after_2_seconds_and_then_each_10(clock):
+    lines = run(clock, io.StringIO()).splitlines()
+    assert [line.split()[2] for line in lines] == ["20", "120", "220", "300"]
+    assert lines[-1].endswith("after 0:30")
+
+
+def test_a_short_command_says_nothing(clock):
+    assert run(clock, io.StringIO(), seconds=0.01) == ""
+
+
+def test_a_resumed_command_counts_only_its_own_pace(clock):
+    lines = run(clock, io.StringIO(), start=1000, steps=2).splitlines()
+    assert "1,020 of 4,000 steps (25 %), 10.0 steps/s, 4:58 left" in lines[0]
+
+
+def test_an_unknown_total(clock):
+    assert run(clock, io.StringIO(), total=0, steps=2).splitlines()[0] == "pretrain cdmae: 20 steps, 10.0 steps/s"
+
+
+def test_a_terminal_gets_one_redrawn_line(clock):
+    text = run(clock, Terminal(), steps=3)
+    assert text.count("\n") == 1
+    assert text.count("\r\x1b[K") == 4
+
+
+def test_numbers_are_read_only_when_printed(clock):
+    class Number:
+        read = 0
+
+        def __float__(self):
+            Number.read += 1
+            return 1.0
+
+    run(clock, io.StringIO(), steps=30, loss=Number())
+    assert Number.read == 4
+
+
+def test_only_the_first_process_of_a_job_prints(clock, monkeypatch, capsys):
+    monkeypatch.setenv("RANK", "1")
+    assert run(clock, io.StringIO()) == ""
+    say("hello")
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("RANK", "0")
+    say("hello")
+    assert capsys.readouterr().err == "hello\n"
+
+
+def test_durations():
+    assert [duration(each) for each in (0.4, 62, 3599.6, 10861)] == ["0:00", "1:02", "1:00:00", "3:01:01"]
+
+
+def test_amounts():
+    assert [amount(each) for each in (0, 0.00123, 5.1234, 45.23, 1234.5, -250)] == [
+        "0.00", "0.00123", "5.12", "45.2", "1,234", "-250",
+    ]  # fmt: skip
+    assert progress.amount(float("nan")) == "nan"
