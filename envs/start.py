@@ -1,0 +1,172 @@
+"""Make the environment `.venv` once, then become what was asked for; `./run` calls this with a suitable Python.
+
+Standard library only, and in syntax that an old Python still reads, so that the wrong one ends in a sentence.
+What is installed is stamped by a hash of the requirement files and the version of Python: a changed lock is brought up
+to date in place, and a set-up that was interrupted goes on (pip keeps what it has downloaded).
+"""
+
+import collections
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+ROOT = os.path.dirname(HERE)
+VENV = os.path.join(ROOT, ".venv")
+PYTHON = os.path.join(VENV, "bin", "python")
+STAMP = os.path.join(VENV, "stamp")
+LOG = os.path.join(ROOT, ".venv.log")
+OLDEST, NEWEST = (3, 11), (3, 13)  # transformers 5 and pyserini refuse older ones, a dependency has no wheel for newer
+SPACE = 4  # GB: 2.4 installed, and what pip unpacks meanwhile
+LAST = 8  # lines of pip's that are shown when it fails
+
+
+def main(arguments):
+    """Set up what is missing, then run pytest or the workflow in the place of this process."""
+    if not OLDEST <= sys.version_info[:2] <= NEWEST:
+        stop("needs Python 3.11 to 3.13, and this is %s (%s)" % (sys.version.split()[0], sys.executable))
+    device = wanted_device()
+    set_up(device)
+    os.environ["PATH"] = os.path.dirname(PYTHON) + os.pathsep + os.environ.get("PATH", "")
+    os.environ.pop("PYTHONPATH", None)
+    if arguments[:1] == ["test"]:
+        os.chdir(ROOT)
+        arguments = ["-m", "pytest"] + arguments[1:]
+    else:
+        arguments = [os.path.join(ROOT, "workflow", "start.py")] + arguments
+    os.execv(PYTHON, [PYTHON] + arguments)
+
+
+def wanted_device():
+    """Tell which requirements: those for a GPU where NVIDIA's driver answers, unless CDMAE_DEVICE says otherwise."""
+    device = os.environ.get("CDMAE_DEVICE")
+    if device not in (None, "", "cpu", "gpu"):
+        stop("the environment variable CDMAE_DEVICE is %r; allowed: cpu, gpu" % device)
+    if device:
+        return device
+    try:
+        with open(os.devnull, "w") as nowhere:
+            return "cpu" if subprocess.call(["nvidia-smi", "-L"], stdout=nowhere, stderr=nowhere) else "gpu"
+    except OSError:
+        return "cpu"
+
+
+def set_up(device):
+    """Bring `.venv` up to the requirement files; one process at a time."""
+    import fcntl
+
+    files = ["requirements.txt" if device == "cpu" else "requirements-gpu.txt", "requirements-test.txt"]
+    if read(STAMP) == stamp(files) and works():
+        return
+    with open(os.path.join(ROOT, ".venv.lock"), "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            say("another ./run is setting up .venv; waiting for it")
+            fcntl.flock(lock, fcntl.LOCK_EX)
+        if read(STAMP) == stamp(files) and works():
+            return
+        if read(STAMP) is None:
+            check_space()
+        else:
+            os.remove(STAMP)
+        if not works("pip"):
+            make()
+        install(files)
+        with open(STAMP, "w") as file:
+            file.write(stamp(files))
+
+
+def works(module="sys"):
+    """Tell whether `.venv` has this version of Python, which starts (its base may have gone) and imports a module."""
+    program = "import sys, %s; sys.exit(sys.version_info[:2] != %r)" % (module, sys.version_info[:2])
+    try:
+        with open(os.devnull, "w") as nowhere:
+            return subprocess.call([PYTHON, "-c", program], stdout=nowhere, stderr=nowhere) == 0
+    except OSError:
+        return False
+
+
+def check_space():
+    """Stop where the disk is too small for what is still to be installed."""
+    there = sum(os.lstat(os.path.join(top, name)).st_size for top, _, names in os.walk(VENV) for name in names) / 1e9
+    free = shutil.disk_usage(ROOT).free / 1e9
+    if there + free < SPACE:
+        stop("setting up .venv needs about %d GB, and the disk of %s has %.1f GB free" % (SPACE, ROOT, free))
+
+
+def make():
+    """Make an empty `.venv`, in the place of a broken one."""
+    shutil.rmtree(VENV, ignore_errors=True)
+    made = subprocess.run([sys.executable, "-m", "venv", VENV], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    if made.returncode:
+        lines = made.stdout.decode(errors="replace").strip().splitlines()[-LAST:]
+        stop("%s -m venv failed:\n  %s" % (sys.executable, "\n  ".join(lines)))
+
+
+def install(files):
+    """Run pip on the requirement files, with its words in a log and the number of packages on the terminal."""
+    pins = os.path.join(HERE, "constraints.txt")
+    with open(pins) as file:
+        total = sum("==" in line for line in file)
+    say("setting up .venv for %s: about %d packages, a few minutes, once" % (files[0], total))
+    command = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-c", pins]
+    for name in files:
+        command += ["-r", os.path.join(HERE, name)]
+    other = "faiss-gpu" if files[0] == "requirements.txt" else "faiss-cpu"  # the two share a folder: never both
+    subprocess.call([PYTHON, "-m", "pip", "uninstall", "--quiet", "--quiet", "--yes", other])
+    last = collections.deque(maxlen=LAST)
+    collected = 0
+    with open(LOG, "w") as log:
+        pip = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+        for line in pip.stdout:
+            log.write(line)
+            if line.startswith("WARNING"):
+                continue
+            last.append(line.rstrip())
+            if line.startswith("Collecting "):
+                collected += 1
+                if collected % 50 == 0:
+                    say("%d packages collected" % collected)
+            elif line.startswith("Installing collected packages"):
+                say("installing them")
+    if pip.wait():
+        stop("pip failed; its last words (all of them in %s):\n  %s\nrun again to go on" % (LOG, "\n  ".join(last)))
+
+
+def stamp(files):
+    """Hash the requirement files and the version of Python that `.venv` was made with."""
+    digest = hashlib.sha256(("%d.%d" % sys.version_info[:2]).encode())
+    for name in sorted(files) + ["constraints.txt"]:
+        digest.update((read(os.path.join(HERE, name)) or "").encode())
+    return digest.hexdigest()
+
+
+def read(path):
+    """Return the text of a file, or None where there is none."""
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return None
+
+
+def say(text):
+    """Print one line that tells where it comes from."""
+    sys.stderr.write("run: %s\n" % text)
+    sys.stderr.flush()
+
+
+def stop(text):
+    """End with one sentence."""
+    say(text)
+    sys.exit(1)
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except KeyboardInterrupt:
+        stop("stopped from the keyboard; run again to go on")

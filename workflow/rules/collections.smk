@@ -1,0 +1,77 @@
+# Passages, queries, judgments; and the passages in word-pieces.
+
+
+rule collection:
+    """Passages, queries and judgments from their source."""
+    input:
+        unpack(inputs("collection")),
+    output:
+        graph.collection_files("{collection}"),
+    log:
+        graph.path("logs/collection/{collection}.log"),
+    benchmark:
+        graph.path("benchmarks/collection/{collection}.tsv")
+    params:
+        *code("collection"),
+        plugins=plugins("collection"),
+        settings=setting("collection", "settings"),
+        seed=setting("collection", "seed"),
+        version=setting("collection", "version"),
+        folder=lambda wildcards, output: dirname(output[0]),
+    conda:
+        environment
+    priority: 100  # mistakes in one's own files show before anything is trained
+    resources:
+        mem_mb=8000,
+        runtime=240,
+    shell:
+        "python workflow/scripts/collection.py --name {wildcards.collection} --settings {params.settings:q}"
+        " --seed {params.seed} --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
+
+
+rule tokenizer:
+    """The word-pieces of a start: its checkpoint's, or trained on its collection."""
+    input:
+        unpack(inputs("tokenizer")),
+    output:
+        directory(graph.tokenizer("{start}")),
+    log:
+        graph.path("logs/tokenizer/{start}.log"),
+    benchmark:
+        graph.path("benchmarks/tokenizer/{start}.tsv")
+    params:
+        *code("tokenizer"),
+        start=setting("tokenizer", "start"),
+        collection=option("passages", "--collection", dirname),
+    conda:
+        environment
+    resources:
+        mem_mb=16000,
+        runtime=120,
+    shell:
+        "python workflow/scripts/tokenizer.py --start {params.start:q} {params.collection} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+rule tokens:
+    """A collection in word-pieces, once and for all."""
+    input:
+        unpack(inputs("tokens")),
+    output:
+        directory(graph.tokens("{start}", "{collection}")),
+    log:
+        graph.path("logs/tokens/{start}/{collection}.log"),
+    benchmark:
+        graph.path("benchmarks/tokens/{start}/{collection}.tsv")
+    params:
+        *code("tokens"),
+        collection=folder("passages"),
+    conda:
+        environment
+    threads: 16
+    resources:
+        mem_mb=32000,
+        runtime=120,
+    shell:
+        "python workflow/scripts/tokens.py --tokenizer {input.tokenizer:q} --collection {params.collection:q}"
+        " --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"

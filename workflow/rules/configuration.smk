@@ -1,0 +1,141 @@
+# Reads and checks the config before any rule is defined, and offers the rules what they ask the graph for.
+
+import fcntl
+import json
+import os
+import shlex
+import sys
+from os.path import dirname
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import min_version
+
+min_version("9.20")
+sys.path.insert(0, str(workflow.basedir))
+
+from cdmae.config import gather, load
+from cdmae.errors import InputError
+from cdmae.fingerprint import fingerprint
+from cdmae.graph import TRAINED, Graph
+from cdmae.lineage import Lineage, script
+
+try:
+    settings = load(
+        gather(
+            Path(workflow.basedir, "config/config.yaml"), workflow.configfiles, config
+        )
+    )
+    graph = Graph(settings)
+    lineage = Lineage(graph)
+except InputError as error:
+    raise WorkflowError(f"config: {error}") from None
+
+# Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
+# state and ends (cdmae/command.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
+shell.executable("bash")
+shell.prefix(
+    "set -euo pipefail; "
+    f"export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()}; "
+)
+
+
+environment = str(Path(workflow.basedir, "envs/cpu.yaml"))  # of every rule, for --sdm conda; see the slurm profile
+
+
+# --- what rules ask for ---------------------------------------------------------------------------------------------
+# A rule's wildcards are, in order, the names by which the graph knows its job.
+
+
+def inputs(name):
+    """The inputs of a rule, by name: for unpack()."""
+    return lambda wildcards: graph.job(name, *wildcards).inputs
+
+
+def setting(name, key):
+    """What a rule's result depends on besides its inputs: plain values, mappings as JSON text."""
+
+    def value(wildcards):
+        found = graph.job(name, *wildcards).params[key]
+        return json.dumps(found, sort_keys=True) if isinstance(found, dict) else found
+
+    return value
+
+
+def code(name):
+    """The modules behind a rule with their fingerprints, one parameter each: the reason to run again names them."""
+    return [f"{module} {found}" for module, found in fingerprint(script(name)).items()]
+
+
+def plugins(name):
+    """The same for modules that the settings name and no import shows."""
+
+    def value(wildcards):
+        named = graph.job(name, *wildcards).plugins
+        return [
+            f"{module} {found}"
+            for module, found in fingerprint(script(name), named).items()
+            if f"{module} {found}" not in code(name)
+        ]
+
+    return value
+
+
+def folder(name):
+    """The folder of an input that is given by its files. (With `input` or `output` a function is no setting.)"""
+    return lambda wildcards, input: dirname(input[name] if isinstance(input[name], str) else input[name][0])
+
+
+def targets(path):
+    """A path for every (collection, split) that is evaluated, after the rule's wildcards."""
+    return lambda wildcards, output: [path(*wildcards, collection) for collection, _ in graph.targets()]
+
+
+def state(name):
+    """Where a training keeps what it resumes from."""
+    return lambda wildcards, output: lineage.state(graph.job(name, *wildcards))
+
+
+def option(name, flag, value=str):
+    """An option for an input that not every job of a rule has."""
+    return lambda wildcards, input: f"{flag} {value(input[name])}" if name in input.keys() else ""
+
+
+def only(names):
+    """A wildcard constraint: one of these names, and nothing where there is none."""
+    return "|".join(sorted(names)) or "(?!)"
+
+
+wildcard_constraints:
+    collection=only(settings.collections),
+    start=only(settings.starts),
+    importance=only(settings.importance),
+    encoder=only(settings.encoders),
+    system=only(settings.systems),
+    split=only({split for *_, split in graph.mined()}),
+
+
+# --- one run at a time ----------------------------------------------------------------------------------------------
+# The lock is the operating system's and ends with this process; Snakemake's own (off: see the profile) outlives a kill.
+
+held = []
+
+
+onstart:
+    Path(settings.results).mkdir(parents=True, exist_ok=True)
+    held.append(open(graph.path(".lock"), "a+"))
+    try:
+        fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        held[-1].seek(0)
+        raise WorkflowError(
+            f"another run ({held[-1].read().strip() or 'unknown'}) is working on {settings.results}; wait for it"
+        )
+    held[-1].truncate(0)
+    held[-1].write(f"process {os.getpid()} on {os.uname().nodename}")
+    held[-1].flush()
+
+
+onsuccess:
+    if Path(graph.page()).exists():
+        print(f"report: {graph.page()}", file=sys.stderr)

@@ -1,0 +1,107 @@
+# Measures per query, the models with their cards, and the page at the end.
+
+import platform
+from datetime import datetime
+from importlib.metadata import version
+
+
+rule measures:
+    """Every measure of every query of a system."""
+    input:
+        unpack(inputs("measures")),
+    output:
+        graph.measures("{system}"),
+    log:
+        graph.path("logs/measures/{system}.log"),
+    benchmark:
+        graph.path("benchmarks/measures/{system}.tsv")
+    params:
+        *code("measures"),
+        names=setting("measures", "names"),
+        collections=targets(lambda system, collection: graph.collection(collection)),
+        splits=setting("measures", "splits"),
+        measures=setting("measures", "measures"),
+    conda:
+        environment
+    resources:
+        mem_mb=16000,
+        runtime=60,
+    shell:
+        "python workflow/scripts/measures.py --system {wildcards.system:q} --names {params.names:q}"
+        " --collections {params.collections:q} --splits {params.splits:q} --runs {input.runs:q}"
+        " --measures {params.measures:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+
+
+rule release:
+    """A trained model with its card, as others load it."""
+    input:
+        unpack(inputs("release")),
+    output:
+        directory(graph.model("{system}")),
+    log:
+        graph.path("logs/release/{system}.log"),
+    benchmark:
+        graph.path("benchmarks/release/{system}.tsv")
+    params:
+        *code("release"),
+        facts=setting("release", "facts"),
+    wildcard_constraints:
+        system=only(graph.systems(*TRAINED)),
+    conda:
+        environment
+    resources:
+        mem_mb=4000,
+        runtime=30,
+    shell:
+        "python workflow/scripts/release.py --model {input.model:q} --measures {input.measures:q}"
+        " --facts {params.facts:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+
+
+versions = {"python": platform.python_version()} | {
+    name: version(name)
+    for name in ("torch", "transformers", "sentence-transformers", "pyserini", "snakemake")
+}
+started = datetime.now().astimezone().isoformat(sep=" ", timespec="minutes")
+
+
+rule report:
+    """Tables, figures and one page that opens offline."""
+    input:
+        unpack(inputs("report")),
+    output:
+        page=report(
+            graph.page(),
+            caption="../report/page.rst",
+            category="Report",
+        ),
+        tables=report(
+            directory(f"{graph.report()}/tables"),
+            patterns=["{name}.csv"],
+            caption="../report/tables.rst",
+            category="Tables",
+        ),
+        figures=report(
+            directory(f"{graph.report()}/figures"),
+            patterns=["{name}.svg"],
+            caption="../report/figures.rst",
+            category="Figures",
+        ),
+        facts=graph.path("facts.json"),
+    log:
+        graph.path("logs/report.log"),
+    benchmark:
+        graph.path("benchmarks/report.tsv")
+    params:
+        *code("report"),
+        settings=setting("report", "facts"),
+        facts=lambda wildcards, output: json.dumps({**graph.facts(), "versions": versions, "started": started}),
+        folder=graph.report(),
+    conda:
+        environment
+    resources:
+        mem_mb=8000,
+        runtime=60,
+    shell:
+        "printf '%s' {params.facts:q} >{output.facts:q};"
+        " python workflow/scripts/report.py --facts {output.facts:q} --output {params.folder:q}"
+        " 2>&1 | tee -i {log:q} >&2"

@@ -1,0 +1,94 @@
+# Stages 1 to 3 and the reranker. A stage is a config entry: what tells stages apart is whose run gives the negatives.
+
+
+rule train_retriever:
+    """A retriever: equation 10, with a teacher equation 11."""
+    input:
+        unpack(inputs("train_retriever")),
+    output:
+        directory(graph.trained("{system}")),
+    log:
+        graph.path("logs/train_retriever/{system}.log"),
+    benchmark:
+        graph.path("benchmarks/train_retriever/{system}.tsv")
+    params:
+        *code("train_retriever"),
+        collection=folder("collection"),
+        settings=setting("train_retriever", "settings"),
+        seed=setting("train_retriever", "seed"),
+        teacher=option("teacher", "--teacher"),
+        state=state("train_retriever"),
+    wildcard_constraints:
+        system=only(graph.systems("retriever")),
+    conda:
+        environment
+    threads: 8
+    resources:
+        gpu=1,
+        mem_mb=32000,
+        runtime=2880,
+    shell:
+        "python workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
+        " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
+        " --negatives {input.negatives:q} {params.teacher} --seed {params.seed} --threads {threads}"
+        " --state {params.state:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+
+
+rule train_reranker:
+    """A cross-encoder, trained list-wise."""
+    input:
+        unpack(inputs("train_reranker")),
+    output:
+        directory(graph.trained("{system}")),
+    log:
+        graph.path("logs/train_reranker/{system}.log"),
+    benchmark:
+        graph.path("benchmarks/train_reranker/{system}.tsv")
+    params:
+        *code("train_reranker"),
+        collection=folder("collection"),
+        settings=setting("train_reranker", "settings"),
+        seed=setting("train_reranker", "seed"),
+        state=state("train_reranker"),
+    wildcard_constraints:
+        system=only(graph.systems("reranker")),
+    conda:
+        environment
+    threads: 8
+    resources:
+        gpu=1,
+        mem_mb=32000,
+        runtime=2880,
+    shell:
+        "python workflow/scripts/train_reranker.py --name {wildcards.system} --settings {params.settings:q}"
+        " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
+        " --negatives {input.negatives:q} --seed {params.seed} --threads {threads}"
+        " --state {params.state:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+
+
+rule teacher:
+    """The reranker's scores of what a student is trained on: its candidates and the judged passages."""
+    input:
+        unpack(inputs("teacher")),
+    output:
+        graph.teacher("{system}"),
+    log:
+        graph.path("logs/teacher/{system}.log"),
+    benchmark:
+        graph.path("benchmarks/teacher/{system}.tsv")
+    params:
+        *code("teacher"),
+        collection=folder("collection"),
+        split=setting("teacher", "split"),
+        depth=setting("teacher", "depth"),
+    conda:
+        environment
+    threads: 8
+    resources:
+        gpu=1,
+        mem_mb=32000,
+        runtime=2880,
+    shell:
+        "python workflow/scripts/teacher.py --model {input.model:q} --collection {params.collection:q}"
+        " --tokens {input.tokens:q} --split {params.split:q} --negatives {input.negatives:q}"
+        " --depth {params.depth} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"

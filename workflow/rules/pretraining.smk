@@ -1,0 +1,34 @@
+# Masked auto-encoding: equations 1 to 6 and 9. The decoder is discarded; what remains is the encoder.
+
+
+rule pretrain:
+    """An encoder, pre-trained, or as it starts where the objective is none."""
+    input:
+        unpack(inputs("pretrain")),
+    output:
+        directory(graph.encoder("{encoder}")),
+    log:
+        graph.path("logs/pretrain/{encoder}.log"),
+    benchmark:
+        graph.path("benchmarks/pretrain/{encoder}.tsv")
+    params:
+        *code("pretrain"),
+        plugins=plugins("pretrain"),
+        settings=setting("pretrain", "settings"),
+        start=setting("pretrain", "start"),
+        seed=setting("pretrain", "seed"),
+        tokens=option("tokens", "--tokens"),
+        importance=option("importance", "--importance"),
+        state=state("pretrain"),
+    conda:
+        environment
+    threads: 8
+    resources:
+        gpu=1,
+        mem_mb=32000,
+        runtime=7200,
+    shell:
+        "python workflow/scripts/pretrain.py --name {wildcards.encoder} --settings {params.settings:q}"
+        " --start {params.start:q} --tokenizer {input.tokenizer:q} {params.tokens} {params.importance}"
+        " --seed {params.seed} --threads {threads} --state {params.state:q} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"

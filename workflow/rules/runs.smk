@@ -1,0 +1,265 @@
+# Every system's runs: over training queries (negatives for the next stage) and over everything that is evaluated.
+
+
+rule vectors:
+    """A retriever's vectors of a collection's passages."""
+    input:
+        unpack(inputs("vectors")),
+    output:
+        directory(graph.vectors("{system}", "{collection}")),
+    log:
+        graph.path("logs/vectors/{system}.{collection}.log"),
+    benchmark:
+        graph.path("benchmarks/vectors/{system}.{collection}.tsv")
+    params:
+        *code("vectors"),
+    wildcard_constraints:
+        system=only(graph.systems("retriever")),
+    conda:
+        environment
+    threads: 8
+    resources:
+        gpu=1,
+        mem_mb=32000,
+        runtime=1440,
+    shell:
+        "python workflow/scripts/vectors.py --model {input.model:q} --tokens {input.tokens:q} --output {output:q}"
+        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
+
+
+rule vectors_external:
+    """A foreign retriever's vectors of a collection's passages."""
+    input:
+        unpack(inputs("vectors_external")),
+    output:
+        directory(graph.vectors("{system}", "{collection}")),
+    log:
+        graph.path("logs/vectors_external/{system}.{collection}.log"),
+    benchmark:
+        graph.path("benchmarks/vectors_external/{system}.{collection}.tsv")
+    params:
+        *code("vectors_external"),
+        collection=folder("passages"),
+        model=setting("vectors_external", "model"),
+        query_length=setting("vectors_external", "query_length"),
+        passage_length=setting("vectors_external", "passage_length"),
+    wildcard_constraints:
+        system=only(graph.systems("external")),
+    conda:
+        environment
+    threads: 8
+    resources:
+        gpu=1,
+        mem_mb=32000,
+        runtime=1440,
+    shell:
+        "python workflow/scripts/vectors_external.py --model {params.model:q} --collection {params.collection:q}"
+        " --query-length {params.query_length} --passage-length {params.passage_length} --output {output:q}"
+        " 2>&1 | tee -i {log:q} >&2"
+
+
+rule mine:
+    """A retriever's run over training queries: the negatives of the next stage."""
+    input:
+        unpack(inputs("mine")),
+    output:
+        graph.negatives("{system}", "{collection}", "{split}"),
+    log:
+        graph.path("logs/mine/{system}.{collection}.{split}.log"),
+    benchmark:
+        graph.path("benchmarks/mine/{system}.{collection}.{split}.tsv")
+    params:
+        *code("mine"),
+        collection=folder("queries"),
+        splits=setting("mine", "splits"),
+        depth=setting("mine", "depth"),
+    wildcard_constraints:
+        system=only(graph.systems("retriever")),
+    conda:
+        environment
+    threads: 16
+    resources:
+        gpu=1,
+        mem_mb=64000,
+        runtime=480,
+    shell:
+        "python workflow/scripts/search.py --model {input.model:q} --vectors {input.vectors:q}"
+        " --collections {params.collection:q} --splits {params.splits:q} --outputs {output:q}"
+        " --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+
+
+rule search:
+    """A retriever's runs over everything that is evaluated, exact."""
+    input:
+        unpack(inputs("search")),
+    output:
+        graph.runs("{system}"),
+    log:
+        graph.path("logs/search/{system}.log"),
+    benchmark:
+        graph.path("benchmarks/search/{system}.tsv")
+    params:
+        *code("search"),
+        vectors=targets(graph.vectors),
+        collections=targets(lambda system, collection: graph.collection(collection)),
+        splits=setting("search", "splits"),
+        depth=setting("search", "depth"),
+    wildcard_constraints:
+        system=only(graph.systems("retriever")),
+    conda:
+        environment
+    threads: 16
+    resources:
+        gpu=1,
+        mem_mb=64000,
+        runtime=480,
+    shell:
+        "python workflow/scripts/search.py --model {input.model:q} --vectors {params.vectors:q}"
+        " --collections {params.collections:q} --splits {params.splits:q} --outputs {output:q}"
+        " --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+
+
+rule mine_external:
+    """A foreign retriever's run over training queries."""
+    input:
+        unpack(inputs("mine_external")),
+    output:
+        graph.negatives("{system}", "{collection}", "{split}"),
+    log:
+        graph.path("logs/mine_external/{system}.{collection}.{split}.log"),
+    benchmark:
+        graph.path("benchmarks/mine_external/{system}.{collection}.{split}.tsv")
+    params:
+        *code("mine_external"),
+        collection=folder("queries"),
+        splits=setting("mine_external", "splits"),
+        depth=setting("mine_external", "depth"),
+        model=setting("mine_external", "model"),
+        query_length=setting("mine_external", "query_length"),
+    wildcard_constraints:
+        system=only(graph.systems("external")),
+    conda:
+        environment
+    threads: 16
+    resources:
+        gpu=1,
+        mem_mb=64000,
+        runtime=480,
+    shell:
+        "python workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
+        " --vectors {input.vectors:q} --collections {params.collection:q} --splits {params.splits:q}"
+        " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+
+
+rule search_external:
+    """A foreign retriever's runs over everything that is evaluated."""
+    input:
+        unpack(inputs("search_external")),
+    output:
+        graph.runs("{system}"),
+    log:
+        graph.path("logs/search_external/{system}.log"),
+    benchmark:
+        graph.path("benchmarks/search_external/{system}.tsv")
+    params:
+        *code("search_external"),
+        vectors=targets(graph.vectors),
+        collections=targets(lambda system, collection: graph.collection(collection)),
+        splits=setting("search_external", "splits"),
+        depth=setting("search_external", "depth"),
+        model=setting("search_external", "model"),
+        query_length=setting("search_external", "query_length"),
+    wildcard_constraints:
+        system=only(graph.systems("external")),
+    conda:
+        environment
+    threads: 16
+    resources:
+        gpu=1,
+        mem_mb=64000,
+        runtime=480,
+    shell:
+        "python workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
+        " --vectors {params.vectors:q} --collections {params.collections:q} --splits {params.splits:q}"
+        " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+
+
+rule rerank:
+    """The best passages of another system's runs, in the order of a cross-encoder."""
+    input:
+        unpack(inputs("rerank")),
+    output:
+        graph.runs("{system}"),
+    log:
+        graph.path("logs/rerank/{system}.log"),
+    benchmark:
+        graph.path("benchmarks/rerank/{system}.tsv")
+    params:
+        *code("rerank"),
+        collections=targets(lambda system, collection: graph.collection(collection)),
+        tokens=targets(lambda system, collection: graph.tokens(graph.start_of(system), collection)),
+        splits=setting("rerank", "splits"),
+        depth=setting("rerank", "depth"),
+    wildcard_constraints:
+        system=only(graph.systems("reranker")),
+    conda:
+        environment
+    threads: 8
+    resources:
+        gpu=1,
+        mem_mb=32000,
+        runtime=1440,
+    shell:
+        "python workflow/scripts/rerank.py --model {input.model:q} --collections {params.collections:q}"
+        " --tokens {params.tokens:q} --splits {params.splits:q} --runs {input.runs:q} --depth {params.depth}"
+        " --outputs {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+
+
+rule fuse:
+    """The reciprocal ranks of several systems, summed."""
+    input:
+        unpack(inputs("fuse")),
+    output:
+        graph.runs("{system}"),
+    log:
+        graph.path("logs/fuse/{system}.log"),
+    benchmark:
+        graph.path("benchmarks/fuse/{system}.tsv")
+    params:
+        *code("fuse"),
+        k=setting("fuse", "k"),
+        depth=setting("fuse", "depth"),
+    wildcard_constraints:
+        system=only(graph.systems("fusion")),
+    conda:
+        environment
+    resources:
+        mem_mb=8000,
+        runtime=60,
+    shell:
+        "python workflow/scripts/fuse.py --runs {input.runs:q} --outputs {output:q} --k {params.k}"
+        " --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
+
+
+rule export:
+    """A run as TREC text, on request: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
+    input:
+        run=graph.run("{system}", "{collection}", "{split}"),
+        collection=graph.collection_files("{collection}"),
+    output:
+        graph.path("trec/{system}/{collection}.{split}.run"),
+    log:
+        graph.path("logs/export/{system}.{collection}.{split}.log"),
+    params:
+        *code("export"),
+        collection=folder("collection"),
+    wildcard_constraints:
+        split=only({split for _, split in graph.targets()}),
+    conda:
+        environment
+    resources:
+        mem_mb=8000,
+        runtime=60,
+    shell:
+        "python workflow/scripts/export.py --run {input.run:q} --collection {params.collection:q}"
+        " --split {wildcards.split:q} --system {wildcards.system:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
