@@ -1,0 +1,129 @@
+"""Starts: sizes and spread of random weights, checkpoints with and without a head, checkpoints that are refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertForPreTraining,
+    BertModel,
+    BertTokenizer,
+    ElectraConfig,
+    ElectraForPreTraining,
+)
+
+from cdmae import starts
+from cdmae.config import Start
+from cdmae.errors import InputError
+
+SIZES = {"hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40}
+SMALL = Start(
+    collection="x", vocabulary=100, layers=2, hidden=24, heads=3, feedforward=40, positions=32, initializer=0.08
+)
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tokenizer")
+    pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
+    BertTokenizer(vocab={piece: index for index, piece in enumerate(pieces)}).save_pretrained(folder)
+    return folder
+
+
+def config(layers: int = 2, vocabulary: int = 15) -> BertConfig:
+    return BertConfig(vocab_size=vocabulary, num_hidden_layers=layers, **SIZES)
+
+
+def test_random_start_has_the_given_size_and_spread(tokenizer: Path) -> None:
+    model = starts.load(SMALL, tokenizer, seed=1)
+    found = model.config
+    assert (found.vocab_size, found.num_hidden_layers, found.hidden_size, found.num_attention_heads) == (15, 2, 24, 3)
+    assert (found.intermediate_size, found.max_position_embeddings, found.pad_token_id) == (40, 32, 0)
+    weights = model.bert.encoder.layer[1].intermediate.dense.weight
+    assert weights.std().item() == pytest.approx(0.08, rel=0.1)
+    assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
+
+
+def test_random_start_is_a_function_of_its_seed(tokenizer: Path) -> None:
+    state = torch.get_rng_state()
+    one, again, other = (starts.load(SMALL, tokenizer, seed).state_dict() for seed in (1, 1, 2))
+    assert all(torch.equal(one[name], again[name]) for name in one)
+    name = "bert.encoder.layer.0.output.dense.weight"
+    assert not torch.equal(one[name], other[name])
+    assert torch.equal(state, torch.get_rng_state())
+
+
+def test_checkpoint_with_head_comes_back_bit_for_bit(
+    tokenizer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    saved = BertForPreTraining(config())
+    saved.save_pretrained(tmp_path / "model")
+    capfd.readouterr()
+    model = starts.load(Start(checkpoint=str(tmp_path / "model")), tokenizer, seed=1)
+    expected = saved.state_dict()
+    assert all(torch.equal(expected[name], value) for name, value in model.state_dict().items())
+    assert capfd.readouterr() == ("", "")
+
+
+def test_new_head_is_named_and_seeded(tokenizer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    saved = BertModel(config())
+    saved.save_pretrained(tmp_path)
+    capfd.readouterr()
+    one, again, other = (starts.load(Start(checkpoint=str(tmp_path)), tokenizer, seed) for seed in (1, 1, 2))
+    said = capfd.readouterr().err
+    assert "has no LM head" in said
+    assert "cls.predictions" in said
+    weight = one.cls.predictions.transform.dense.weight
+    assert torch.equal(weight, again.cls.predictions.transform.dense.weight)
+    assert not torch.equal(weight, other.cls.predictions.transform.dense.weight)
+    assert torch.equal(one.bert.encoder.layer[1].output.dense.weight, saved.encoder.layer[1].output.dense.weight)
+
+
+def test_electra_is_loaded_as_an_encoder(tokenizer: Path, tmp_path: Path) -> None:
+    saved = ElectraForPreTraining(ElectraConfig(vocab_size=15, embedding_size=16, num_hidden_layers=2, **SIZES))
+    saved.save_pretrained(tmp_path)
+    model = starts.load(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
+    assert model.config.model_type == "electra"
+    assert torch.equal(model.encoder.layer[1].output.dense.weight, saved.electra.encoder.layer[1].output.dense.weight)
+
+
+@pytest.mark.parametrize(
+    ("described", "saved", "message"),
+    [(3, 2, r"lacks bert\.encoder\.layer\.2.* and 13 more"), (2, 3, r"has bert\.encoder\.layer\.2.*config\.json")],
+)
+def test_layers_that_do_not_fit_are_refused(
+    tokenizer: Path, tmp_path: Path, described: int, saved: int, message: str
+) -> None:
+    BertForMaskedLM(config(saved)).save_pretrained(tmp_path)
+    config(described).save_pretrained(tmp_path)
+    with pytest.raises(InputError, match=message):
+        starts.load(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
+
+
+def test_unreadable_checkpoints_end_in_one_sentence(tokenizer: Path, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is not a folder"):
+        starts.load(Start(checkpoint=str(tmp_path / "nothing")), tokenizer, seed=1)
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="cannot be read") as found:
+        starts.load(Start(checkpoint=str(tmp_path / "empty")), tokenizer, seed=1)
+    assert "\n" not in str(found.value)
+    BertForMaskedLM(config()).save_pretrained(tmp_path / "cut")
+    weights = tmp_path / "cut" / "model.safetensors"
+    weights.write_bytes(weights.read_bytes()[:100])
+    with pytest.raises(InputError, match="cannot be read"):
+        starts.load(Start(checkpoint=str(tmp_path / "cut")), tokenizer, seed=1)
+
+
+def test_other_kinds_and_small_vocabularies_are_refused(tokenizer: Path, tmp_path: Path) -> None:
+    from transformers import DistilBertConfig
+
+    DistilBertConfig().save_pretrained(tmp_path / "other")
+    with pytest.raises(InputError, match="'distilbert'; allowed: bert, electra"):
+        starts.load(Start(checkpoint=str(tmp_path / "other")), tokenizer, seed=1)
+    BertForMaskedLM(config(vocabulary=14)).save_pretrained(tmp_path / "small")
+    with pytest.raises(InputError, match="knows 14 word-pieces and its tokenizer .* makes 15"):
+        starts.load(Start(checkpoint=str(tmp_path / "small")), tokenizer, seed=1)
