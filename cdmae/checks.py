@@ -6,11 +6,11 @@ the defaults of a section, it does not apply.
 
 from __future__ import annotations
 
-import importlib
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cdmae import datasets
 from cdmae.errors import InputError
 from cdmae.settings import show, suggestion
 
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+SMALL = 2**24  # bytes of files that are read whenever the config is checked: less than a second
 MEASURE = re.compile(r"(RR|R|P|AP|nDCG|Success)@[1-9]\d*")
 
 RANDOM_START = (
@@ -89,8 +90,8 @@ def check(config: Config, values: dict[str, Any]) -> None:
     """Check a parsed config; `values` tells what was written out from what is a default."""
     if not config.results.strip() or re.search(r"[\s*?\[\]{}]", config.results):
         raise InputError(f"results is {show(config.results)}; allowed: a folder without spaces and wildcards")
-    for name, collection in config.collections.items():
-        _at(f"collections.{name}", lambda each=collection: importlib.import_module(each.module).check(each.settings))
+    for name in config.collections:
+        _check_collection(config, name)
     for name in config.starts:
         _check_start(config, name, values["starts"][name] or {})
     for name, encoder in config.encoders.items():
@@ -103,12 +104,21 @@ def check(config: Config, values: dict[str, Any]) -> None:
     _check_evaluation(config)
 
 
-def _at(path: str, function: Any) -> Any:
-    """Call a data set's own function and put the config's path before its error."""
+def _ask(config: Config, collection: str, question: str) -> Any:
+    """What the source of a collection answers to ``splits`` or ``depends``, errors with the path in the config."""
+    found, path = config.collections[collection], f"collections.{collection}"
     try:
-        return function()
+        return getattr(datasets.source(found.source), question)(found.settings)
     except InputError as error:
         raise InputError(str(error) if str(error).startswith(path) else f"{path}: {error}") from None
+
+
+def _check_collection(config: Config, name: str) -> None:
+    """Ask for the files, and read them where that takes no time: large ones are read by the first job anyway."""
+    splits(config, name)
+    if sum(Path(path).stat().st_size for path in _ask(config, name, "depends")) <= SMALL:
+        found = config.collections[name]
+        datasets.source(found.source).check(found.settings, name)
 
 
 def _known(config: Config, path: str, name: str, section: str) -> None:
@@ -162,8 +172,7 @@ def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
 
 def splits(config: Config, collection: str) -> dict[str, bool]:
     """The splits of a collection, and whether each has judgments."""
-    found = config.collections[collection]
-    return dict(_at(f"collections.{collection}", lambda: importlib.import_module(found.module).splits(found.settings)))
+    return dict(_ask(config, collection, "splits"))
 
 
 def _check_split(config: Config, collection: str, split: str, path: str) -> None:

@@ -7,16 +7,15 @@ names are the edges of the workflow's graph, and `cdmae.checks` refuses those th
 
 from __future__ import annotations
 
-import importlib
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cdmae import checks
+from cdmae import checks, datasets
 from cdmae.errors import InputError
-from cdmae.settings import asdict, check_partial, join, mapping, parse, setting, show, unknown
+from cdmae.settings import asdict, check_partial, join, mapping, parse, setting, show, suggestion, unknown
 
 PRECISIONS = ("auto", "fp32", "bf16")
 
@@ -435,11 +434,10 @@ def _seeded(entry: Any, seed: int) -> Any:
 
 
 def _collection(values: dict[str, Any], path: str) -> Collection:
-    source = values.get("source")
+    source, allowed = values.get("source"), datasets.sources()
     if source is None:
-        raise InputError(f"{path}.source is missing; allowed: {', '.join(concepts('datasets'))}")
-    if source not in concepts("datasets"):
-        raise InputError(f"{path}.source is {show(source)}; {checks.suggestion(str(source), concepts('datasets'))}")
-    module = importlib.import_module(f"cdmae.datasets.{source}")
+        raise InputError(f"{path}.source is missing; allowed: {', '.join(allowed)}")
+    if source not in allowed:
+        raise InputError(f"{path}.source is {show(source)}; {suggestion(str(source), allowed)}")
     own = {key: value for key, value in values.items() if key != "source"}
-    return Collection(source, parse(module.Settings, own, path))
+    return Collection(source, parse(datasets.source(source).Settings, own, path))

@@ -113,6 +113,10 @@ class Graph:
         """The report: a folder."""
         return self.path("report")
 
+    def page(self) -> str:
+        """The page of the report."""
+        return f"{self.report()}/index.html"
+
     def state(self, *parts: str) -> str:
         """Where a training keeps what it resumes from: a folder that no rule declares."""
         return self.path("state", *parts)
@@ -196,7 +200,7 @@ class Graph:
 
     def needed(self) -> list[str]:
         """What a whole run makes: the report, and the models with their cards."""
-        return [self.report(), *(self.model(name) for name in self.systems(*TRAINED))]
+        return [self.page(), *(self.model(name) for name in self.systems(*TRAINED))]
 
     # --- which job makes what -----------------------------------------------------------------------------------------
 

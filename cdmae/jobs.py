@@ -5,11 +5,12 @@ A job says which settings its results depend on, so that touching another sectio
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from cdmae import datasets
 
 if TYPE_CHECKING:
     from cdmae.config import System
@@ -53,13 +54,13 @@ def rule(function: Callable[..., Job]) -> Callable[..., Job]:
 def collection(graph: Graph, name: str) -> Job:
     """Passages, queries and judgments from their source."""
     entry = graph.config.collections[name]
-    module = importlib.import_module(entry.module)
+    source = datasets.source(entry.source)
     return Job(
         "collection",
         name,
-        inputs={"files": [str(path) for path in module.depends(entry.settings)]},
+        inputs={"files": [str(path) for path in source.depends(entry.settings)]},
         outputs=graph.collection_files(name),
-        params={"settings": entry.values(), "seed": graph.config.seed, "version": module.version(entry.settings)},
+        params={"settings": entry.values(), "seed": graph.config.seed, "version": source.version(entry.settings)},
         plugins=[entry.module],
     )
 
@@ -331,7 +332,7 @@ def report(graph: Graph) -> Job:
     parts = ("measures", "encoders", "trained", "masked_terms", "importance")
     inputs: dict[str, str | list[str]] = {part: list(facts[part].values()) for part in parts}
     inputs["collections"] = [f"{folder}/about.json" for folder in facts["collections"].values()]
-    return Job("report", "", inputs, [graph.report()], {"facts": facts})
+    return Job("report", "", inputs, [graph.page()], {"facts": facts})
 
 
 # --- all of them -----------------------------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def values():
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
     """A source named `toy`, as a file in cdmae/datasets would be one."""
-    from cdmae import config
+    from cdmae import datasets
     from cdmae.errors import InputError
     from cdmae.settings import setting
 
@@ -61,15 +61,19 @@ def toy(monkeypatch):
     class Settings:
         size: int = setting(1, meaning="passages", low=1)
 
-    def check(settings):
+    def check(settings, name):
         if settings.size == 13:
-            raise InputError("size is 13; allowed: no unlucky number")
+            raise InputError(f"collections.{name}: size is 13; allowed: no unlucky number")
+
+    def splits(settings):
+        if settings.size == 14:
+            raise InputError("size is 14; allowed: less")
+        return {"train": True, "dev": True, "test": True, "raw": False}
 
     module = types.ModuleType("cdmae.datasets.toy")
-    module.Settings, module.check = Settings, check
-    module.splits = lambda settings: {"train": True, "dev": True, "test": True, "raw": False}
-    module.depends, module.version = lambda settings: [], lambda settings: "1"
+    module.Settings, module.check, module.splits = Settings, check, splits
+    module.depends, module.version = lambda settings: [], lambda settings: {"toy": "1"}
     monkeypatch.setitem(sys.modules, "cdmae.datasets.toy", module)
-    listed = config.concepts
-    monkeypatch.setattr(config, "concepts", lambda package: listed(package) + ["toy"] * (package == "datasets"))
+    listed = datasets.sources()
+    monkeypatch.setattr(datasets, "sources", lambda: [*listed, "toy"])
     return module

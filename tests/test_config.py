@@ -9,6 +9,7 @@ import pytest
 from cdmae import config
 from cdmae.config import Config, Encoder, Importance, Stage, Start, gather, load, merge, read_yaml
 from cdmae.errors import InputError
+from cdmae.graph import Graph
 from cdmae.settings import parse
 
 FILES = Path(__file__).resolve().parent.parent / "config"
@@ -86,6 +87,7 @@ def test_every_setting_says_what_it_means(cls):
         ("collections.docs.source", 5, "collections.docs.source is 5; allowed: "),
         ("collections.docs.size", 0, "collections.docs.size is 0; allowed: a whole number from 1"),
         ("collections.docs.size", 13, "collections.docs: size is 13; allowed: no unlucky number"),
+        ("collections.docs.size", 14, "collections.docs: size is 14; allowed: less"),
         ("collections.docs.sise", 1, "collections.docs.sise is not a setting; did you mean size?"),
         ("starts.small.collection", "dogs", "starts.small.collection is dogs; did you mean docs?"),
         ("starts.small.collection", "", "starts.small has neither checkpoint nor collection"),
@@ -259,9 +261,43 @@ def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_config_files_that_come_along(path, monkeypatch):
+def test_the_config_files_that_come_along(path, tmp_path, monkeypatch):
+    own = tmp_path / "data" / "mine"
+    for name, text in {
+        "corpus.jsonl": '{"_id": "p1", "title": "", "text": "a passage"}\n',
+        "queries.jsonl": '{"_id": "q1", "text": "a query"}\n',
+        "qrels/train.tsv": "q1\tp1\t1\n",
+        "qrels/test.tsv": "q1\tp1\t1\n",
+    }.items():
+        (own / name).parent.mkdir(parents=True, exist_ok=True)
+        (own / name).write_text(text)
+    (tmp_path / "models" / "foreign").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path)  # the templates name these folders
     values = read_yaml(path)
     if path.stem != "config":
         values = gather(FILES / "config.yaml", [path], values)
-    monkeypatch.setattr(config.checks, "check_model", lambda model, path: None)  # templates name folders to fill in
-    load(values)
+    found = load(values)
+    assert Graph(found).jobs()
+
+
+@pytest.mark.parametrize("name", ["smoke", "full"])
+def test_smaller_and_larger_runs_have_the_default_s_systems(name):
+    default = read_yaml(FILES / "config.yaml")
+    found = merge(default, read_yaml(FILES / f"{name}.yaml"))
+    assert set(default["systems"]) <= set(found["systems"])
+    assert found["encoders"] == default["encoders"]
+
+
+def test_no_config_file_holds_a_key_that_the_default_already_says():
+    """A value lives once: an overlay states differences only."""
+
+    def same(default, overlay, path):
+        for key, value in overlay.items():
+            if isinstance(value, dict):
+                yield from same(default.get(key) or {}, value, f"{path}.{key}")
+            elif key in default and default[key] == value:
+                yield f"{path}.{key}"
+
+    default = read_yaml(FILES / "config.yaml")
+    for name in ("smoke", "full"):
+        assert not list(same(default, read_yaml(FILES / f"{name}.yaml"), name))
