@@ -41,8 +41,8 @@ def fingerprint(script: Path | str, plugins: Iterable[str] = (), *, root: Path |
         if path is None:
             raise FileNotFoundError(f"there is no module {module} below {root}")
         found[module], names = _read(path)
-        parents = [module.rpartition(".")[0]] if "." in module else []
-        waiting += [*parents, *_modules(_absolute(names, module, path), root)]
+        package = module.rpartition(".")[0]  # what is imported first, if it has an __init__.py
+        waiting += [*([package] if _path(package, root) else []), *_modules(_absolute(names, module, path), root)]
     return {name: found[name] for name in sorted(found)}
 
 
