@@ -6,10 +6,10 @@ include: "workflow/rules/configuration.smk"
 
 
 rule all:
+    default_target: True
     """The report, and the models with their cards."""
     input:
         graph.needed(),
-    default_target: True
 
 
 include: "workflow/rules/collections.smk"

@@ -16,7 +16,8 @@ from cdmae.graph import Graph
 from cdmae.jobs import Job
 
 TRAININGS = ("pretrain", "train_retriever", "train_reranker")  # the rules that keep a state
-SHARED = {"mine_bm25": "search_bm25", "mine": "search", "mine_external": "search_external"}  # rule: whose script it runs
+# Rules that run the script of another.
+SHARED = {"mine_bm25": "search_bm25", "mine": "search", "mine_external": "search_external"}
 
 
 def script(rule: str) -> str:

@@ -11,6 +11,12 @@ rule collection:
         graph.path("logs/collection/{collection}.log"),
     benchmark:
         graph.path("benchmarks/collection/{collection}.tsv")
+    priority: 100  # mistakes in one's own files show before anything is trained
+    conda:
+        environment
+    resources:
+        mem_mb=8000,
+        runtime=240,
     params:
         *code("collection"),
         plugins=plugins("collection"),
@@ -18,12 +24,6 @@ rule collection:
         seed=setting("collection", "seed"),
         version=setting("collection", "version"),
         folder=lambda wildcards, output: dirname(output[0]),
-    conda:
-        environment
-    priority: 100  # mistakes in one's own files show before anything is trained
-    resources:
-        mem_mb=8000,
-        runtime=240,
     shell:
         "python workflow/scripts/collection.py --name {wildcards.collection} --settings {params.settings:q}"
         " --seed {params.seed} --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
@@ -39,15 +39,15 @@ rule tokenizer:
         graph.path("logs/tokenizer/{start}.log"),
     benchmark:
         graph.path("benchmarks/tokenizer/{start}.tsv")
-    params:
-        *code("tokenizer"),
-        start=setting("tokenizer", "start"),
-        collection=option("passages", "--collection", dirname),
     conda:
         environment
     resources:
         mem_mb=16000,
         runtime=120,
+    params:
+        *code("tokenizer"),
+        start=setting("tokenizer", "start"),
+        collection=option("passages", "--collection", dirname),
     shell:
         "python workflow/scripts/tokenizer.py --start {params.start:q} {params.collection} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
@@ -63,15 +63,15 @@ rule tokens:
         graph.path("logs/tokens/{start}/{collection}.log"),
     benchmark:
         graph.path("benchmarks/tokens/{start}/{collection}.tsv")
-    params:
-        *code("tokens"),
-        collection=folder("passages"),
     conda:
         environment
     threads: 16
     resources:
         mem_mb=32000,
         runtime=120,
+    params:
+        *code("tokens"),
+        collection=folder("passages"),
     shell:
         "python workflow/scripts/tokens.py --tokenizer {input.tokenizer:q} --collection {params.collection:q}"
         " --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"

@@ -21,11 +21,7 @@ from cdmae.graph import TRAINED, Graph
 from cdmae.lineage import Lineage, script
 
 try:
-    settings = load(
-        gather(
-            Path(workflow.basedir, "config/config.yaml"), workflow.configfiles, config
-        )
-    )
+    settings = load(gather(Path(workflow.basedir, "config/config.yaml"), workflow.configfiles, config))
     graph = Graph(settings)
     lineage = Lineage(graph)
 except InputError as error:
@@ -35,8 +31,7 @@ except InputError as error:
 # state and ends (cdmae/command.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
 shell.executable("bash")
 shell.prefix(
-    "set -euo pipefail; "
-    f"export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()}; "
+    "set -euo pipefail; " f"export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()}; "
 )
 
 

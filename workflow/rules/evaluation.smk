@@ -15,17 +15,17 @@ rule measures:
         graph.path("logs/measures/{system}.log"),
     benchmark:
         graph.path("benchmarks/measures/{system}.tsv")
+    conda:
+        environment
+    resources:
+        mem_mb=16000,
+        runtime=60,
     params:
         *code("measures"),
         names=setting("measures", "names"),
         collections=targets(lambda system, collection: graph.collection(collection)),
         splits=setting("measures", "splits"),
         measures=setting("measures", "measures"),
-    conda:
-        environment
-    resources:
-        mem_mb=16000,
-        runtime=60,
     shell:
         "python workflow/scripts/measures.py --system {wildcards.system:q} --names {params.names:q}"
         " --collections {params.collections:q} --splits {params.splits:q} --runs {input.runs:q}"
@@ -42,9 +42,6 @@ rule release:
         graph.path("logs/release/{system}.log"),
     benchmark:
         graph.path("benchmarks/release/{system}.tsv")
-    params:
-        *code("release"),
-        facts=setting("release", "facts"),
     wildcard_constraints:
         system=only(graph.systems(*TRAINED)),
     conda:
@@ -52,14 +49,16 @@ rule release:
     resources:
         mem_mb=4000,
         runtime=30,
+    params:
+        *code("release"),
+        facts=setting("release", "facts"),
     shell:
         "python workflow/scripts/release.py --model {input.model:q} --measures {input.measures:q}"
         " --facts {params.facts:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 versions = {"python": platform.python_version()} | {
-    name: version(name)
-    for name in ("torch", "transformers", "sentence-transformers", "pyserini", "snakemake")
+    name: version(name) for name in ("torch", "transformers", "sentence-transformers", "pyserini", "snakemake")
 }
 started = datetime.now().astimezone().isoformat(sep=" ", timespec="minutes")
 
@@ -91,16 +90,16 @@ rule report:
         graph.path("logs/report.log"),
     benchmark:
         graph.path("benchmarks/report.tsv")
-    params:
-        *code("report"),
-        settings=setting("report", "facts"),
-        facts=lambda wildcards, output: json.dumps({**graph.facts(), "versions": versions, "started": started}),
-        folder=graph.report(),
     conda:
         environment
     resources:
         mem_mb=8000,
         runtime=60,
+    params:
+        *code("report"),
+        settings=setting("report", "facts"),
+        facts=lambda wildcards, output: json.dumps({**graph.facts(), "versions": versions, "started": started}),
+        folder=graph.report(),
     shell:
         "printf '%s' {params.facts:q} >{output.facts:q};"
         " python workflow/scripts/report.py --facts {output.facts:q} --output {params.folder:q}"

@@ -11,13 +11,6 @@ rule train_retriever:
         graph.path("logs/train_retriever/{system}.log"),
     benchmark:
         graph.path("benchmarks/train_retriever/{system}.tsv")
-    params:
-        *code("train_retriever"),
-        collection=folder("collection"),
-        settings=setting("train_retriever", "settings"),
-        seed=setting("train_retriever", "seed"),
-        teacher=option("teacher", "--teacher"),
-        state=state("train_retriever"),
     wildcard_constraints:
         system=only(graph.systems("retriever")),
     conda:
@@ -27,6 +20,13 @@ rule train_retriever:
         gpu=1,
         mem_mb=32000,
         runtime=2880,
+    params:
+        *code("train_retriever"),
+        collection=folder("collection"),
+        settings=setting("train_retriever", "settings"),
+        seed=setting("train_retriever", "seed"),
+        teacher=option("teacher", "--teacher"),
+        state=state("train_retriever"),
     shell:
         "python workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
@@ -44,12 +44,6 @@ rule train_reranker:
         graph.path("logs/train_reranker/{system}.log"),
     benchmark:
         graph.path("benchmarks/train_reranker/{system}.tsv")
-    params:
-        *code("train_reranker"),
-        collection=folder("collection"),
-        settings=setting("train_reranker", "settings"),
-        seed=setting("train_reranker", "seed"),
-        state=state("train_reranker"),
     wildcard_constraints:
         system=only(graph.systems("reranker")),
     conda:
@@ -59,6 +53,12 @@ rule train_reranker:
         gpu=1,
         mem_mb=32000,
         runtime=2880,
+    params:
+        *code("train_reranker"),
+        collection=folder("collection"),
+        settings=setting("train_reranker", "settings"),
+        seed=setting("train_reranker", "seed"),
+        state=state("train_reranker"),
     shell:
         "python workflow/scripts/train_reranker.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
@@ -76,11 +76,6 @@ rule teacher:
         graph.path("logs/teacher/{system}.log"),
     benchmark:
         graph.path("benchmarks/teacher/{system}.tsv")
-    params:
-        *code("teacher"),
-        collection=folder("collection"),
-        split=setting("teacher", "split"),
-        depth=setting("teacher", "depth"),
     conda:
         environment
     threads: 8
@@ -88,6 +83,11 @@ rule teacher:
         gpu=1,
         mem_mb=32000,
         runtime=2880,
+    params:
+        *code("teacher"),
+        collection=folder("collection"),
+        split=setting("teacher", "split"),
+        depth=setting("teacher", "depth"),
     shell:
         "python workflow/scripts/teacher.py --model {input.model:q} --collection {params.collection:q}"
         " --tokens {input.tokens:q} --split {params.split:q} --negatives {input.negatives:q}"

@@ -11,15 +11,15 @@ rule ngrams:
         graph.path("logs/ngrams/{importance}/{start}/{collection}.log"),
     benchmark:
         graph.path("benchmarks/ngrams/{importance}/{start}/{collection}.tsv")
-    params:
-        *code("ngrams"),
-        settings=setting("ngrams", "settings"),
     conda:
         environment
     threads: 16
     resources:
         mem_mb=64000,
         runtime=120,
+    params:
+        *code("ngrams"),
+        settings=setting("ngrams", "settings"),
     shell:
         "python workflow/scripts/ngrams.py --tokens {input.tokens:q} --tokenizer {input.tokenizer:q}"
         " --settings {params.settings:q} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -35,15 +35,15 @@ rule importance:
         graph.path("logs/importance/{importance}/{start}/{collection}.log"),
     benchmark:
         graph.path("benchmarks/importance/{importance}/{start}/{collection}.tsv")
-    params:
-        *code("importance"),
-        settings=setting("importance", "settings"),
     conda:
         environment
     threads: 16
     resources:
         mem_mb=64000,
         runtime=120,
+    params:
+        *code("importance"),
+        settings=setting("importance", "settings"),
     shell:
         "python workflow/scripts/importance.py --ngrams {input.ngrams:q} --tokens {input.tokens:q}"
         " --settings {params.settings:q} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -59,12 +59,6 @@ rule masked_terms:
         graph.path("logs/masked_terms/{encoder}.log"),
     benchmark:
         graph.path("benchmarks/masked_terms/{encoder}.tsv")
-    params:
-        *code("masked_terms"),
-        plugins=plugins("masked_terms"),
-        settings=setting("masked_terms", "settings"),
-        seed=setting("masked_terms", "seed"),
-        example=setting("masked_terms", "example"),
     wildcard_constraints:
         encoder=only(graph.masked_by_importance()),
     conda:
@@ -72,6 +66,12 @@ rule masked_terms:
     resources:
         mem_mb=16000,
         runtime=60,
+    params:
+        *code("masked_terms"),
+        plugins=plugins("masked_terms"),
+        settings=setting("masked_terms", "settings"),
+        seed=setting("masked_terms", "seed"),
+        example=setting("masked_terms", "example"),
     shell:
         "python workflow/scripts/masked_terms.py --tokens {input.tokens:q} --tokenizer {input.tokenizer:q}"
         " --importance {input.importance:q} --settings {params.settings:q} --seed {params.seed}"

@@ -11,15 +11,15 @@ rule index_bm25:
         graph.path("logs/index_bm25/{collection}.log"),
     benchmark:
         graph.path("benchmarks/index_bm25/{collection}.tsv")
-    params:
-        *code("index_bm25"),
-        collection=folder("passages"),
     conda:
         environment
     threads: 16
     resources:
         mem_mb=16000,
         runtime=120,
+    params:
+        *code("index_bm25"),
+        collection=folder("passages"),
     shell:
         "python workflow/scripts/index_bm25.py --collection {params.collection:q} --output {output:q}"
         " --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -35,13 +35,6 @@ rule mine_bm25:
         graph.path("logs/mine_bm25/{system}.{collection}.{split}.log"),
     benchmark:
         graph.path("benchmarks/mine_bm25/{system}.{collection}.{split}.tsv")
-    params:
-        *code("mine_bm25"),
-        collection=folder("queries"),
-        splits=setting("mine_bm25", "splits"),
-        depth=setting("mine_bm25", "depth"),
-        k1=setting("mine_bm25", "k1"),
-        b=setting("mine_bm25", "b"),
     wildcard_constraints:
         system=only(graph.systems("bm25")),
     conda:
@@ -50,6 +43,13 @@ rule mine_bm25:
     resources:
         mem_mb=16000,
         runtime=240,
+    params:
+        *code("mine_bm25"),
+        collection=folder("queries"),
+        splits=setting("mine_bm25", "splits"),
+        depth=setting("mine_bm25", "depth"),
+        k1=setting("mine_bm25", "k1"),
+        b=setting("mine_bm25", "b"),
     shell:
         "python workflow/scripts/search_bm25.py --indexes {input.indexes:q} --collections {params.collection:q}"
         " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} --k1 {params.k1} --b {params.b}"
@@ -66,14 +66,6 @@ rule search_bm25:
         graph.path("logs/search_bm25/{system}.log"),
     benchmark:
         graph.path("benchmarks/search_bm25/{system}.tsv")
-    params:
-        *code("search_bm25"),
-        indexes=targets(lambda system, collection: graph.index(collection)),
-        collections=targets(lambda system, collection: graph.collection(collection)),
-        splits=setting("search_bm25", "splits"),
-        depth=setting("search_bm25", "depth"),
-        k1=setting("search_bm25", "k1"),
-        b=setting("search_bm25", "b"),
     wildcard_constraints:
         system=only(graph.systems("bm25")),
     conda:
@@ -82,6 +74,14 @@ rule search_bm25:
     resources:
         mem_mb=16000,
         runtime=240,
+    params:
+        *code("search_bm25"),
+        indexes=targets(lambda system, collection: graph.index(collection)),
+        collections=targets(lambda system, collection: graph.collection(collection)),
+        splits=setting("search_bm25", "splits"),
+        depth=setting("search_bm25", "depth"),
+        k1=setting("search_bm25", "k1"),
+        b=setting("search_bm25", "b"),
     shell:
         "python workflow/scripts/search_bm25.py --indexes {params.indexes:q} --collections {params.collections:q}"
         " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} --k1 {params.k1} --b {params.b}"

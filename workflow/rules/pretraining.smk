@@ -1,4 +1,4 @@
-# Masked auto-encoding: equations 1 to 6 and 9. The decoder is discarded; what remains is the encoder.
+# Masked auto-encoders (equations 1 to 6 and 9). The decoder is discarded; what remains is the encoder.
 
 
 rule pretrain:
@@ -11,6 +11,13 @@ rule pretrain:
         graph.path("logs/pretrain/{encoder}.log"),
     benchmark:
         graph.path("benchmarks/pretrain/{encoder}.tsv")
+    conda:
+        environment
+    threads: 8
+    resources:
+        gpu=1,
+        mem_mb=32000,
+        runtime=7200,
     params:
         *code("pretrain"),
         plugins=plugins("pretrain"),
@@ -20,13 +27,6 @@ rule pretrain:
         tokens=option("tokens", "--tokens"),
         importance=option("importance", "--importance"),
         state=state("pretrain"),
-    conda:
-        environment
-    threads: 8
-    resources:
-        gpu=1,
-        mem_mb=32000,
-        runtime=7200,
     shell:
         "python workflow/scripts/pretrain.py --name {wildcards.encoder} --settings {params.settings:q}"
         " --start {params.start:q} --tokenizer {input.tokenizer:q} {params.tokens} {params.importance}"

@@ -11,8 +11,6 @@ rule vectors:
         graph.path("logs/vectors/{system}.{collection}.log"),
     benchmark:
         graph.path("benchmarks/vectors/{system}.{collection}.tsv")
-    params:
-        *code("vectors"),
     wildcard_constraints:
         system=only(graph.systems("retriever")),
     conda:
@@ -22,6 +20,8 @@ rule vectors:
         gpu=1,
         mem_mb=32000,
         runtime=1440,
+    params:
+        *code("vectors"),
     shell:
         "python workflow/scripts/vectors.py --model {input.model:q} --tokens {input.tokens:q} --output {output:q}"
         " --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -37,12 +37,6 @@ rule vectors_external:
         graph.path("logs/vectors_external/{system}.{collection}.log"),
     benchmark:
         graph.path("benchmarks/vectors_external/{system}.{collection}.tsv")
-    params:
-        *code("vectors_external"),
-        collection=folder("passages"),
-        model=setting("vectors_external", "model"),
-        query_length=setting("vectors_external", "query_length"),
-        passage_length=setting("vectors_external", "passage_length"),
     wildcard_constraints:
         system=only(graph.systems("external")),
     conda:
@@ -52,6 +46,12 @@ rule vectors_external:
         gpu=1,
         mem_mb=32000,
         runtime=1440,
+    params:
+        *code("vectors_external"),
+        collection=folder("passages"),
+        model=setting("vectors_external", "model"),
+        query_length=setting("vectors_external", "query_length"),
+        passage_length=setting("vectors_external", "passage_length"),
     shell:
         "python workflow/scripts/vectors_external.py --model {params.model:q} --collection {params.collection:q}"
         " --query-length {params.query_length} --passage-length {params.passage_length} --output {output:q}"
@@ -68,11 +68,6 @@ rule mine:
         graph.path("logs/mine/{system}.{collection}.{split}.log"),
     benchmark:
         graph.path("benchmarks/mine/{system}.{collection}.{split}.tsv")
-    params:
-        *code("mine"),
-        collection=folder("queries"),
-        splits=setting("mine", "splits"),
-        depth=setting("mine", "depth"),
     wildcard_constraints:
         system=only(graph.systems("retriever")),
     conda:
@@ -82,6 +77,11 @@ rule mine:
         gpu=1,
         mem_mb=64000,
         runtime=480,
+    params:
+        *code("mine"),
+        collection=folder("queries"),
+        splits=setting("mine", "splits"),
+        depth=setting("mine", "depth"),
     shell:
         "python workflow/scripts/search.py --model {input.model:q} --vectors {input.vectors:q}"
         " --collections {params.collection:q} --splits {params.splits:q} --outputs {output:q}"
@@ -98,12 +98,6 @@ rule search:
         graph.path("logs/search/{system}.log"),
     benchmark:
         graph.path("benchmarks/search/{system}.tsv")
-    params:
-        *code("search"),
-        vectors=targets(graph.vectors),
-        collections=targets(lambda system, collection: graph.collection(collection)),
-        splits=setting("search", "splits"),
-        depth=setting("search", "depth"),
     wildcard_constraints:
         system=only(graph.systems("retriever")),
     conda:
@@ -113,6 +107,12 @@ rule search:
         gpu=1,
         mem_mb=64000,
         runtime=480,
+    params:
+        *code("search"),
+        vectors=targets(graph.vectors),
+        collections=targets(lambda system, collection: graph.collection(collection)),
+        splits=setting("search", "splits"),
+        depth=setting("search", "depth"),
     shell:
         "python workflow/scripts/search.py --model {input.model:q} --vectors {params.vectors:q}"
         " --collections {params.collections:q} --splits {params.splits:q} --outputs {output:q}"
@@ -129,13 +129,6 @@ rule mine_external:
         graph.path("logs/mine_external/{system}.{collection}.{split}.log"),
     benchmark:
         graph.path("benchmarks/mine_external/{system}.{collection}.{split}.tsv")
-    params:
-        *code("mine_external"),
-        collection=folder("queries"),
-        splits=setting("mine_external", "splits"),
-        depth=setting("mine_external", "depth"),
-        model=setting("mine_external", "model"),
-        query_length=setting("mine_external", "query_length"),
     wildcard_constraints:
         system=only(graph.systems("external")),
     conda:
@@ -145,6 +138,13 @@ rule mine_external:
         gpu=1,
         mem_mb=64000,
         runtime=480,
+    params:
+        *code("mine_external"),
+        collection=folder("queries"),
+        splits=setting("mine_external", "splits"),
+        depth=setting("mine_external", "depth"),
+        model=setting("mine_external", "model"),
+        query_length=setting("mine_external", "query_length"),
     shell:
         "python workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
         " --vectors {input.vectors:q} --collections {params.collection:q} --splits {params.splits:q}"
@@ -161,14 +161,6 @@ rule search_external:
         graph.path("logs/search_external/{system}.log"),
     benchmark:
         graph.path("benchmarks/search_external/{system}.tsv")
-    params:
-        *code("search_external"),
-        vectors=targets(graph.vectors),
-        collections=targets(lambda system, collection: graph.collection(collection)),
-        splits=setting("search_external", "splits"),
-        depth=setting("search_external", "depth"),
-        model=setting("search_external", "model"),
-        query_length=setting("search_external", "query_length"),
     wildcard_constraints:
         system=only(graph.systems("external")),
     conda:
@@ -178,6 +170,14 @@ rule search_external:
         gpu=1,
         mem_mb=64000,
         runtime=480,
+    params:
+        *code("search_external"),
+        vectors=targets(graph.vectors),
+        collections=targets(lambda system, collection: graph.collection(collection)),
+        splits=setting("search_external", "splits"),
+        depth=setting("search_external", "depth"),
+        model=setting("search_external", "model"),
+        query_length=setting("search_external", "query_length"),
     shell:
         "python workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
         " --vectors {params.vectors:q} --collections {params.collections:q} --splits {params.splits:q}"
@@ -194,12 +194,6 @@ rule rerank:
         graph.path("logs/rerank/{system}.log"),
     benchmark:
         graph.path("benchmarks/rerank/{system}.tsv")
-    params:
-        *code("rerank"),
-        collections=targets(lambda system, collection: graph.collection(collection)),
-        tokens=targets(lambda system, collection: graph.tokens(graph.start_of(system), collection)),
-        splits=setting("rerank", "splits"),
-        depth=setting("rerank", "depth"),
     wildcard_constraints:
         system=only(graph.systems("reranker")),
     conda:
@@ -209,6 +203,12 @@ rule rerank:
         gpu=1,
         mem_mb=32000,
         runtime=1440,
+    params:
+        *code("rerank"),
+        collections=targets(lambda system, collection: graph.collection(collection)),
+        tokens=targets(lambda system, collection: graph.tokens(graph.start_of(system), collection)),
+        splits=setting("rerank", "splits"),
+        depth=setting("rerank", "depth"),
     shell:
         "python workflow/scripts/rerank.py --model {input.model:q} --collections {params.collections:q}"
         " --tokens {params.tokens:q} --splits {params.splits:q} --runs {input.runs:q} --depth {params.depth}"
@@ -225,10 +225,6 @@ rule fuse:
         graph.path("logs/fuse/{system}.log"),
     benchmark:
         graph.path("benchmarks/fuse/{system}.tsv")
-    params:
-        *code("fuse"),
-        k=setting("fuse", "k"),
-        depth=setting("fuse", "depth"),
     wildcard_constraints:
         system=only(graph.systems("fusion")),
     conda:
@@ -236,6 +232,10 @@ rule fuse:
     resources:
         mem_mb=8000,
         runtime=60,
+    params:
+        *code("fuse"),
+        k=setting("fuse", "k"),
+        depth=setting("fuse", "depth"),
     shell:
         "python workflow/scripts/fuse.py --runs {input.runs:q} --outputs {output:q} --k {params.k}"
         " --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
@@ -250,9 +250,6 @@ rule export:
         graph.path("trec/{system}/{collection}.{split}.run"),
     log:
         graph.path("logs/export/{system}.{collection}.{split}.log"),
-    params:
-        *code("export"),
-        collection=folder("collection"),
     wildcard_constraints:
         split=only({split for _, split in graph.targets()}),
     conda:
@@ -260,6 +257,9 @@ rule export:
     resources:
         mem_mb=8000,
         runtime=60,
+    params:
+        *code("export"),
+        collection=folder("collection"),
     shell:
         "python workflow/scripts/export.py --run {input.run:q} --collection {params.collection:q}"
         " --split {wildcards.split:q} --system {wildcards.system:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"

@@ -1,0 +1,34 @@
+# Shortcuts. The environment is what ./run made.
+PYTHON := .venv/bin/python
+
+.PHONY: help test unit lint format smoke lock
+
+help: # this list
+	@echo "make test     all tests                    (./run test)"
+	@echo "make unit     the tests without Snakemake  (./run test -m 'not workflow')"
+	@echo "make lint     what a commit must pass"
+	@echo "make format   put the code into its form"
+	@echo "make smoke    the whole pipeline on a tiny collection, in results/smoke/"
+	@echo "make lock     resolve envs/requirements.txt anew"
+
+test:
+	./run test
+
+unit:
+	./run test -m "not workflow"
+
+lint:
+	$(PYTHON) -m ruff check .
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m snakefmt --check Snakefile workflow
+
+format:
+	$(PYTHON) -m ruff check --fix .
+	$(PYTHON) -m ruff format .
+	$(PYTHON) -m snakefmt Snakefile workflow
+
+smoke:
+	./run --configfile config/smoke.yaml
+
+lock:
+	$(PYTHON) envs/lock.py

@@ -1,0 +1,154 @@
+"""What `./run` does inside the environment: a command of its own, or Snakemake with the arguments given.
+
+A config file that is missing or malformed is refused here in a sentence; Snakemake would answer with a traceback.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from functools import reduce
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from cdmae.config import gather, load, merge, read_yaml  # noqa: E402 (the checkout is not installed)
+from cdmae.errors import InputError  # noqa: E402
+from cdmae.graph import Graph  # noqa: E402
+from cdmae.lineage import Lineage, adopt  # noqa: E402
+from cdmae.settings import suggestion  # noqa: E402
+
+
+def main(arguments: list[str]) -> None:
+    """Run one of our commands, or become Snakemake."""
+    os.environ["PYTHONPATH"] = str(ROOT)
+    if arguments and arguments[0] in COMMANDS:
+        command(arguments)
+        return
+    arguments = [*absolute(arguments)]
+    os.chdir(ROOT)
+    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
+
+
+def absolute(arguments: list[str]) -> list[str]:
+    """The arguments with readable config files in them as absolute paths: Snakemake runs in the checkout."""
+    found, among = [], False
+    for argument in arguments:
+        name, equals, value = argument.partition("=")
+        if name in ("--configfile", "--configfiles"):
+            among = not equals
+            found.append(f"{name}={checked(value)}" if equals else argument)
+            continue
+        among = among and not argument.startswith("-") and Path(argument).suffix in (".yaml", ".yml", ".json")
+        found.append(checked(argument) if among else argument)
+    return found
+
+
+def checked(path: str) -> str:
+    """The absolute path of a config file that can be read."""
+    read_yaml(path)
+    return str(Path(path).resolve())
+
+
+# --- commands of our own ---------------------------------------------------------------------------------------------
+
+
+def command(arguments: list[str]) -> None:
+    """Read the command line of one of our commands and run it."""
+    parser = argparse.ArgumentParser(prog="./run", description="Commands beside those of Snakemake.")
+    parsers = parser.add_subparsers(dest="command", required=True)
+    for name, (help_, options) in COMMANDS.items():
+        each = parsers.add_parser(name, help=help_, description=help_)
+        if name != "adopt":
+            each.add_argument("text", nargs="+", help="the words, in quotation marks or not")
+        for option, (meaning, kind) in options.items():
+            each.add_argument(f"--{option}", type=kind, metavar=option.upper(), help=meaning)
+        each.add_argument("--configfile", nargs="+", default=[], metavar="FILE", help="as for a run")
+    given = parser.parse_args(arguments)
+    overlays = [checked(path) for path in given.configfile]
+    os.chdir(ROOT)
+    graph = Graph(load(gather(ROOT / "config/config.yaml", overlays, reduce(merge, map(read_yaml, overlays), {}))))
+    {"adopt": adopt_states, "search": search, "importance": importance}[given.command](graph, given)
+
+
+def adopt_states(graph: Graph, _: argparse.Namespace) -> None:
+    """Move the newest older state of every training to where the code as it is now looks for one."""
+    for line in adopt(Lineage(graph)) or ["there is no older training state to go on from"]:
+        print(line)
+
+
+def search(graph: Graph, given: argparse.Namespace) -> None:
+    """Ask a retriever: the passages nearest to a text."""
+    systems = graph.systems("retriever")
+    system = chosen("system", given.system, systems, systems[-1:])
+    collection = chosen("collection", given.collection, graph.searched(system), graph.searched(system))
+    become(
+        "ask",
+        {
+            "system": system,
+            "model": made(graph.trained(system)),
+            "vectors": made(graph.vectors(system, collection)),
+            "collection": graph.collection(collection),
+            "text": " ".join(given.text),
+            "depth": given.depth or 5,
+        },
+    )
+
+
+def importance(graph: Graph, given: argparse.Namespace) -> None:
+    """Shade a text by the importance of its words."""
+    encoders = graph.masked_by_importance()
+    encoder = chosen("encoder", given.encoder, encoders, encoders[-1:])
+    tokenizer = graph.tokenizer(graph.config.encoders[encoder].start)
+    become(
+        "shade",
+        {"table": made(graph.importance_of(encoder)), "tokenizer": made(tokenizer), "text": " ".join(given.text)},
+    )
+
+
+def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
+    """A name of the config, or the first default."""
+    if name is None and default:
+        return default[0]
+    if name not in allowed:
+        raise InputError(f"--{what} is {name or 'missing'}; {suggestion(name or '', allowed)}")
+    return name
+
+
+def made(path: str) -> str:
+    """A result that is there."""
+    if not Path(path).exists():
+        raise InputError(f"{path} is not made yet; ./run with the same config files makes it")
+    return path
+
+
+def become(script: str, options: dict[str, object]) -> None:
+    """Run a script in the place of this process."""
+    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
+    os.execv(sys.executable, [sys.executable, f"workflow/scripts/{script}.py", *words])
+
+
+COMMANDS = {
+    "adopt": ("go on from the newest training states that an edit of the code has orphaned", {}),
+    "search": (
+        "ask a trained retriever",
+        {
+            "system": ("a retriever of the config; the last one without", str),
+            "collection": ("the collection to search; the first one without", str),
+            "depth": ("how many passages are shown; 5 without", int),
+        },
+    ),
+    "importance": (
+        "shade a text by the importance of its words",
+        {"encoder": ("an encoder with importance-aware masks; the last one without", str)},
+    ),
+}
+
+
+if __name__ == "__main__":
+    try:
+        main(sys.argv[1:])
+    except InputError as error:
+        sys.exit(f"run: {error}")
