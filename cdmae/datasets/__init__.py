@@ -1,0 +1,36 @@
+"""Where collections come from: one module per source, named in the config by its file's name.
+
+A source offers
+
+- ``Settings``: a frozen dataclass, the keys that a collection of this source takes in the config;
+- ``splits(settings)``: split -> whether it has judgments, without reading the data;
+- ``depends(settings)``: the input files, and ``version(settings)``: what else decides the result, such as the versions
+  of harvested packages; when either changes, the collection is made again;
+- ``check(settings, name)``: read everything and raise an `InputError` with file and line for what is wrong;
+- ``load(settings, seed)``: the `cdmae.files.Collection`, with what was counted and dropped in its ``about``.
+
+All but ``load`` and ``check`` need only the standard library, since every start of the workflow calls them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from types import ModuleType
+
+from cdmae.errors import InputError
+
+
+def sources() -> list[str]:
+    """The names of the sources: the modules and packages in this folder."""
+    found = [
+        path for path in Path(__file__).parent.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()
+    ]
+    return sorted(path.stem for path in found if not path.stem.startswith("_"))
+
+
+def source(name: str) -> ModuleType:
+    """The module of a source; raises `InputError` for a name that is none."""
+    if name not in sources():
+        raise InputError(f"{name} is not a source of collections; allowed: {', '.join(sources())}")
+    return importlib.import_module(f"cdmae.datasets.{name}")

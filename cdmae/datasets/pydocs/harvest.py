@@ -1,0 +1,258 @@
+"""Find the documentation strings of installed packages, without importing them.
+
+Three places hold documentation: the doc strings of a source file (read with ``ast``), calls such as
+``add_newdoc(place, name, text)`` in which numpy, scipy and torch document their compiled parts (read from the same
+syntax tree), and the C modules of the standard library, which have no source and are the only thing that is imported.
+Modules are visited in the order of their names, objects in that of the file: the harvest is the same on every run.
+About 35 cpu-s for the seven in-domain packages, nearly all of it ``ast.parse``.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import importlib
+import importlib.machinery
+import importlib.util
+import inspect
+import os
+import re
+import sys
+import sysconfig
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdmae.errors import InputError
+
+STDLIB = "python"  # the name under which the standard library is harvested
+
+# Not documentation of the package itself: tests, vendored copies, generated files, programs.
+_SKIPPED_FOLDERS = re.compile(
+    r"^(__pycache__|site-packages|dist-packages|tests?|_internal|_?vendor(ed)?(_templates)?|_?externals?|third_party|generated"
+    r"|array_api_(compat|extra)|cobyqa|pyprima|lib2to3|idlelib|turtledemo|ensurepip|pydoc_data|lib-dynload|config-.*|.*\..*)$"
+)
+_SKIPPED_FILES = re.compile(
+    r"^(test_.*|.*_tests?|conftest|testing_utils|setup|.*_pb2(_.*)?|dummy_.*_objects|antigravity|this)\.py$"
+)
+_GENERATED = re.compile(r"auto(matically|-)? ?generated|generated (by|from)|do not edit", re.IGNORECASE)
+_HEAD = 1500  # characters of a file in which it would say that it is generated
+
+_ADD_DOC = re.compile(r"^_?add_(new)?doc(str)?\w*$")
+# C modules that exist for CPython's own tests, or that do something when imported.
+_SKIPPED_C_MODULES = re.compile(r"^(_test.*|_xx.*|xx.*|_ctypes_test|_interp.*|_sysconfig.*|nt|winreg|_winapi|msvcrt)$")
+
+
+@dataclass(frozen=True)
+class Documented:
+    """One documented object: its stable qualified name, such as ``numpy.linalg.solve``, and its raw doc string."""
+
+    name: str
+    docstring: str
+
+
+def harvest(package: str, within: tuple[str, ...] = (), share: float = 1.0) -> Iterator[Documented]:
+    """Yield what `package` documents, each name once.
+
+    within: only modules under these names (empty: all). share: only this share of the modules, chosen by a hash of
+    their names (used by the smoke size). `STDLIB` is the standard library with its C modules.
+    """
+    seen: set[str] = set()
+    for found in _everything(package, within, share):
+        if found.name not in seen:
+            seen.add(found.name)
+            yield found
+
+
+def _everything(package: str, within: tuple[str, ...], share: float) -> Iterator[Documented]:
+    for module, path in modules(package):
+        if _under(module, within) and stable_share(module) < share:
+            yield from documented_in(module, path)
+    if package == STDLIB:
+        for module in _c_modules(within):
+            yield from _documented_c(module)
+
+
+def stable_share(name: str) -> float:
+    """A number in [0, 1) that depends on nothing but `name`: the same on every machine and in every process."""
+    return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
+
+
+def _under(module: str, within: tuple[str, ...]) -> bool:
+    return not within or any(module == each or module.startswith(each + ".") for each in within)
+
+
+# --- source files ----------------------------------------------------------------------------------------------------
+
+
+def root(package: str) -> Path:
+    """The folder of an installed package, found without importing it."""
+    if package == STDLIB:
+        return Path(sysconfig.get_paths()["stdlib"])
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise InputError(f"the package {package} is not installed in this environment; install it or leave it out")
+    return Path(next(iter(spec.submodule_search_locations)))
+
+
+def modules(package: str) -> list[tuple[str, Path]]:
+    """The modules of a package and their files, sorted by name, without tests, vendored copies and programs."""
+    top = root(package)
+    prefix = () if package == STDLIB else (package,)
+    found = []
+    for folder, folders, files in os.walk(top):
+        folders[:] = [each for each in folders if not _SKIPPED_FOLDERS.match(each)]
+        parts = prefix + Path(folder).relative_to(top).parts
+        for file in files:
+            if file.endswith(".py") and not _SKIPPED_FILES.match(file):
+                module = ".".join(parts if file == "__init__.py" else (*parts, file[:-3]))
+                found.append((module, Path(folder, file)))
+    return sorted(found)
+
+
+def documented_in(module: str, path: Path) -> Iterator[Documented]:
+    """Yield what one source file documents; files that say they are generated, or that do not parse, give nothing."""
+    source = path.read_text(encoding="utf-8", errors="replace")
+    if '"""' not in source and "'''" not in source or _GENERATED.search(source, 0, _HEAD):
+        return
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # invalid escapes in other people's doc strings
+            tree = ast.parse(source)
+    except (SyntaxError, ValueError):  # templates and files for another Python version
+        return
+    text = ast.get_docstring(tree, clean=False)
+    if text:
+        yield Documented(module, text)
+    yield from _documented_below(module, tree.body)
+
+
+def _documented_below(name: str, body: list[ast.stmt]) -> Iterator[Documented]:
+    for node in body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            below = f"{name}.{node.name}"
+            text = None if _is_special(node.name) else ast.get_docstring(node, clean=False)
+            if text:
+                yield Documented(below, text)
+            if isinstance(node, ast.ClassDef):
+                yield from _documented_below(below, node.body)
+        elif isinstance(node, ast.If | ast.Try | ast.With):
+            for branch in ("body", "handlers", "orelse", "finalbody"):
+                for each in getattr(node, branch, []):
+                    yield from _documented_below(name, each.body if isinstance(each, ast.ExceptHandler) else [each])
+        elif isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call):
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            yield from _added(name, node.value, target)
+
+
+def _is_special(name: str) -> bool:
+    return name.startswith("__") and name.endswith("__")
+
+
+# --- calls that document compiled objects ----------------------------------------------------------------------------
+
+
+def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Documented]:
+    """What a call of the ``add_docstr`` family documents.
+
+    The forms found: ``add_newdoc("numpy", "ndarray", ("flat", text))``, ``add_newdoc("numpy", "ndarray", text)``,
+    ``add_newdoc("erf", text)``, ``add_docstr(torch.abs, text)``, ``add_docstr_all("abs", text)`` (of the tensor class)
+    and ``det = _add_docstr(_linalg.linalg_det, text)``.
+    """
+    function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    if not _ADD_DOC.match(function) or len(call.args) < 2:
+        return
+    *place, last = call.args
+    if isinstance(target, ast.Name):
+        name = f"{module}.{target.id}"
+    elif function == "add_docstr_all":
+        name = f"torch.Tensor.{_text(place[0])}"
+    else:
+        parts = [_text(each) or _dotted(each) for each in place]
+        parts = [part for part in parts if part]
+        if not parts:
+            return
+        name = ".".join(parts) if "." in parts[0] or len(parts) > 1 else f"{module.rpartition('.')[0]}.{parts[0]}"
+    for attribute, text in _texts(last):
+        below = f"{name}.{attribute}" if attribute else name
+        if not _is_special(below.rpartition(".")[2]):
+            yield Documented(below, text)
+
+
+def _texts(node: ast.expr) -> Iterator[tuple[str, str]]:
+    """The (attribute, text) pairs of the last argument: text, (attribute, text), or a list of such pairs."""
+    if isinstance(node, ast.List):
+        for each in node.elts:
+            yield from _texts(each)
+    elif isinstance(node, ast.Tuple) and len(node.elts) == 2:
+        attribute, text = map(_text, node.elts)
+        if attribute and text:
+            yield attribute, text
+    elif text := _text(node):
+        yield "", text
+
+
+def _text(node: ast.expr) -> str:
+    """The string that an expression of literals, ``+``, ``%`` and string methods begins with; placeholders stay in."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.BinOp):
+        left = _text(node.left)
+        return left + _text(node.right) if isinstance(node.op, ast.Add) else left
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return _text(node.func.value)
+    return ""
+
+
+def _dotted(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    if isinstance(node, ast.Attribute):
+        below = _dotted(node.value)
+        return f"{below}.{node.attr}" if below else ""
+    return ""
+
+
+# --- the standard library's C modules --------------------------------------------------------------------------------
+
+
+def _c_modules(within: tuple[str, ...]) -> list[str]:
+    names = (name for name in sys.stdlib_module_names if _under(name, within) and not _SKIPPED_C_MODULES.match(name))
+    return sorted(name for name in names if _is_compiled(name))
+
+
+def _is_compiled(name: str) -> bool:
+    if name in sys.builtin_module_names:
+        return True
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return False
+    return spec is not None and isinstance(spec.loader, importlib.machinery.ExtensionFileLoader)
+
+
+def _documented_c(name: str) -> Iterator[Documented]:
+    try:
+        module = importlib.import_module(name)
+    except ImportError:  # built without the library it wraps
+        return
+    if isinstance(module.__doc__, str):
+        yield Documented(name, module.__doc__)
+    yield from _members(name, module)
+
+
+def _members(name: str, owner: object) -> Iterator[Documented]:
+    for attribute, value in sorted(vars(owner).items()):
+        is_class = inspect.isclass(value)
+        described = is_class or inspect.isroutine(value) or inspect.isdatadescriptor(value)
+        # A module re-exports classes of others (`_ssl.Certificate`, but also `_io.open` is `open`): bodies that are
+        # identical become one passage later, so nothing has to be traced back here.
+        if not described or _is_special(attribute):
+            continue
+        text = vars(value).get("__doc__") if is_class else getattr(value, "__doc__", None)
+        below = f"{name}.{attribute}"
+        if isinstance(text, str):
+            yield Documented(below, text)
+        if is_class and not inspect.isclass(owner):
+            yield from _members(below, value)

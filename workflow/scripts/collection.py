@@ -1,0 +1,29 @@
+"""Make a collection: passages, queries and judgments of every split, in the form that all later steps read."""
+
+from pathlib import Path
+from typing import Any
+
+from cdmae import datasets, files
+from cdmae.command import command
+from cdmae.errors import InputError
+from cdmae.progress import say
+from cdmae.settings import parse
+
+
+@command
+def main(*, name: str, settings: dict[str, Any], seed: int, output: Path) -> None:
+    """Make the collection `name` from its settings in the config, `source` included."""
+    path = f"collections.{name}"
+    own = {key: value for key, value in settings.items() if key != "source"}
+    source = datasets.source(settings.get("source", ""))
+    try:
+        collection = source.load(parse(source.Settings, own, path), seed)
+        files.write_collection(output, collection)
+    except InputError as error:
+        raise error if str(error).startswith(path) else InputError(f"{path}: {error}") from None
+    queries = ", ".join(f"{len(frame):,} {split}" for split, frame in collection.queries.items()) or "none"
+    say(f"{path}: {len(collection.passages):,} passages; queries: {queries}")
+
+
+if __name__ == "__main__":
+    main()
