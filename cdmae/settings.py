@@ -132,7 +132,7 @@ def join(path: str, key: str) -> str:
 
 def show(value: Any) -> str:
     """A value as it stands in YAML or JSON, shortened, for a message."""
-    plain = isinstance(value, str) and value.isprintable() and value.strip()
+    plain = isinstance(value, str) and value.isprintable() and value.strip() and not _NUMBER.fullmatch(value)
     text = value if plain else json.dumps(value, ensure_ascii=False, default=str)
     return text if len(text) <= 60 else text[:57] + "..."
 

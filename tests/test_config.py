@@ -8,11 +8,14 @@ import pytest
 
 from cdmae import config
 from cdmae.config import Config, Encoder, Importance, Stage, Start, gather, load, merge, read_yaml
+from cdmae.datasets import beir, msmarco
 from cdmae.errors import InputError
 from cdmae.graph import Graph
+from cdmae.reference import page
 from cdmae.settings import parse
 
 FILES = Path(__file__).resolve().parent.parent / "config"
+PAPER_SPLITS = ("train", "dev", "dl19", "dl20", "test")
 SCHEMA = [Start, Importance, Encoder, Stage, config.System, config.Evaluation, config.Report]
 
 
@@ -272,6 +275,11 @@ def test_the_config_files_that_come_along(path, tmp_path, monkeypatch):
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text(text)
     (tmp_path / "models" / "foreign").mkdir(parents=True)
+    if path.stem == "paper":  # whose files are large and not there
+        for source in (beir, msmarco):
+            monkeypatch.setattr(source, "splits", lambda settings: dict.fromkeys(PAPER_SPLITS, True))
+            monkeypatch.setattr(source, "depends", lambda settings: [])
+            monkeypatch.setattr(source, "check", lambda settings, name: None)
     monkeypatch.chdir(tmp_path)  # the templates name these folders
     values = read_yaml(path)
     if path.stem != "config":
@@ -301,3 +309,19 @@ def test_no_config_file_holds_a_key_that_the_default_already_says():
     default = read_yaml(FILES / "config.yaml")
     for name in ("smoke", "full"):
         assert not list(same(default, read_yaml(FILES / f"{name}.yaml"), name))
+
+
+def test_the_page_of_settings_is_up_to_date(monkeypatch):
+    monkeypatch.undo()  # without the tests' own source
+    expected = (FILES / "README.md").read_text(encoding="utf-8")
+    assert page() == expected, "run: python -m cdmae.reference > config/README.md"
+
+
+def test_the_paper_s_values_are_the_schema_s_defaults(tmp_path):
+    """Everything that paper.yaml states about pre-training and training, but for the names and its snapshot."""
+    paper = read_yaml(FILES / "paper.yaml")
+    for cls, section in ((Encoder, "pretraining"), (Stage, "training")):
+        defaults = {each.name: each.default for each in dataclasses.fields(cls)}
+        for key, value in paper[section].items():
+            if key not in ("start", "collection", "importance", "take_step"):
+                assert defaults[key] == value, key

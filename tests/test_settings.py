@@ -79,7 +79,7 @@ def test_missing_key_tells_its_meaning():
     [
         ("window", 1, "top.window is 1; allowed: a whole number from 2"),
         ("window", 2.0, "top.window is 2.0; allowed: a whole number from 2"),
-        ("window", "4", "top.window is 4; allowed: a whole number from 2"),
+        ("window", "4", 'top.window is "4"; allowed: a whole number from 2'),
         ("window", True, "top.window is true; allowed: a whole number from 2"),
         ("window", None, "top.window is null; allowed: a whole number from 2"),
         ("window", 2**31, "top.window is 2147483648; allowed: a whole number from 2"),
