@@ -1,15 +1,17 @@
 """Exact n-gram counts at every position, compiled: the kernels of `cdmae.ngrams`.
 
 An n-gram's key is ``number of its first n-1 words x V + last word``: exact for any vocabulary, without strings and
-without collisions. Counts are never looked up afterwards; the position travels with the key, and the count is written
-back to it. If the first or the last n-1 words of an n-gram occur once, so does it, and it need not be counted.
-Keys are spread over partitions by a hash of the whole key, so that one partition's table fits the cache; partitions
-keep the order of positions, so that the numbering, too, is the same for any number of threads.
+without collisions. If the first or the last n-1 words of an n-gram occur once, so does it, and it need not be counted.
 
-W words, S segments (titles and texts; no n-gram crosses from one to the next), E edges between segments.
+Keys are spread over partitions by a hash of the whole key (the commonest word alone begins 5 % of the bigrams), so that
+a partition's table fits the cache. A partition keeps the order of the text: after it is counted, the counts stand where
+the keys stood, and one more walk over the text collects them, partition by partition, in order. Nothing is looked up,
+nothing is written at random, and neither the number of threads nor of rounds changes a bit.
+
+W words, S segments (titles and texts; no n-gram crosses from one to the next), V words in the vocabulary.
 """
 
-# ruff: noqa: ANN001, ANN201, ANN202 (numba infers the types)
+# ruff: noqa: ANN001, ANN201 (numba infers the types)
 from __future__ import annotations
 
 import numpy as np
@@ -17,6 +19,7 @@ import numpy as np
 from cdmae.compiled import compiled
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
+COUNT = np.uint64(0xFFFFFFFF)  # of an entry: its number is in the upper, its count in the lower half
 
 
 @compiled
@@ -26,65 +29,121 @@ def mix(key):
     return key ^ (key >> np.uint64(29))
 
 
-@compiled
-def words_of(ids, edges, word_starts, size):
-    """Number the words of word-pieces: a word of one piece has the piece's id, others ``size`` and up, as met.
+# --- words -----------------------------------------------------------------------------------------------------------
 
-    ids [T]; edges int64 [S + 1], segments in pieces; size: the number of word-pieces. Returns words uint32 [W],
-    segments in words int64 [S + 1], and the keys ``number of the word without its last piece x size + last piece`` of
-    the numbers ``size`` and up, uint64.
+
+@compiled
+def count_words(ids, edges, first, last, word_starts, lengths):
+    """Write the number of words of segments `first` to `last` to `lengths` [S]; ids [T], edges int64 [S + 1]."""
+    for segment in range(first, last):
+        words = 0
+        for place in range(edges[segment], edges[segment + 1]):
+            words += place == edges[segment] or word_starts[ids[place]]
+        lengths[segment] = words
+
+
+@compiled
+def number_words(ids, edges, first, last, word_starts, size, segments, words):
+    """Number the words of segments `first` to `last`: a word-piece its id, several ``size`` and up, as they are met.
+
+    size: the number of word-pieces; segments int64 [S + 1]: edges in words; words uint32 [W], written. Returns the keys
+    ``number of the word without its last piece x size + last piece`` of the numbers ``size`` and up, uint64.
     """
-    words = np.empty(len(ids), np.uint32)
-    segments = np.zeros(len(edges), np.int64)
-    slots = np.zeros(1 << 12, np.uint32)  # 1 + the place of a key among the keys; 0 is empty
+    slots = np.zeros(1 << 13, np.uint64)  # 1 + a key, and beside it its number: one cache line
     keys = np.empty(1 << 11, np.uint64)
     known = 0
-    written = 0
-    for segment in range(len(edges) - 1):
-        begin, end = edges[segment], edges[segment + 1]
-        place = begin
+    for segment in range(first, last):
+        written = segments[segment]
+        place, end = edges[segment], edges[segment + 1]
         while place < end:
             number = np.uint64(ids[place])
             place += 1
             while place < end and not word_starts[ids[place]]:
                 key = number * np.uint64(size) + np.uint64(ids[place])
-                slot = np.int64(mix(key) & np.uint64(len(slots) - 1))
-                while slots[slot] and keys[slots[slot] - 1] != key:
-                    slot = (slot + 1) & (len(slots) - 1)
+                slot = find(slots, key)
                 if not slots[slot]:
-                    keys[known] = key
-                    known += 1
-                    slots[slot] = known
-                    number = np.uint64(size + known - 1)
                     if known == len(keys):
                         keys = np.concatenate((keys, np.empty_like(keys)))
-                        slots = np.zeros(2 * len(slots), np.uint32)
-                        for old in range(known):
-                            slot = np.int64(mix(keys[old]) & np.uint64(len(slots) - 1))
-                            while slots[slot]:
-                                slot = (slot + 1) & (len(slots) - 1)
-                            slots[slot] = old + 1
-                else:
-                    number = np.uint64(size) + np.uint64(slots[slot] - 1)
+                        slots = grow(slots)
+                        slot = find(slots, key)
+                    keys[known] = key
+                    slots[slot] = key + np.uint64(1)
+                    slots[slot + 1] = np.uint64(size + known)
+                    known += 1
+                number = slots[slot + 1]
                 place += 1
             words[written] = number
             written += 1
-        segments[segment + 1] = written
-    return words[:written].copy(), segments, keys[:known].copy()
+    return keys[:known].copy()
 
 
 @compiled
-def count_words(words, counts):
-    """Add the occurrences of each word of `words` to `counts` [vocabulary]."""
-    for word in words:
-        counts[word] += 1
+def find(slots, key):
+    """The place of a key in a table, or where it should be put."""
+    mask = len(slots) - 1
+    slot = np.int64(mix(key) & np.uint64(mask - 1))  # an even place
+    while slots[slot] and slots[slot] != key + np.uint64(1):
+        slot = (slot + 2) & mask
+    return slot
 
 
 @compiled
-def spread_words(words, occurrences, counts):
+def grow(slots):
+    """The same table with twice the room."""
+    larger = np.zeros(2 * len(slots), np.uint64)
+    for old in range(0, len(slots), 2):
+        if slots[old]:
+            slot = find(larger, slots[old] - np.uint64(1))
+            larger[slot] = slots[old]
+            larger[slot + 1] = slots[old + 1]
+    return larger
+
+
+@compiled
+def merge_words(size, keys, more):
+    """Join the words `keys` and `more`, met after them: the keys of both, and the numbers of `more` among them."""
+    slots = np.zeros(1 << 13, np.uint64)
+    while len(slots) < 4 * (len(keys) + len(more)):
+        slots = np.zeros(2 * len(slots), np.uint64)
+    joined = np.empty(len(keys) + len(more), np.uint64)
+    joined[: len(keys)] = keys
+    for index in range(len(keys)):
+        slot = find(slots, keys[index])
+        slots[slot] = keys[index] + np.uint64(1)
+        slots[slot + 1] = np.uint64(size + index)
+    known = len(keys)
+    numbers = np.empty(len(more), np.uint32)
+    for index in range(len(more)):
+        prefix, last = more[index] // np.uint64(size), more[index] % np.uint64(size)
+        if prefix >= np.uint64(size):
+            prefix = np.uint64(numbers[prefix - np.uint64(size)])
+        key = prefix * np.uint64(size) + last
+        slot = find(slots, key)
+        if not slots[slot]:
+            slots[slot] = key + np.uint64(1)
+            slots[slot + 1] = np.uint64(size + known)
+            joined[known] = key
+            known += 1
+        numbers[index] = slots[slot + 1]
+    return joined[:known].copy(), numbers
+
+
+@compiled
+def renumber(words, size, numbers):
+    """Replace the numbers ``size`` and up in `words` by `numbers`."""
+    for place in range(len(words)):
+        if words[place] >= size:
+            words[place] = numbers[words[place] - size]
+
+
+@compiled
+def spread(words, occurrences, counts):
     """Write the occurrences of the word at each position to `counts` [W]."""
     for place in range(len(words)):
         counts[place] = occurrences[words[place]]
+
+
+# --- n-grams ---------------------------------------------------------------------------------------------------------
 
 
 @compiled
@@ -110,8 +169,8 @@ def histogram(order, segments, first, last, words, vocabulary, numbers, shorter,
 
 
 @compiled
-def scatter(order, segments, first, last, words, vocabulary, numbers, shorter, shift, low, high, ends, keys, places):
-    """Copy the keys of partitions `low` to `high` and their positions to where each partition lies.
+def scatter(order, segments, first, last, words, vocabulary, numbers, shorter, shift, low, high, ends, entries):
+    """Write the keys of partitions `low` to `high` to where each partition lies among the `entries`.
 
     ends int64 [partitions]: where the next key of each partition goes, moved on.
     """
@@ -122,46 +181,73 @@ def scatter(order, segments, first, last, words, vocabulary, numbers, shorter, s
                 partition = np.int64(mix(key) >> np.uint64(shift))
                 if low <= partition < high:
                     end = ends[partition]
-                    keys[end] = key
-                    places[end] = place
+                    entries[end] = key
                     ends[partition] = end + 1
 
 
 @compiled
-def count_partition(keys, places, shift, base, numbers, counts):
-    """Count the keys of one partition and write counts and numbers back to their positions.
+def count_partitions(entries, begins, shift, base):
+    """Count the keys of some partitions, and replace each by its number and its count.
 
-    keys uint64 [E] (overwritten), places uint32 [E]. n-grams that occur at least twice are numbered from `base` as they
-    are met. Returns their keys and counts.
+    begins int64 [partitions + 1]: where each lies in `entries`. n-grams that occur at least twice are numbered from
+    `base` as they are met. Returns their keys and counts.
     """
+    largest = 0
+    for partition in range(len(begins) - 1):
+        largest = max(largest, begins[partition + 1] - begins[partition])
     size = 16
-    while size < 2 * len(keys):
+    while size < largest + largest // 2:
         size *= 2
     table = np.empty(size, np.uint64)
-    seen = np.zeros(size, np.uint32)
-    repeated = 0
-    for entry in range(len(keys)):
-        key = keys[entry]
-        slot = np.int64((mix(key) << np.uint64(64 - shift)) >> np.uint64(40)) & (size - 1)
-        while seen[slot] and table[slot] != key:
-            slot = (slot + 1) & (size - 1)
-        table[slot] = key
-        seen[slot] += 1
-        repeated += seen[slot] == 2
-        keys[entry] = slot
-    kept_keys = np.empty(repeated, np.uint64)
-    kept_counts = np.empty(repeated, np.uint32)
-    number_of = np.full(size, -1, np.int64)
+    seen = np.empty(size, np.uint32)
+    number_of = np.empty(size, np.uint32)
+    kept_keys = np.empty((begins[-1] - begins[0]) // 2, np.uint64)
+    kept_counts = np.empty((begins[-1] - begins[0]) // 2, np.uint32)
     kept = 0
-    for entry in range(len(keys)):
-        slot = keys[entry]
-        count = seen[slot]
-        counts[places[entry]] = count
-        if count > 1:
-            if number_of[slot] < 0:
+    for partition in range(len(begins) - 1):
+        length = begins[partition + 1] - begins[partition]
+        size = 16
+        while size < length + length // 2:
+            size *= 2
+        seen[:size] = 0
+        for entry in range(begins[partition], begins[partition + 1]):
+            key = entries[entry]
+            slot = np.int64((mix(key) << np.uint64(64 - shift)) >> np.uint64(40)) & (size - 1)
+            while seen[slot] and table[slot] != key:
+                slot = (slot + 1) & (size - 1)
+            table[slot] = key
+            seen[slot] += 1
+            if seen[slot] == 2:
                 number_of[slot] = base + kept
-                kept_keys[kept] = table[slot]
-                kept_counts[kept] = count
                 kept += 1
-            numbers[places[entry]] = number_of[slot]
-    return kept_keys, kept_counts
+            entries[entry] = slot
+        for entry in range(begins[partition], begins[partition + 1]):
+            slot = np.int64(entries[entry])
+            if seen[slot] == 1:
+                entries[entry] = np.uint64(1)
+            else:
+                number = number_of[slot]
+                kept_keys[number - base] = table[slot]
+                kept_counts[number - base] = seen[slot]
+                entries[entry] = np.uint64(number) << np.uint64(32) | np.uint64(seen[slot])
+    return kept_keys[:kept].copy(), kept_counts[:kept].copy()
+
+
+@compiled
+def collect(
+    order, segments, first, last, words, vocabulary, numbers, shorter, shift, low, high, ends, entries, found, counts
+):
+    """Copy number and count of each n-gram from where `scatter` wrote its key to its position in `found` and `counts`.
+
+    ends: as `scatter` got it.
+    """
+    for segment in range(first, last):
+        for place in range(segments[segment], segments[segment + 1] - order + 1):
+            if shorter[place] > 1 and shorter[place + 1] > 1:
+                key = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(words[place + order - 1])
+                partition = np.int64(mix(key) >> np.uint64(shift))
+                if low <= partition < high:
+                    entry = entries[ends[partition]]
+                    ends[partition] += 1
+                    found[place] = entry >> np.uint64(32)
+                    counts[place] = entry & COUNT

@@ -113,7 +113,7 @@ def _ami(counts, segments, first, last, norms, logs, smallest, mean, values):  #
 
 def broadcast(values: np.ndarray, tokens: files.Tokens, unit: str) -> np.ndarray:
     """Give every word-piece the importance of its word: float16 [T]."""
-    edges = np.append(np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1])
+    edges = ngrams.segment_edges(tokens)
     starts = np.ones_like(tokens.word_starts) if unit == "wordpiece" else tokens.word_starts
     halves = values.clip(-LARGEST, LARGEST).astype(np.float16).view(np.uint16)
     pieces = np.empty(len(tokens.ids), np.uint16)

@@ -6,19 +6,21 @@ keeps the n-grams that occur at least twice; any other one of the collection occ
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
-from cdmae import files
+from cdmae import counting, files
 from cdmae.errors import InputError
 
 PARTITION = 1 << 15  # keys a partition should hold: its table then fits a core's second-level cache
-PARTITIONS = 1 << 12  # partitions at most: more of them than the TLB covers make writing to them slow
-ENTRY = 12  # bytes of a key and its position
+PARTITIONS = 1 << 12  # partitions at most: each is written and read in turns, a cache line of it at a time
+GROUP = 64  # partitions counted at a time
+ENTRY = 8  # bytes of a key
 UNITS = ("word", "wordpiece")
 
 
@@ -161,52 +163,85 @@ def read_table(folder: Path | str) -> Table:
 
 
 def count(
-    tokens: files.Tokens, *, unit: str = "word", window: int = 4, threads: int = 1, memory: int | None = None
+    tokens: files.Tokens,
+    *,
+    unit: str = "word",
+    window: int = 4,
+    threads: int = 1,
+    memory: int | None = None,
+    allocate: Callable[[tuple[int, int], type], np.ndarray] = np.empty,
 ) -> Counts:
     """Count the n-grams of orders 1 to `window` (L) at every position of `tokens`.
 
-    memory: bytes for the keys of one order, 12 per n-gram; what does not fit is counted in several passes over the
-    text, one range of the keys' hashes at a time. Neither it nor `threads` changes a bit of the result.
+    memory: bytes for the keys of one order, 8 per n-gram; what does not fit is counted in several walks over the text,
+    one range of the keys' hashes at a time. `allocate` makes the array of the counts, in a file if they do not fit
+    either. None of these, nor `threads`, changes a bit of the result.
     """
-    from cdmae import counting
-
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}; allowed: {', '.join(UNITS)}")
-    pieces = len(tokens.word_starts)
-    edges = np.append(np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1])
-    starts = np.ones(pieces, bool) if unit == "wordpiece" else tokens.word_starts
-    words, segments, word_keys = counting.words_of(np.asarray(tokens.ids), edges, starts, pieces)
-    if len(words) >= 1 << 32:
-        raise InputError(f"the collection has {len(words)} words; at most {(1 << 32) - 1} can be counted at a time")
-    vocabulary = pieces + len(word_keys)
-    counts = np.empty((window, len(words)), np.uint32)
-    totals = np.zeros(window, np.int64)
-    totals[0] = len(words)
-    occurrences = np.zeros(vocabulary, np.uint32)
-    counting.count_words(words, occurrences)
-    counting.spread_words(words, occurrences, counts[0])
-    numbers = words
-    rows = np.arange(vocabulary)
-    keys, repeats = [], []
-    with ThreadPoolExecutor(max(1, threads)) as pool:
+    threads = max(1, threads)
+    with ThreadPoolExecutor(threads) as pool:
+        words, segments, word_keys = _words(tokens, unit, pool, threads)
+        pieces = len(tokens.word_starts)
+        vocabulary = pieces + len(word_keys)
+        counts = allocate((window, len(words)), np.uint32)
+        occurrences = np.bincount(words, minlength=vocabulary).astype(np.uint32)
+        counting.spread(words, occurrences, counts[0])
+        totals, numbers, rows, repeated = [len(words)], words, None, []
         for order in range(2, window + 1):
             level = _Level(order, segments, words, vocabulary, numbers, counts[order - 2], counts[order - 1])
-            totals[order - 1], numbers, kept = level.count(pool, max(1, threads), memory)
-            rows, sorted_keys, sorted_counts = _canonical(kept, rows, vocabulary)
-            keys.append(sorted_keys)
-            repeats.append(sorted_counts)
-    by_key = np.argsort(word_keys, kind="stable")
+            total, numbers, kept = level.count(pool, threads, memory)
+            rows = pool.submit(_canonical, kept, rows, vocabulary)  # beside the counting of the next order
+            totals.append(total)
+            repeated.append(rows)
+        found = [each.result() for each in repeated]
+    by_key = np.argsort(word_keys)
     table = Table(
-        unit,
-        pieces,
-        word_keys[by_key],
-        (pieces + by_key).astype(np.uint32),
-        occurrences,
-        tuple(keys),
-        tuple(repeats),
-        totals,
+        unit=unit,
+        pieces=pieces,
+        word_keys=word_keys[by_key],
+        word_numbers=(pieces + by_key).astype(np.uint32),
+        occurrences=occurrences,
+        keys=tuple(keys for _, keys, _ in found),
+        counts=tuple(counts for _, _, counts in found),
+        totals=np.array(totals, np.int64),
     )
-    return Counts(counts, segments, totals, table)
+    return Counts(counts, segments, table.totals, table)
+
+
+def _words(
+    tokens: files.Tokens, unit: str, pool: ThreadPoolExecutor, threads: int
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The words as numbers uint32 [W], the segments in words int64 [2 P + 1], the keys of words of several pieces."""
+    ids, pieces, edges = np.asarray(tokens.ids), len(tokens.word_starts), segment_edges(tokens)
+    if unit == "wordpiece":
+        _fits(len(ids))
+        return ids.astype(np.uint32), edges, np.empty(0, np.uint64)
+    segments = np.zeros(len(edges), np.int64)
+    parts = shares(edges, threads)
+    list(pool.map(lambda part: counting.count_words(ids, edges, *part, tokens.word_starts, segments[1:]), parts))
+    np.cumsum(segments, out=segments)
+    _fits(segments[-1])
+    words = np.empty(segments[-1], np.uint32)
+
+    def number(part: tuple[int, int]) -> np.ndarray:
+        return counting.number_words(ids, edges, *part, tokens.word_starts, pieces, segments, words)
+
+    keys, *others = pool.map(number, parts)
+    for (first, last), more in zip(parts[1:], others, strict=True):
+        keys, numbers = counting.merge_words(pieces, keys, more)
+        counting.renumber(words[segments[first] : segments[last]], pieces, numbers)
+    return words, segments, keys
+
+
+def _fits(words: int) -> None:
+    if words >= 1 << 32:
+        raise InputError(f"the collection has {words} words; at most {(1 << 32) - 1} can be counted together")
+
+
+def segment_edges(tokens: files.Tokens) -> np.ndarray:
+    """Where the title and the text of each passage begin, in word-pieces: int64 [2 P + 1]."""
+    return np.append(np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1])
 
 
 @dataclass(frozen=True)
@@ -224,53 +259,57 @@ class _Level:
     def count(
         self, pool: ThreadPoolExecutor, threads: int, memory: int | None
     ) -> tuple[int, np.ndarray, list[tuple[int, np.ndarray, np.ndarray]]]:
-        """Fill `counts`; return the total, the numbers per position, and (base, keys, counts) per partition."""
-        from cdmae import counting
-
+        """Fill `counts`; return the total, the numbers per position, and (base, keys, counts) of what is repeated."""
         bits = min(max(1, (len(self.words) // PARTITION).bit_length()), PARTITIONS.bit_length() - 1)
         shift = 64 - bits
         parts = shares(self.segments, threads)
         sizes = np.zeros((len(parts), 1 << bits), np.int64)
-        common = (self.words, self.vocabulary, self.numbers, self.shorter)
+        given = [(self.order, self.segments, *part, self.words, self.vocabulary, self.numbers) for part in parts]
 
         def histogram(part: int) -> int:
-            return counting.histogram(self.order, self.segments, *parts[part], *common, self.counts, shift, sizes[part])
+            return counting.histogram(*given[part], self.shorter, self.counts, shift, sizes[part])
 
         total = sum(pool.map(histogram, range(len(parts))))
-        of_partition = sizes.sum(axis=0)
-        bases = np.concatenate([[0], np.cumsum(of_partition // 2)])  # what occurs twice is at most half of them
-        numbers = np.empty(len(self.words), np.uint32)
-        kept = []
-        for low, high in _rounds(of_partition, memory):
-            begins = np.concatenate([[0], np.cumsum(of_partition[low:high])])
-            keys, places = np.empty(begins[-1], np.uint64), np.empty(begins[-1], np.uint32)
+        numbers, kept = np.empty(len(self.words), np.uint32), []
+        bases = np.concatenate([[0], np.cumsum(sizes.sum(axis=0) // 2)])  # what occurs twice is at most half of them
+        for low, high in _rounds(sizes.sum(axis=0), memory):
+            begins = np.concatenate([[0], np.cumsum(sizes[:, low:high].sum(axis=0))])
+            entries = np.empty(begins[-1], np.uint64)
             ends = np.zeros_like(sizes)
             ends[:, low:high] = begins[:-1] + np.cumsum(sizes[:, low:high], axis=0) - sizes[:, low:high]
-
-            def scatter(
-                part: int, low: int = low, high: int = high, ends: Any = ends, keys: Any = keys, places: Any = places
-            ) -> None:
-                counting.scatter(
-                    self.order, self.segments, *parts[part], *common, shift, low, high, ends[part], keys, places
-                )
-
-            def partition(
-                index: int, low: int = low, begins: Any = begins, keys: Any = keys, places: Any = places
-            ) -> tuple[int, np.ndarray, np.ndarray]:
-                cut = slice(begins[index - low], begins[index - low + 1])
-                base = int(bases[index])
-                return base, *counting.count_partition(keys[cut], places[cut], shift, base, numbers, self.counts)
-
-            list(pool.map(scatter, range(len(parts))))
-            kept += pool.map(partition, range(low, high))
+            walk = partial(_walk, pool, [(*each, self.shorter, shift, low, high) for each in given], ends, entries)
+            walk(counting.scatter)
+            groups = [slice(at, at + GROUP + 1) for at in range(0, high - low, GROUP)]
+            first = [int(bases[low + group.start]) for group in groups]
+            found = pool.map(
+                lambda group, base, entries=entries, begins=begins: counting.count_partitions(
+                    entries, begins[group], shift, base
+                ),
+                groups,
+                first,
+            )
+            kept += [(base, *each) for base, each in zip(first, found, strict=True)]
+            walk(counting.collect, numbers, self.counts)
         return total, numbers, kept
 
 
-def shares(segments: np.ndarray, threads: int) -> list[tuple[int, int]]:
-    """Ranges of segments of about equal numbers of words, one a thread."""
-    goals = np.linspace(0, segments[-1], threads + 1)[1:-1]
-    edges = [0, *np.searchsorted(segments, goals).tolist(), len(segments) - 1]
-    return list(zip(edges[:-1], edges[1:], strict=True))
+def _walk(
+    pool: ThreadPoolExecutor,
+    given: list[tuple],
+    ends: np.ndarray,
+    entries: np.ndarray,
+    kernel: Callable[..., None],
+    *outputs: np.ndarray,
+) -> None:
+    """Run `kernel` over the text, each thread its share."""
+    list(pool.map(lambda part: kernel(*given[part], ends[part].copy(), entries, *outputs), range(len(given))))
+
+
+def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
+    """Ranges of segments with about equal numbers of words, one a thread; edges int64 [S + 1]."""
+    goals = np.linspace(0, edges[-1], threads + 1)[1:-1]
+    cuts = [0, *np.searchsorted(edges, goals).tolist(), len(edges) - 1]
+    return list(zip(cuts[:-1], cuts[1:], strict=True))
 
 
 def _rounds(sizes: np.ndarray, memory: int | None) -> list[tuple[int, int]]:
@@ -287,18 +326,19 @@ def _rounds(sizes: np.ndarray, memory: int | None) -> list[tuple[int, int]]:
 
 
 def _canonical(
-    kept: list[tuple[int, np.ndarray, np.ndarray]], rows: np.ndarray, vocabulary: int
+    kept: list[tuple[int, np.ndarray, np.ndarray]], before: Future | None, vocabulary: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Replace the first n-1 words' numbers in the keys by their `rows` of the table, and sort.
+    """Replace the numbers of prefixes in the keys by their rows in the table of the order `before`, and sort.
 
-    Returns the rows by number for the next order, the sorted keys, and their counts.
+    Returns the row of each number, the sorted keys, and their counts: the same whatever the numbers were.
     """
     keys = np.concatenate([np.empty(0, np.uint64), *(each for _, each, _ in kept)])
     counts = np.concatenate([np.empty(0, np.uint32), *(each for _, _, each in kept)])
     numbers = np.concatenate([np.empty(0, np.int64), *(base + np.arange(len(each)) for base, each, _ in kept)])
-    prefix, last = np.divmod(keys, np.uint64(vocabulary))
-    keys = rows[prefix].astype(np.uint64) * np.uint64(vocabulary) + last
+    if before is not None:
+        prefixes, last = np.divmod(keys, np.uint64(vocabulary))
+        keys = before.result()[0][prefixes] * np.uint64(vocabulary) + last
     by_key = np.argsort(keys)
-    new_rows = np.zeros(numbers.max(initial=-1) + 1, np.int64)
-    new_rows[numbers[by_key]] = np.arange(len(by_key))
-    return new_rows, keys[by_key], counts[by_key]
+    rows = np.zeros(numbers.max(initial=-1) + 1, np.uint64)
+    rows[numbers[by_key]] = np.arange(len(by_key), dtype=np.uint64)
+    return rows, keys[by_key], counts[by_key]
