@@ -75,10 +75,14 @@ def test_eq11_is_not_symmetric_the_teacher_weighs() -> None:
 
 
 def test_distillation_adds_alpha_times_the_contrastive_loss() -> None:
-    teacher = torch.tensor([[1.0, 0.0], [0.0, 4.0]])
-    whole = losses.distillation(QUERIES, PASSAGES, teacher, alpha=0.2)
-    parts = losses.kl(torch.tensor([[2.0, 1.0], [2.0, -2.0]]), teacher) + 0.2 * losses.contrastive(QUERIES, PASSAGES)
-    assert whole.item() == pytest.approx(parts.item(), abs=1e-6)
+    kl = losses.kl(losses.group_scores(QUERIES, PASSAGES), torch.tensor([[2.0, 1.0], [0.0, 4.0]]))
+    p = math.exp(4) / (1 + math.exp(4))  # the first query agrees with the teacher, the second is its mirror image
+    by_hand = (p * 4 - (1 - p) * 4) / 2
+    contrastive = losses.contrastive(QUERIES, PASSAGES)
+    assert losses.group_scores(QUERIES, PASSAGES).tolist() == [[2.0, 1.0], [2.0, -2.0]]
+    assert losses.distillation(kl, contrastive, 0.2).item() == pytest.approx(
+        by_hand + 0.2 * contrastive.item(), abs=1e-6
+    )
 
 
 def test_listwise_by_hand() -> None:

@@ -1,0 +1,124 @@
+"""What the loops of the retriever and the reranker share: how many steps, what is shown, saved and written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from cdmae import files, models, settings, training
+from cdmae.errors import InputError, Interrupted
+from cdmae.progress import say
+
+if TYPE_CHECKING:
+    from cdmae.config import Stage
+    from cdmae.models import Model
+    from cdmae.states import State
+
+COLLAPSED = 1e-4  # spread of the vectors, relative to their size, below which nothing can be told apart any more
+
+
+def schedule(stage: Stage, examples: int, name: str) -> tuple[int, int]:
+    """The steps of a training and those of its warm-up; says so where the warm-up is cut.
+
+    An epoch has as many steps as whole batches. A warm-up that would not end before the training does becomes a tenth
+    of the steps: at the paper's size 1,000 steps are a twenty-fourth, on a small collection they are everything.
+    """
+    per_epoch = examples // stage.queries
+    if not per_epoch:
+        raise InputError(f"queries is {stage.queries}; allowed: up to {examples}, the training queries of {name}")
+    steps = max(1, round(stage.epochs * per_epoch))
+    warmup = stage.warmup_steps
+    if warmup >= steps > 1:
+        warmup = steps // 10
+        say(f"{name} has only {steps:,} steps: the warm-up is {warmup:,} of them, not {stage.warmup_steps:,}")
+    return steps, min(warmup, steps - 1)
+
+
+class Meter:
+    """Means of numbers over an interval of steps, on the device; saved with the state, so that resuming keeps them."""
+
+    def __init__(self, steps: int) -> None:
+        """`steps` of the training: there are about a hundred intervals."""
+        self.interval = max(1, min(100, steps // 100))
+        self._sums: dict[str, Tensor] = {}
+        self._count = 0
+
+    def add(self, numbers: dict[str, Tensor]) -> None:
+        """Add the numbers of a step (0-d tensors), without waiting for the device."""
+        for name, value in numbers.items():
+            self._sums[name] = self._sums[name] + value if self._count else value
+        self._count += 1
+
+    def means(self) -> dict[str, float]:
+        """The means since the last call."""
+        found = {name: float(value) / self._count for name, value in self._sums.items()}
+        self._sums, self._count = {}, 0
+        return found
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` needs."""
+        return {"sums": self._sums, "count": self._count}
+
+    def restore(self, saved: dict[str, Any], on: torch.device) -> None:
+        """Go on from a saved state."""
+        self._sums = {name: value.to(on) for name, value in saved["sums"].items()}
+        self._count = saved["count"]
+
+
+def restore(held: State, network: nn.Module, adam: torch.optim.Optimizer, meter: Meter, name: str) -> None:
+    """Load the newest state, if there is one, and say so."""
+    saved = held.latest()
+    if saved is None:
+        return
+    network.load_state_dict(saved["network"])
+    adam.load_state_dict(saved["optimiser"])
+    meter.restore(saved["meter"], next(network.parameters()).device)
+    say(f"{name} goes on from step {held.step:,}")
+
+
+def save(held: State, step: int, network: nn.Module, adam: torch.optim.Optimizer, meter: Meter) -> None:
+    """Save everything that the training after `step` updates depends on; data and dropout depend on the step alone."""
+    payload = {"network": network.state_dict(), "optimiser": adam.state_dict(), "meter": meter.state()}
+    held.save(step, payload)
+
+
+def interrupted(name: str, step: int, signal: str) -> Interrupted:
+    """What ends a loop after a signal; its state is saved."""
+    return Interrupted(f"{signal}: {name} is saved at step {step:,}; run it again to go on")
+
+
+def check(numbers: dict[str, Tensor], step: int, warm: bool, peak: float) -> None:
+    """Stop with words when a training diverged, or collapsed after its warm-up; waits for the device."""
+    training.check_finite(float(numbers["loss"]), step, peak)
+    spread = float(numbers.get("spread", 1.0))
+    if warm and spread < COLLAPSED:
+        raise InputError(
+            f"training collapsed: at step {step:,} all passages have the same vector (relative spread {spread:.1g}); "
+            f"lower learning_rate (now {peak:g}) or lengthen the warm-up"
+        )
+
+
+def write(output: Path, tokenizer: Path, model: Model, stage: Stage, held: State, about: dict[str, Any]) -> None:
+    """Write the trained model with its curve; nothing is left of its states afterwards."""
+    held.close()
+    with files.complete(output) as aside:
+        aside.mkdir()
+        facts = {
+            "settings": settings.asdict(stage),
+            "parameters": sum(each.numel() for each in model.network.parameters()),
+            **about,
+        }
+        models.save(aside, model, tokenizer, facts)
+        files.write_text(aside / "steps.tsv", (held.folder / "steps.tsv").read_text(encoding="utf-8"))
+    held.discard()
+
+
+def stopwatch() -> Callable[[], float]:
+    """A function that tells the seconds since now."""
+    begun = time.monotonic()
+    return lambda: round(time.monotonic() - begun, 1)

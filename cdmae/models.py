@@ -1,0 +1,217 @@
+"""Trained models on disk: folders that transformers and sentence-transformers load as they are.
+
+==============  ========================================================================================================
+retriever       a sentence-transformers model ([CLS] pooling, dot product); its top level also loads with
+                ``transformers.AutoModel``, whose ``last_hidden_state[:, 0]`` are the vectors
+reranker        a sentence-transformers ``CrossEncoder`` with one label and the identity as activation, which is
+                ``transformers.AutoModelForSequenceClassification``; its scores are raw logits
+both            ``cdmae.json`` (kind and lengths), tokenizer, ``about.json``, ``steps.tsv`` (the training curve)
+==============  ========================================================================================================
+
+BERT and ELECTRA encoders are known here.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import nn
+
+from cdmae import files
+from cdmae.errors import InputError
+from cdmae.tokens import Vocabulary, load_tokenizer
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
+
+LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
+FAMILIES = {"bert": "Bert", "electra": "Electra"}  # config.model_type: the prefix of its classes in transformers
+
+
+@dataclass(frozen=True)
+class Model:
+    """A model and what it reads: a retriever or a reranker.
+
+    network: the encoder (BertModel without pooler, ElectraModel), or the encoder with a head of one label.
+    lengths: the word-pieces, special ones included, at which inputs are cut: query_length and passage_length of a
+    retriever, max_length of a reranker. precision: that of its training, in which it is also used.
+    """
+
+    kind: str
+    network: PreTrainedModel
+    vocabulary: Vocabulary
+    lengths: dict[str, int]
+    precision: str
+
+    @property
+    def encoder(self) -> nn.Module:
+        """The transformer without a head."""
+        return self.network.base_model
+
+
+# --- a fresh start from a pre-trained encoder ------------------------------------------------------------------------
+
+
+def start_retriever(encoder: Path | str, *, query_length: int, passage_length: int, precision: str) -> Model:
+    """A retriever before fine-tuning: the encoder's own weights, nothing new."""
+    lengths = {"query_length": query_length, "passage_length": passage_length}
+    return _load(encoder, "retriever", lengths, precision)
+
+
+def start_reranker(encoder: Path | str, *, max_length: int, precision: str, seed: int) -> Model:
+    """A reranker before fine-tuning: the encoder's weights, and a head drawn with `seed`."""
+    with _seeded(seed):
+        return _load(encoder, "reranker", {"max_length": max_length}, precision)
+
+
+# --- trained models --------------------------------------------------------------------------------------------------
+
+
+def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any]) -> None:
+    """Write a trained model into `folder`, which exists; its tokenizer is that of the folder `tokenizer`."""
+    network, longest = model.network, max(model.lengths.values())
+    if model.kind == "retriever":
+        _with_pooler(network).save_pretrained(folder)
+        _sentence_transformers_layout(folder, network.config.hidden_size, longest)
+    else:
+        network.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+        network.save_pretrained(folder)
+    pieces = load_tokenizer(tokenizer)
+    pieces.model_max_length = longest
+    pieces.save_pretrained(folder)
+    files.write_json(folder / "cdmae.json", {"kind": model.kind, **model.lengths, "precision": model.precision})
+    files.write_json(folder / "about.json", about)
+
+
+def load(folder: Path | str, kind: str) -> Model:
+    """Read a trained model of a kind, in evaluation mode; raises `InputError` where the folder holds none."""
+    found = check(folder, kind)
+    return _load(folder, kind, {key: found[key] for key in LENGTHS[kind]}, found["precision"])
+
+
+def check(folder: Path | str, kind: str) -> dict[str, Any]:
+    """What ``cdmae.json`` of a trained model says; raises `InputError` unless the folder holds a model of this kind."""
+    path = Path(folder) / "cdmae.json"
+    if not path.exists():
+        raise InputError(f"{folder} holds no model trained here: it has no cdmae.json; train it, or check the path")
+    found = files.read_json(path)
+    if found.get("kind") != kind:
+        raise InputError(f"{folder} holds a {found.get('kind')}; here it must be a {kind}")
+    for key in (*LENGTHS[kind], "precision"):
+        if key not in found:
+            raise InputError(f"{path} lacks {key}; delete the folder and train it again")
+    return found
+
+
+def check_tokens(model: Model, word_starts: Any, name: str) -> None:
+    """Raise `InputError` unless tokens (their `word_starts` [V]) were made with the vocabulary of the model."""
+    own = model.vocabulary.word_starts
+    if len(own) != len(word_starts) or (own != word_starts).any():
+        raise InputError(
+            f"{name} has the word-pieces of a vocabulary of {len(word_starts)}, the model has one of {len(own)}: they "
+            "were made with another tokenizer; tokenise with the model's"
+        )
+
+
+# --- how it is done --------------------------------------------------------------------------------------------------
+
+
+def _load(folder: Path | str, kind: str, lengths: dict[str, int], precision: str) -> Model:
+    import transformers
+
+    folder = Path(folder)
+    config = _config(folder)
+    longest = max(lengths.values())
+    if longest > config.max_position_embeddings:
+        key = max(lengths, key=lambda each: lengths[each])
+        raise InputError(
+            f"{key} is {longest}; allowed: up to {config.max_position_embeddings}, the positions that {folder} has"
+        )
+    prefix = FAMILIES[config.model_type]
+    name = f"{prefix}Model" if kind == "retriever" else f"{prefix}ForSequenceClassification"
+    options = {"add_pooling_layer": False} if name == "BertModel" else {}
+    if kind == "reranker":
+        options["num_labels"] = 1
+    with _quiet():
+        network, info = getattr(transformers, name).from_pretrained(
+            folder, dtype=torch.float32, output_loading_info=True, **options
+        )
+    missing = [key for key in info["missing_keys"] if not key.startswith(("classifier.", "bert.pooler."))]
+    if (folder / "cdmae.json").exists():
+        missing = list(info["missing_keys"])  # a trained model has all of its weights
+    if missing or info["mismatched_keys"]:
+        raise InputError(f"{folder} lacks the weights {sorted(missing)[:3]}; delete the folder and make it again")
+    return Model(kind, network.eval(), Vocabulary.read(folder), lengths, precision)
+
+
+def _config(folder: Path) -> PretrainedConfig:
+    from transformers import AutoConfig
+
+    try:
+        config = AutoConfig.from_pretrained(folder, local_files_only=True)
+    except (OSError, ValueError) as error:
+        raise InputError(f"{folder} holds no model that transformers can load: {str(error).splitlines()[0]}") from None
+    if config.model_type not in FAMILIES:
+        raise InputError(f"{folder} holds a model of type {config.model_type}; allowed: {', '.join(FAMILIES)}")
+    return config
+
+
+def _with_pooler(network: PreTrainedModel) -> PreTrainedModel:
+    """The same encoder with the pooler that ``AutoModel`` expects of BERT, all zeros: it is not part of the retriever.
+
+    Without it transformers would warn on loading and fill it with random weights.
+    """
+    if network.config.model_type != "bert":
+        return network
+    from transformers import BertModel
+
+    with torch.device("meta"):  # no memory, and no random numbers drawn
+        whole = BertModel(network.config)
+    size = network.config.hidden_size
+    pooler = {"pooler.dense.weight": torch.zeros(size, size), "pooler.dense.bias": torch.zeros(size)}
+    whole.load_state_dict({**network.state_dict(), **pooler}, assign=True)
+    return whole
+
+
+def _sentence_transformers_layout(folder: Path, width: int, longest: int) -> None:
+    """The files by which sentence-transformers (5 and later) knows the pooling, the length and the similarity."""
+    parts = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    modules = [
+        {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{name}"}
+        for place, (path, name) in enumerate(parts)
+    ]
+    pooling = {"word_embedding_dimension": width, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    (folder / "1_Pooling").mkdir()
+    files.write_json(folder / "modules.json", modules)
+    files.write_json(folder / "1_Pooling" / "config.json", pooling)
+    files.write_json(folder / "sentence_bert_config.json", {"max_seq_length": longest, "do_lower_case": False})
+    files.write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "dot"})
+
+
+@contextlib.contextmanager
+def _seeded(seed: int) -> Iterator[None]:
+    """Transformers draws new heads from the global generator: lend it a seeded one, give the old state back."""
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(seed)
+        yield
+
+
+@contextlib.contextmanager
+def _quiet() -> Iterator[None]:
+    """No progress bar, no table of weights: what is missing is checked here."""
+    from transformers.utils import logging
+
+    level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bar:
+            logging.enable_progress_bar()

@@ -1,0 +1,235 @@
+"""Training a retriever: the cached gradient is the gradient, a batch can be learnt, a killed training loses nothing."""
+
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import transformers
+from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
+
+from cdmae import files, finetuning, losses, models, retriever
+from cdmae.errors import InputError, Interrupted
+from cdmae.files import Run
+
+
+def data(tiny, recipe, teacher=None):  # noqa: F811
+    return retriever.read(recipe, **tiny.inputs(), teacher=teacher, seed=1, threads=1)
+
+
+def start(folder, recipe):
+    lengths = {"query_length": recipe.query_length, "passage_length": recipe.passage_length}
+    model = models.start_retriever(folder, **lengths, precision=recipe.precision)
+    model.network.double()
+    return model
+
+
+def gradients(network) -> dict[str, torch.Tensor]:
+    return {name: each.grad.clone() for name, each in network.named_parameters() if each.grad is not None}
+
+
+def learn(model, batch, recipe, step=0):
+    model.network.zero_grad(set_to_none=True)
+    numbers = retriever.learn(model.network, batch, recipe, seed=1, step=step)
+    return numbers, gradients(model.network)
+
+
+def same(first, second, tolerance=1e-9) -> None:
+    """Equal to `tolerance` of the largest gradient; the tests compute in float64, where no rounding hides a mistake."""
+    assert first.keys() == second.keys()
+    largest = max(float(each.abs().max()) for each in second.values())
+    for name, each in first.items():
+        assert float((each - second[name]).abs().max()) < tolerance * largest, name
+
+
+@pytest.fixture
+def teacher(tiny, tmp_path):  # noqa: F811
+    """Scores of every passage for every query."""
+    generator = np.random.default_rng(11)
+    every = [np.arange(PASSAGES)] * QUERIES
+    run = Run.of(every, [generator.normal(size=PASSAGES).astype(np.float32) for _ in range(QUERIES)])
+    files.write_run(tmp_path / "teacher.parquet", run)
+    return tmp_path / "teacher.parquet"
+
+
+@pytest.mark.parametrize("in_batch", [True, False])
+@pytest.mark.parametrize("taught", [False, True])
+def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch, taught) -> None:  # noqa: F811
+    """One padded batch through transformers' own model, eagerly, and the loss from the formula."""
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage("retriever", in_batch=in_batch, alpha=0.3)
+    model, rows = start(folder, recipe), np.arange(6)
+    batch = data(tiny, recipe, teacher if taught else None).batch(rows, 0, model)
+    numbers, found = learn(model, batch, recipe)
+
+    naive = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager")
+    naive.double()
+    read = batch.sequences
+    longest = int(read.lengths.max())
+    ids, mask = torch.zeros(len(read), longest, dtype=torch.long), torch.zeros(len(read), longest, dtype=torch.long)
+    for row in range(len(read)):
+        ids[row, : read.lengths[row]] = torch.from_numpy(read.ids[read.starts[row] : read.starts[row + 1]])
+        mask[row, : read.lengths[row]] = 1
+    vectors = naive(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0]
+    queries, passages = vectors[:6], vectors[6:].view(6, 4, -1)
+    excluded = None if batch.excluded is None else torch.from_numpy(batch.excluded)
+    loss = losses.contrastive(queries, passages, in_batch=in_batch, excluded=excluded)
+    if taught:
+        loss = losses.kl(losses.group_scores(queries, passages), torch.from_numpy(batch.teacher)) + 0.3 * loss
+    loss.backward()
+    assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
+    expected = gradients(naive)
+    expected.pop("embeddings.token_type_embeddings.weight")
+    found.pop("embeddings.token_type_embeddings.weight")
+    same(found, expected)
+
+
+def test_loss_kl_and_gradient_do_not_depend_on_the_chunk(tiny, tmp_path, teacher) -> None:  # noqa: F811
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage("retriever", alpha=4.0)
+    model = start(folder, recipe)
+    batch = data(tiny, recipe, teacher).batch(np.arange(6), 0, model)
+    whole_numbers, whole = learn(model, batch, stage("retriever", alpha=4.0, chunk=1000))
+    for chunk in (1, 3, 10):
+        numbers, found = learn(model, batch, stage("retriever", alpha=4.0, chunk=chunk))
+        assert {name: value.item() for name, value in numbers.items()} == pytest.approx(
+            {name: value.item() for name, value in whole_numbers.items()}, rel=1e-9
+        )
+        same(found, whole)
+
+
+def test_both_passes_over_a_chunk_drop_the_same(tiny) -> None:  # noqa: F811
+    """With dropout, the cached gradient is that of the same chunks with all graphs kept."""
+    recipe = stage("retriever")
+    model = start(tiny.encoder, recipe)
+    batch = data(tiny, recipe).batch(np.arange(6), 0, model)
+    numbers, found = learn(model, batch, recipe)
+
+    def keep_all(encode, cuts, loss):
+        parts = [encode(chunk) for chunk in range(len(cuts))]
+        vectors = torch.cat(parts)[torch.argsort(torch.cat(cuts))]
+        value, numbers = loss(vectors)
+        value.backward()
+        return numbers
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(retriever, "cached_backward", keep_all)
+        kept_numbers, kept = learn(model, batch, recipe)
+    assert numbers["loss"].item() == pytest.approx(kept_numbers["loss"].item(), rel=1e-12)
+    same(found, kept)
+    again, other = learn(model, batch, recipe, step=1)
+    assert again["loss"] != numbers["loss"]  # dropout is on
+
+
+def test_only_the_last_chunk_is_encoded_once() -> None:
+    weight, calls = torch.ones(3, requires_grad=True), []
+    inputs = torch.arange(15.0).view(5, 3)
+    cuts = [torch.tensor([3, 0]), torch.tensor([4]), torch.tensor([1, 2])]
+
+    def encode(chunk: int) -> torch.Tensor:
+        calls.append((chunk, torch.is_grad_enabled()))
+        return inputs[cuts[chunk]] * weight
+
+    retriever.cached_backward(encode, cuts, lambda vectors: ((vectors**2).sum(), {}))
+    assert calls == [(0, False), (1, False), (2, True), (0, True), (1, True)]
+    assert torch.allclose(weight.grad, (2 * inputs**2).sum(0))
+
+
+def train(tiny, folder, recipe, teacher=None, output="model", **changed):  # noqa: F811
+    how = {"name": "tiny", "stage": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
+    retriever.train(**how | tiny.inputs() | changed, teacher=teacher, output=folder / output)
+    return folder / output
+
+
+def weights(folder) -> dict[str, torch.Tensor]:
+    from safetensors.torch import load_file
+
+    return load_file(folder / "model.safetensors")
+
+
+def test_one_batch_can_be_overfitted(tiny, tmp_path) -> None:  # noqa: F811
+    recipe = stage("retriever", queries=QUERIES, epochs=30.0, learning_rate=5e-3, group=3, depth=2, chunk=100)
+    still = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    curve = pd.read_csv(train(tiny, tmp_path, recipe, encoder=still) / "steps.tsv", sep="\t")
+    assert curve["step"].tolist() == list(range(1, 31))
+    assert curve["loss"].iloc[0] > 3
+    assert curve["loss"].iloc[-1] < 0.05
+    assert curve["accuracy"].iloc[-1] == 1
+
+
+@pytest.mark.parametrize("taught", [False, True])
+def test_a_killed_training_ends_in_the_same_bits(tiny, tmp_path, teacher, taught, monkeypatch) -> None:  # noqa: F811
+    recipe, scores = stage("retriever"), teacher if taught else None
+    whole = train(tiny, tmp_path / "whole", recipe, scores)
+
+    steps = iter(range(100))
+    learnt = retriever.learn
+
+    def interrupt(*given, **how):
+        if next(steps) == 4:
+            os.kill(os.getpid(), signal.SIGTERM)
+        return learnt(*given, **how)
+
+    monkeypatch.setattr(retriever, "learn", interrupt)
+    with pytest.raises(Interrupted, match="saved at step 5"):
+        train(tiny, tmp_path / "killed", recipe, scores)
+    assert not (tmp_path / "killed" / "model").exists()
+    killed = train(tiny, tmp_path / "killed", recipe, scores)
+    first, second = weights(whole), weights(killed)
+    assert all((first[name] == second[name]).all() for name in first)
+    assert (whole / "steps.tsv").read_text() == (killed / "steps.tsv").read_text()
+    assert not list((tmp_path / "killed" / "state").glob("*.pt"))
+
+
+def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys) -> None:  # noqa: F811
+    assert finetuning.schedule(stage("retriever", warmup_steps=1000, epochs=5.0), 24, "tiny") == (20, 2)
+    assert "tiny has only 20 steps: the warm-up is 2 of them, not 1,000" in capsys.readouterr().err
+    assert finetuning.schedule(stage("retriever", warmup_steps=10, epochs=5.0), 24, "tiny") == (20, 10)
+    assert finetuning.schedule(stage("retriever", warmup_steps=10, epochs=0.1), 24, "tiny") == (1, 0)
+    assert capsys.readouterr().err == ""
+    with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
+        finetuning.schedule(stage("retriever"), 5, "tiny")
+
+
+def test_a_missing_teacher_is_an_error(tiny, tmp_path, teacher) -> None:  # noqa: F811
+    with pytest.raises(InputError, match="do not exist"):
+        train(tiny, tmp_path, stage("retriever"), tmp_path / "nowhere.parquet")
+    run = files.read_run(teacher)
+    half = Run.of(*zip(*((p[::2], s[::2]) for p, s in map(run.ranked, range(QUERIES))), strict=True))
+    files.write_run(tmp_path / "half.parquet", half)
+    with pytest.raises(InputError, match="lack"):
+        train(tiny, tmp_path, stage("retriever"), tmp_path / "half.parquet")
+
+
+def test_divergence_ends_with_words(tiny, tmp_path) -> None:  # noqa: F811
+    with pytest.raises(InputError, match="diverged.*lower learning_rate|collapsed.*lower learning_rate"):
+        train(tiny, tmp_path, stage("retriever", learning_rate=1e9, max_grad_norm=1e9, warmup_steps=0, epochs=9.0))
+    assert not (tmp_path / "model").exists()
+    with pytest.raises(InputError, match="collapsed: at step 7"):
+        finetuning.check({"loss": torch.tensor(1.0), "spread": torch.tensor(1e-6)}, 7, True, 1e-3)
+    with pytest.raises(InputError, match="diverged: the loss of step 7 is nan"):
+        finetuning.check({"loss": torch.tensor(float("nan"))}, 7, False, 1e-3)
+    finetuning.check({"loss": torch.tensor(1.0), "spread": torch.tensor(1e-6)}, 7, False, 1e-3)
+
+
+def test_tokens_of_another_tokenizer_are_an_error(tiny, tmp_path) -> None:  # noqa: F811
+    found = files.read_tokens(tiny.tokens)
+    files.write_tokens(tmp_path / "t", files.Tokens(found.ids, found.starts, found.text_starts, found.word_starts[:-1]))
+    with pytest.raises(InputError, match="another tokenizer"):
+        train(tiny, tmp_path, stage("retriever"), tokens=tmp_path / "t")
+
+
+def test_training_leaves_the_global_generators_alone(tiny, tmp_path) -> None:  # noqa: F811
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    train(tiny, tmp_path, stage("retriever", epochs=0.3))
+    assert (torch.get_rng_state() == before[0]).all()
+    assert (np.random.get_state()[1] == before[1]).all()  # noqa: NPY002
+
+
+def test_a_length_beyond_the_positions_is_an_error(tiny, tmp_path) -> None:  # noqa: F811
+    with pytest.raises(InputError, match="passage_length is 144; allowed: up to 64"):
+        train(tiny, tmp_path, stage("retriever", passage_length=144))

@@ -1,0 +1,111 @@
+"""A collection of nonsense that can be learnt, a tiny encoder and everything else that the trainers read."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import torch
+
+from cdmae import files, tokens
+from cdmae.config import Stage
+from cdmae.files import Collection, Run
+
+PASSAGES, QUERIES, LISTED = 120, 24, 20
+
+
+@dataclass(frozen=True)
+class Tiny:
+    """The folders and files; passages and queries as text."""
+
+    collection: Path
+    tokens: Path
+    encoder: Path
+    negatives: Path
+    passages: list[str]
+    queries: list[str]
+
+    def inputs(self) -> dict[str, Path]:
+        """What both trainers take."""
+        return {name: getattr(self, name) for name in ("encoder", "collection", "tokens", "negatives")}
+
+
+def stage(kind: str, **changed) -> Stage:
+    """A recipe for the tiny collection, in float32."""
+    values = {
+        "queries": 6,
+        "group": 4,
+        "depth": 15,
+        "random_negatives": 2,
+        "epochs": 2.0,
+        "learning_rate": 1e-3,
+        "warmup_steps": 2,
+        "chunk": 8,
+        "query_length": 16,
+        "passage_length": 32,
+        "max_length": 48,
+        "forward_factor": 2,
+        "precision": "fp32",
+    }
+    return Stage(kind=kind, collection="tiny", **values | changed)
+
+
+def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, kind: str = "bert") -> Path:
+    """Write a random encoder of 2 layers x 32 as `pretrain` does."""
+    import transformers
+
+    pieces = tokens.load_tokenizer(tokenizer)
+    sizes = {
+        "vocab_size": len(pieces),
+        "hidden_size": 32,
+        "num_hidden_layers": 2,
+        "num_attention_heads": 2,
+        "intermediate_size": 64,
+        "max_position_embeddings": 64,
+        "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": 0.0,
+        "initializer_range": 0.1,
+    }
+    with torch.random.fork_rng():
+        torch.manual_seed(3)
+        if kind == "bert":
+            model = transformers.BertForMaskedLM(transformers.BertConfig(**sizes))
+        else:
+            model = transformers.ElectraModel(transformers.ElectraConfig(embedding_size=16, **sizes))
+        with torch.no_grad():
+            for weights in model.parameters():  # biases and norms must differ from 0 and 1 to be tested
+                weights.add_(torch.randn(weights.shape) * 0.02)
+    model.save_pretrained(folder)
+    pieces.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+    folder = tmp_path_factory.mktemp("tiny")
+    generator = np.random.default_rng(7)
+    letters = list("bcdfghklmnprstvz")
+    words = ["".join(generator.choice(letters) + generator.choice(list("aeiou")) for _ in range(3)) for _ in range(300)]
+    passages = [" ".join(generator.choice(words, size)) for size in generator.integers(3, 24, PASSAGES)]
+    titles = [str(generator.choice(words)) if row % 2 else "" for row in range(PASSAGES)]
+    queries = [" ".join(generator.choice(passages[row].split(), 3)) for row in range(QUERIES)]
+    table = pa.table({"passage_id": [f"p{row}" for row in range(PASSAGES)], "title": titles, "text": passages})
+    asked = pd.DataFrame({"query_id": [f"q{row}" for row in range(QUERIES)], "text": queries})
+    judged = pd.DataFrame({"query_id": asked["query_id"], "passage_id": [f"p{r}" for r in range(QUERIES)], "grade": 1})
+    files.write_collection(folder / "c", Collection(table, {"train": asked}, {"train": judged}, {}))
+    tokens.train_tokenizer(passages, 160).save_pretrained(folder / "tokenizer")
+    files.write_tokens(folder / "tokens", tokens.tokenise(table, folder / "tokenizer", 1))
+    lists = [generator.choice(PASSAGES, LISTED, replace=False) for _ in range(QUERIES)]
+    scores = [np.arange(LISTED, 0, -1, dtype=np.float32)] * QUERIES
+    files.write_run(folder / "run.parquet", Run.of(lists, scores))
+    joined = [f"{title} {text}".strip() for title, text in zip(titles, passages, strict=True)]
+    return Tiny(
+        folder / "c",
+        folder / "tokens",
+        encoder(folder / "encoder", folder / "tokenizer"),
+        folder / "run.parquet",
+        joined,
+        queries,
+    )
