@@ -13,7 +13,8 @@ import re
 from cdmae.datasets.pydocs.paragraphs import RESULTS, TYPED_ENTRY, paragraphs_of, without_signature
 
 _INLINE = [
-    (re.compile(r":(?:\w+:)?(?:\w+):`~?([^`<]*?)(?:\s*<[^`>]*>)?`"), r"`\1`"),  # roles
+    (re.compile(r"`~[\w.]*?(\w+)`"), r"`\1`"),  # a name with its path hidden
+    (re.compile(r":(?:\w+:)?(?:\w+):`([^`<]*?)(?:\s*<[^`>]*>)?`"), r"`\1`"),  # roles
     (re.compile(r"`([^`<>]+?)\s*<[^`<>]*>`_{0,2}"), r"\1"),  # hyperlinks
     (re.compile(r"\[`~?([^`\]]+)`\](?!\()"), r"\1"),  # references of transformers' own
     (re.compile(r"`[.!~]+(?=\w)|(?<![\w/])~(?=[A-Za-z_])"), ""),
@@ -34,7 +35,7 @@ _TEMPLATE = re.compile(r"(?<!\{)\{\w*\}(?!\})|%\(\w+\)s|\$\{?\w+\}?")
 _CODE = re.compile(r"[=<>{}\[\]\\|_^$&@#/~]")
 _LETTER = re.compile(r"[A-Za-z]")
 _LATEX = re.compile(r"\\[a-zA-Z]{2,}|\\[\[({]")
-_SENTENCE_END = re.compile(r"(?<=[.!?])[)\"']?\s+(?=[\"'(]?[A-Z0-9*])")
+_SENTENCE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][)\"']))\s+(?=[\"'(]?[A-Z0-9*])")
 _NOTICE = re.compile(
     r"^(?:important|note|notice|warning|deprecated|todo|fixme|internal|experimental)\b|.*\bdeprecated\b", re.I
 )
@@ -132,8 +133,11 @@ def _without_name(text: str, name: str) -> str:
 
 
 def _without_summary(body: str, summary: str) -> str:
-    at = body.casefold().find(summary.casefold())
-    return body if at < 0 else _SPACE.sub(" ", body[:at] + body[at + len(summary) :].lstrip(".")).strip()
+    """Drop the sentences of a body that repeat the summary."""
+    known = summary.casefold()
+    if known not in body.casefold():
+        return body
+    return " ".join(sentence for sentence in _SENTENCE_END.split(body) if known not in sentence.casefold())
 
 
 def _cut(text: str, max_words: int) -> str:

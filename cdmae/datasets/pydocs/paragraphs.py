@@ -48,7 +48,7 @@ def without_signature(lines: list[str]) -> list[str]:
     at = 0
     while at < len(lines):
         line = lines[at].strip()
-        match = re.match(r"^[\w.]+\s?\(", line)
+        match = re.match(r"^[\w.]+\(", line)
         if not line or line == "--":
             at += 1
             continue
@@ -60,7 +60,7 @@ def without_signature(lines: list[str]) -> list[str]:
             depth += lines[end].count("(") - lines[end].count(")")
         joined = " ".join(each.strip() for each in lines[at : end + 1])
         signature = re.match(
-            rf"^[\w.]+\s?{_TYPE}(?P<result>\s*(?:->|=>|→)\s*[^.:]*?)?\s*(?:(?:--|:|-)\s+(?P<text>\S.*))?$", joined
+            rf"^[\w.]+{_TYPE}(?P<result>\s*(?:->|=>|→)\s*[^.:]*?)?\s*(?:(?:--|:|-)\s+(?P<text>\S.*))?$", joined
         )
         if not signature:
             break
@@ -163,8 +163,7 @@ def _heading(reader: _Reader, line: str, stripped: str) -> bool:
         reader.enter(match[1].lower(), indent, is_google=True)
         return True
     if reader.is_google and reader.section and indent <= reader.section_indent:
-        reader.enter("", 0, is_google=False)
-        reader.section = "after"  # text after the sections is body, never a summary
+        reader.enter("after", 0, is_google=False)  # text after the sections is body, never a summary
     return False
 
 
@@ -185,28 +184,35 @@ def _prose(reader: _Reader, line: str, stripped: str) -> None:
         reader.paragraph.append(f"{stripped}:")
         return
     if reader.section in _ENTRIES or reader.section in RESULTS:
-        is_head = not reader.is_google and indent <= reader.section_indent and _indent(following) > indent
-        if is_head and following.strip():
-            reader.flush()
-            entry = _NUMPY_ENTRY.match(stripped)
-            if entry and reader.section in _ENTRIES:
-                reader.paragraph.append(f"{entry[1]}:")
-            return
-        if not reader.is_google and indent <= reader.section_indent and _BARE_ENTRY.match(stripped):
-            return
-        if reader.section in _ENTRIES:
-            entry = TYPED_ENTRY.match(stripped) or (reader.is_google and _PLAIN_ENTRY.match(stripped))
-            if entry:
-                reader.flush()
-                stripped = f"{entry[1]}: {stripped[entry.end() :]}"
-        elif not reader.paragraph:
-            stripped = _RESULT_TYPE.sub("", stripped)
+        stripped = _entry(reader, indent, stripped, following)
     if stripped.endswith("::"):  # a literal block follows
-        reader.paragraph.append(stripped.rstrip(":").rstrip() + ".")
+        reader.paragraph.append(stripped.rstrip(":").rstrip(" .") + ".")
         reader.flush()
         reader.skip_indented(indent)
     elif stripped:
         reader.paragraph.append(stripped)
+
+
+def _entry(reader: _Reader, indent: int, stripped: str, following: str) -> str:
+    """What is left to collect of a line of a list of parameters or results: its name stays, its type goes."""
+    if not reader.is_google and indent <= reader.section_indent:  # at the margin: numpy's `name : type`
+        if following.strip() and _indent(following) > indent:
+            reader.flush()
+            entry = _NUMPY_ENTRY.match(stripped)
+            if entry and reader.section in _ENTRIES:
+                reader.paragraph.append(f"{entry[1]}:")
+            return ""
+        if _BARE_ENTRY.match(stripped):
+            return ""
+        if _indent(reader.lines[reader.at - 2]) > reader.section_indent:
+            reader.flush()  # the description above has ended
+    if reader.section in _ENTRIES:
+        entry = TYPED_ENTRY.match(stripped) or (reader.is_google and _PLAIN_ENTRY.match(stripped))
+        if not entry:
+            return stripped
+        reader.flush()
+        return f"{entry[1]}: {stripped[entry.end() :]}"
+    return stripped if reader.paragraph else _RESULT_TYPE.sub("", stripped)
 
 
 def _field(reader: _Reader, indent: int, field: re.Match[str]) -> None:

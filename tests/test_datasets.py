@@ -1,0 +1,297 @@
+"""Collections in files: true formats come through whole, and each fault is named with its file and line."""
+
+import gzip
+import json
+import random
+
+import pytest
+
+from cdmae import datasets, files
+from cdmae.datasets import _judged_files, beir, msmarco
+from cdmae.errors import InputError
+
+CORPUS = [
+    {"_id": "p1", "title": "Tea", "text": "Tea is a drink."},
+    {"_id": "p2", "title": "", "text": "Line one.\nLine\u2028two: caf\u00e9."},
+    {"_id": "p3", "text": "No title at all."},
+    {"_id": "p4", "title": " ", "text": ""},
+]
+QUERIES = [{"_id": "q1", "text": "what is tea"}, {"_id": "q2", "text": "unjudged"}, {"_id": "q3", "text": "titles"}]
+QRELS = "query-id\tcorpus-id\tscore\nq3\tp3\t2\nq1\tp1\t1\nq1\tp2\t0\nq1\tp4\t1\n"
+
+
+def jsonl(entries):
+    return "".join(json.dumps(entry, ensure_ascii=False) + "\n" for entry in entries)
+
+
+def beir_folder(folder, **changed):
+    """A small valid collection, with some files changed: text, bytes, or None to leave one out."""
+    contents = {"corpus.jsonl": jsonl(CORPUS), "queries.jsonl": jsonl(QUERIES), "qrels/test.tsv": QRELS}
+    return write(folder, contents | changed)
+
+
+def msmarco_folder(folder, **changed):
+    contents = {
+        "collection.tsv": '0\tfirst passage\n1\tsecond "passage\n2\tthird\n',
+        "queries.train.tsv": "10\tone\n11\ttwo\n",
+        "qrels.train.tsv": "10\t0\t2\t1\n",
+        "queries.eval.tsv": "20\tunjudged\n",
+        "queries.dl19.tsv": "30\tdeep learning\n31\tnot judged\n",
+        "qrels.dl19.tsv": "30 Q0 0 3\n30 Q0 1 0\n",
+    }
+    return write(folder, contents | changed)
+
+
+def write(folder, contents):
+    for name, content in contents.items():
+        if content is not None:
+            path = folder / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            data = content if isinstance(content, bytes) else content.encode()
+            path.write_bytes(gzip.compress(data) if name.endswith(".gz") and not isinstance(content, bytes) else data)
+    return str(folder)
+
+
+def refused(module, path, **settings):
+    """The message with which `check` refuses; `load` must refuse for the same reason."""
+    wanted = module.Settings(path=path, **settings)
+    with pytest.raises(InputError) as checked:
+        module.check(wanted, "mine")
+    with pytest.raises(InputError) as loaded:
+        module.load(wanted, seed=1)
+    message = str(checked.value)
+    assert message == f"collections.mine: {loaded.value}"
+    return message.replace(path + "/", "")
+
+
+# --- sources ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", datasets.sources())
+def test_every_source_offers_the_whole_interface(name):
+    module = datasets.source(name)
+    for part in ("Settings", "check", "splits", "depends", "version", "load"):
+        assert hasattr(module, part), f"{name} lacks {part}"
+
+
+def test_unknown_source_names_those_there_are():
+    with pytest.raises(InputError, match="trec is not a source of collections; allowed: .*beir, msmarco, pydocs"):
+        datasets.source("trec")
+
+
+# --- BEIR ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_beir_comes_through_whole(tmp_path, suffix):
+    changed = {"corpus.jsonl": None, "queries.jsonl": None, "qrels/test.tsv": None}
+    changed |= {f"corpus.jsonl{suffix}": jsonl(CORPUS), f"queries.jsonl{suffix}": jsonl(QUERIES)}
+    changed |= {f"qrels/test.tsv{suffix}": QRELS, "qrels/dev.tsv": "query-id\tcorpus-id\tscore\r\nq2\tp1\t1\r\n\r\n"}
+    settings = beir.Settings(path=beir_folder(tmp_path, **changed))
+    assert beir.splits(settings) == {"dev": True, "test": True}
+    beir.check(settings, "mine")
+    collection = beir.load(settings, seed=1)
+    assert collection.passages.to_pylist() == [
+        {"passage_id": "p1", "title": "Tea", "text": "Tea is a drink."},
+        {"passage_id": "p2", "title": "", "text": "Line one.\nLine\u2028two: caf\u00e9."},
+        {"passage_id": "p3", "title": "", "text": "No title at all."},
+    ]
+    assert collection.queries["test"].to_dict("list") == {"query_id": ["q1", "q3"], "text": ["what is tea", "titles"]}
+    assert collection.queries["dev"]["query_id"].tolist() == ["q2"]
+    assert collection.qrels["test"].to_numpy().tolist() == [["q3", "p3", 2], ["q1", "p1", 1], ["q1", "p2", 0]]
+    assert collection.about == {
+        "source": "beir",
+        "titles": True,
+        "passages": 3,
+        "passages without text, dropped": 1,
+        "queries": {
+            "dev": {"read": 3, "judgments of dropped passages": 0, "judged": 1, "judgments": 1},
+            "test": {"read": 3, "judgments of dropped passages": 1, "judged": 2, "judgments": 3},
+        },
+    }
+    assert sorted(path.name for path in beir.depends(settings)) == sorted(
+        [f"corpus.jsonl{suffix}", f"queries.jsonl{suffix}", "dev.tsv", f"test.tsv{suffix}"]
+    )
+
+
+def test_beir_is_written_with_row_numbers(tmp_path):
+    collection = beir.load(beir.Settings(path=beir_folder(tmp_path / "in")), seed=1)
+    files.write_collection(tmp_path / "out", collection)
+    assert files.read_passages(tmp_path / "out")["passage_id"].to_pylist() == ["p1", "p2", "p3"]
+    assert files.read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 1], [0, 1, 0], [1, 2, 2]]
+
+
+def test_beir_without_titles(tmp_path):
+    collection = beir.load(beir.Settings(path=beir_folder(tmp_path), titles=False), seed=1)
+    assert collection.passages["title"].to_pylist() == ["", "", ""]
+
+
+def test_beir_without_judgments_has_one_split_without_judgments(tmp_path):
+    settings = beir.Settings(path=beir_folder(tmp_path, **{"qrels/test.tsv": None}))
+    assert beir.splits(settings) == {"test": False}
+    collection = beir.load(settings, seed=1)
+    assert collection.queries["test"]["query_id"].tolist() == ["q1", "q2", "q3"]
+    assert collection.qrels == {}
+
+
+def test_beir_of_text_alone(tmp_path):
+    settings = beir.Settings(path=beir_folder(tmp_path, **{"qrels/test.tsv": None, "queries.jsonl": None}))
+    assert beir.splits(settings) == {}
+    files.write_collection(tmp_path / "out", beir.load(settings, seed=1))
+    assert len(files.read_passages(tmp_path / "out")) == 3
+
+
+def test_beir_tolerates_a_byte_order_mark_numbers_as_ids_and_a_missing_header(tmp_path):
+    corpus = b"\xef\xbb\xbf" + b'{"_id": 1, "text": "one"}\r\n{"_id": 2, "text": "two"}\r\n\n'
+    changed = {"corpus.jsonl": corpus, "queries.jsonl": '{"_id": 1, "text": "q"}', "qrels/test.tsv": "1\t2\t1\n"}
+    collection = beir.load(beir.Settings(path=beir_folder(tmp_path, **changed)), seed=1)
+    assert collection.passages["text"].to_pylist() == ["one", "two"]
+    assert collection.qrels["test"].to_numpy().tolist() == [["1", "2", 1]]
+
+
+GOOD = json.dumps(CORPUS[0]) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("corpus.jsonl", None, "holds no corpus.jsonl or corpus.jsonl.gz"),
+        ("corpus.jsonl", "", "corpus.jsonl holds no passages"),
+        ("corpus.jsonl", '{"_id": "p1", "text": " "}', "corpus.jsonl holds no passages: all are without text"),
+        ("corpus.jsonl", GOOD + "\n" + GOOD, "corpus.jsonl, line 2 is empty; every line holds one entry"),
+        ("corpus.jsonl", GOOD + "{'_id': 1}\n", "corpus.jsonl, line 2: not JSON (Expecting property name"),
+        ("corpus.jsonl", GOOD + "[1]\n", "corpus.jsonl, line 2: not a JSON object but list"),
+        ("corpus.jsonl", GOOD + '{"_id": "p", "body": "x"}', "line 2: lacks the key 'text'; it has ['_id', 'body']"),
+        ("corpus.jsonl", '{"id": "p", "text": "x"}', "line 1: lacks the key '_id'"),
+        ("corpus.jsonl", '{"_id": "", "text": "x"}', "line 1: '_id' is empty"),
+        ("corpus.jsonl", '{"_id": true, "text": "x"}', "line 1: '_id' is true; allowed: text"),
+        ("corpus.jsonl", '{"_id": "p", "text": null}', "line 1: 'text' is null; allowed: text"),
+        ("corpus.jsonl", '{"_id": "p", "title": 3, "text": "x"}', "line 1: 'title' is 3; allowed: text"),
+        ("corpus.jsonl", '{"_id": "p", "text": "\\ud83d"}', "line 1: 'text' holds half a surrogate pair"),
+        ("corpus.jsonl", GOOD * 2, "corpus.jsonl, line 2: the id p1 came already in line 1"),
+        ("corpus.jsonl", GOOD.encode() + b'{"_id": "p2", "text": "caf\xe9"}', "line 2 is not UTF-8 (byte 0xe9)"),
+        ("corpus.jsonl", GOOD.encode("utf-16"), "corpus.jsonl, line 1 is not UTF-8"),
+        ("corpus.jsonl", gzip.compress(GOOD.encode()), "is a gzip archive; name it corpus.jsonl.gz or unpack it"),
+        ("corpus.jsonl.gz", GOOD, "holds both corpus.jsonl and corpus.jsonl.gz; keep one of them"),
+        ("queries.jsonl", None, "holds judgments in qrels but no queries.jsonl"),
+        ("queries.jsonl", "", "queries.jsonl holds no queries"),
+        ("queries.jsonl", '{"_id": "q1", "text": ""}', "queries.jsonl, line 1: the query q1 has no text"),
+        ("queries.jsonl", jsonl(QUERIES * 2), "queries.jsonl, line 4: the id q1 came already in line 1"),
+        ("qrels/test.tsv", "", "qrels/test.tsv holds no judgments"),
+        ("qrels/test.tsv", QRELS + "q9\tp1\t1\n", "qrels/test.tsv, line 6: the query q9 is not in queries.jsonl"),
+        ("qrels/test.tsv", QRELS + "q2\tp9\t1\n", "qrels/test.tsv, line 6: the passage p9 is not in corpus.jsonl"),
+        ("qrels/test.tsv", QRELS + "q1\tp1\t0\n", "line 6 judges query q1, passage p1 a second time"),
+        ("qrels/test.tsv", QRELS + "q2\tp1\thigh\n", "line 6: the grade is 'high'; allowed: a whole number"),
+        ("qrels/test.tsv", QRELS + "q2\tp1\t99999\n", "line 6: the grade is 99999; allowed: a small whole number"),
+        ("qrels/test.tsv", "q1\tp1\t0.5\n", "line 1: the grade is '0.5'"),
+        ("qrels/test.tsv", "q1 0 p1 1\n", "line 1: 1 columns separated by tabs (TREC's form has four"),
+        ("qrels/test.tsv", "q1 p1 1\n", "line 1: 1 columns separated by tabs; allowed: query id, passage id and grade"),
+    ],
+)  # fmt: skip
+def test_beir_names_what_is_wrong(tmp_path, name, content, message):
+    assert message in refused(beir, beir_folder(tmp_path, **{name: content}))
+
+
+def test_beir_refuses_an_archive_that_breaks_off(tmp_path):
+    whole = gzip.compress(jsonl({"_id": str(i), "text": str(random.Random(i).random())} for i in range(2000)).encode())
+    path = beir_folder(tmp_path, **{"corpus.jsonl": None, "corpus.jsonl.gz": whole[: len(whole) // 2]})
+    assert "corpus.jsonl.gz is not a complete gzip archive (after line" in refused(beir, path)
+    (tmp_path / "corpus.jsonl.gz").write_bytes(jsonl(CORPUS).encode())
+    assert "corpus.jsonl.gz is not a complete gzip archive (at its beginning" in refused(beir, path)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("qrels", "qrels is a file; allowed: a folder with qrels/{split}.tsv"),
+        ("qrels.tsv", "qrels.tsv is a file; allowed: a folder with qrels/{split}.tsv"),
+        ("qrels/test.txt", "qrels holds test.txt but no .tsv; allowed: qrels/{split}.tsv, such as qrels/test.tsv"),
+    ],
+)
+def test_beir_explains_judgments_in_another_shape(tmp_path, name, message):
+    path = beir_folder(tmp_path, **{"qrels/test.tsv": None, name: QRELS})
+    with pytest.raises(InputError) as error:
+        beir.splits(beir.Settings(path=path))
+    assert message in str(error.value)
+
+
+@pytest.mark.parametrize("module", [beir, msmarco])
+def test_path_that_is_no_folder(tmp_path, module):
+    with pytest.raises(InputError, match="nowhere is not there; allowed: a folder"):
+        module.splits(module.Settings(path=str(tmp_path / "nowhere")))
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file is a file; allowed: a folder"):
+        module.depends(module.Settings(path=str(tmp_path / "file")))
+
+
+# --- MS MARCO --------------------------------------------------------------------------------------------------------
+
+
+def test_msmarco_comes_through_whole(tmp_path):
+    settings = msmarco.Settings(path=msmarco_folder(tmp_path))
+    assert msmarco.splits(settings) == {"dl19": True, "eval": False, "train": True}
+    msmarco.check(settings, "mine")
+    collection = msmarco.load(settings, seed=1)
+    assert collection.passages.to_pylist()[1] == {"passage_id": "1", "title": "", "text": 'second "passage'}
+    assert {split: frame["query_id"].tolist() for split, frame in collection.queries.items()} == {
+        "dl19": ["30"],
+        "eval": ["20"],
+        "train": ["10"],
+    }
+    assert collection.qrels["dl19"].to_numpy().tolist() == [["30", "0", 3], ["30", "1", 0]]
+    assert collection.about["queries"]["train"] == {
+        "read": 2,
+        "judgments of dropped passages": 0,
+        "judged": 1,
+        "judgments": 1,
+    }
+    assert len(msmarco.depends(settings)) == 6
+
+
+def test_msmarco_titles_are_a_variant(tmp_path):
+    path = msmarco_folder(tmp_path, **{"collection.tsv": "0\tTea\ta drink\n1\t-\tx\n2\t\ty\n"})
+    with_titles, without = (msmarco.load(msmarco.Settings(path=path, titles=each), seed=1) for each in (True, False))
+    assert with_titles.passages["title"].to_pylist() == ["Tea", "-", ""]
+    assert without.passages["title"].to_pylist() == ["", "", ""]
+    assert without.passages["text"].equals(with_titles.passages["text"])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("collection.tsv", None, "holds no collection.tsv or collection.tsv.gz"),
+        (
+            "collection.tsv",
+            "0\ta\n1 b\n",
+            "collection.tsv, line 2: 1 columns separated by tabs; allowed: passage id, text",
+        ),
+        ("collection.tsv", "0\ta\tb\tc\n", "collection.tsv, line 1: 4 columns"),
+        ("collection.tsv", "\ta\n", "collection.tsv, line 1: the id is empty"),
+        ("collection.tsv", "0\ta\n0\tb\n", "collection.tsv, line 2: the id 0 came already in line 1"),
+        ("queries.train.tsv", None, "qrels.train.tsv has no queries beside it; allowed: queries.train.tsv"),
+        ("queries.train.tsv", "10\tone\ttwo\n", "queries.train.tsv, line 1: 3 columns"),
+        ("queries.train.tsv", "10\t \n", "queries.train.tsv, line 1: the query 10 has no text"),
+        ("qrels.train.tsv", "10\t2\t1\n", "qrels.train.tsv, line 1: 3 columns; allowed: the four of TREC"),
+        ("qrels.train.tsv", "10\t0\t2\tyes\n", "qrels.train.tsv, line 1: the grade is 'yes'"),
+        ("qrels.train.tsv", "10\t0\t7\t1\n", "qrels.train.tsv, line 1: the passage 7 is not in collection.tsv"),
+        ("qrels.train.tsv", "30\t0\t2\t1\n", "qrels.train.tsv, line 1: the query 30 is not in queries.train.tsv"),
+    ],
+)
+def test_msmarco_names_what_is_wrong(tmp_path, name, content, message):
+    assert message in refused(msmarco, msmarco_folder(tmp_path, **{name: content}))
+
+
+def test_msmarco_with_titles_needs_three_columns(tmp_path):
+    message = refused(msmarco, msmarco_folder(tmp_path), titles=True)
+    assert "collection.tsv, line 1: 2 columns separated by tabs; allowed: passage id, title, text" in message
+
+
+def test_batches_join_in_order(tmp_path, monkeypatch):
+    monkeypatch.setattr(_judged_files, "_BATCH", 2)
+    collection = msmarco.load(msmarco.Settings(path=msmarco_folder(tmp_path)), seed=1)
+    assert collection.passages["passage_id"].to_pylist() == ["0", "1", "2"]
+
+
+def test_equal_hashes_of_different_ids_are_no_duplicates(tmp_path, monkeypatch):
+    monkeypatch.setattr(_judged_files, "hash", lambda name: 0, raising=False)
+    msmarco.check(msmarco.Settings(path=msmarco_folder(tmp_path)), "mine")
