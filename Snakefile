@@ -6,8 +6,6 @@ include: "workflow/rules/configuration.smk"
 
 
 rule all:
-    default_target: True
-    """The report, and the models with their cards."""
     input:
         graph.needed(),
 

@@ -195,6 +195,7 @@ def teacher(graph: Graph, student: str) -> Job:
     """The reranker's scores of a student's candidates, positives included."""
     name, split = graph.trains_on(student)
     system = graph.config.systems[student]
+    stage = graph.config.stages[system.stage]
     return Job(
         "teacher",
         student,
@@ -205,7 +206,13 @@ def teacher(graph: Graph, student: str) -> Job:
             "negatives": graph.negatives_of(student),
         },
         outputs=[graph.teacher(student)],
-        params={"split": split, "depth": graph.config.stages[system.stage].depth},
+        params={
+            "split": split,
+            "depth": stage.depth,
+            "group": stage.group,
+            "random_negatives": stage.random_negatives,
+            "seed": stage.seed,
+        },
     )
 
 

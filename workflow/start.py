@@ -33,17 +33,21 @@ def main(arguments: list[str]) -> None:
 
 
 def absolute(arguments: list[str]) -> list[str]:
-    """The arguments with readable config files in them as absolute paths: Snakemake runs in the checkout."""
-    found, among = [], False
+    """The arguments with config files, which must be readable, as absolute paths: Snakemake runs in the checkout.
+
+    Without the suffix .yaml or .yml, what follows a config file is a target, which Snakemake would read as a config.
+    """
+    targets, found, after = [], [], 0  # `after`: how many arguments ago config files began, 0 where they ended
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if name in ("--configfile", "--configfiles"):
-            among = not equals
             found.append(f"{name}={checked(value)}" if equals else argument)
+            after = 0 if equals else 1
             continue
-        among = among and not argument.startswith("-") and Path(argument).suffix in (".yaml", ".yml", ".json")
-        found.append(checked(argument) if among else argument)
-    return found
+        after = 0 if argument.startswith("-") else after and after + 1
+        is_config = after == 2 or (after and Path(argument).suffix in (".yaml", ".yml"))
+        (targets if after and not is_config else found).append(checked(argument) if is_config else argument)
+    return targets + found
 
 
 def checked(path: str) -> str:

@@ -14,7 +14,7 @@ from snakemake.utils import min_version
 min_version("9.20")
 sys.path.insert(0, str(workflow.basedir))
 
-from cdmae.config import gather, load
+from cdmae.config import Encoder, Importance, Stage, Start, gather, load
 from cdmae.errors import InputError
 from cdmae.fingerprint import fingerprint
 from cdmae.graph import TRAINED, Graph
@@ -30,9 +30,7 @@ except InputError as error:
 # Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
 # state and ends (cdmae/command.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
 shell.executable("bash")
-shell.prefix(
-    "set -euo pipefail; " f"export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()}; "
-)
+shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()}; ")
 
 
 environment = str(Path(workflow.basedir, "envs/cpu.yaml"))  # of every rule, for --sdm conda; see the slurm profile
@@ -48,13 +46,27 @@ def inputs(name):
 
 
 def setting(name, key):
-    """What a rule's result depends on besides its inputs: plain values, mappings as JSON text."""
+    """What a rule's result depends on besides its inputs: a plain value, or a mapping as JSON text."""
+    return lambda wildcards: plain(graph.job(name, *wildcards).params[key])
 
-    def value(wildcards):
-        found = graph.job(name, *wildcards).params[key]
-        return json.dumps(found, sort_keys=True) if isinstance(found, dict) else found
 
-    return value
+def entry(name, schema, key="settings"):
+    """The same for an entry of the config, one parameter for every key: the reason to run again shows which changed."""
+
+    def value(field):
+        return lambda wildcards: f"{field}: {graph.job(name, *wildcards).params[key].get(field)}"
+
+    return [value(each) for each in schema.__dataclass_fields__]
+
+
+def entry_text(name, key="settings"):
+    """An entry of the config for the command line. (A function of `input` or `output` is no reason to run again.)"""
+    return lambda wildcards, output: plain(graph.job(name, *wildcards).params[key])
+
+
+def plain(value):
+    """A value as a parameter."""
+    return json.dumps(value, sort_keys=True) if isinstance(value, dict) else value
 
 
 def code(name):
@@ -77,7 +89,7 @@ def plugins(name):
 
 
 def folder(name):
-    """The folder of an input that is given by its files. (With `input` or `output` a function is no setting.)"""
+    """The folder of an input that is given by its files."""
     return lambda wildcards, input: dirname(input[name] if isinstance(input[name], str) else input[name][0])
 
 

@@ -22,8 +22,9 @@ rule train_retriever:
         runtime=2880,
     params:
         *code("train_retriever"),
+        *entry("train_retriever", Stage),
         collection=folder("collection"),
-        settings=setting("train_retriever", "settings"),
+        settings=entry_text("train_retriever"),
         seed=setting("train_retriever", "seed"),
         teacher=option("teacher", "--teacher"),
         state=state("train_retriever"),
@@ -55,8 +56,9 @@ rule train_reranker:
         runtime=2880,
     params:
         *code("train_reranker"),
+        *entry("train_reranker", Stage),
         collection=folder("collection"),
-        settings=setting("train_reranker", "settings"),
+        settings=entry_text("train_reranker"),
         seed=setting("train_reranker", "seed"),
         state=state("train_reranker"),
     shell:
@@ -88,7 +90,11 @@ rule teacher:
         collection=folder("collection"),
         split=setting("teacher", "split"),
         depth=setting("teacher", "depth"),
+        group=setting("teacher", "group"),
+        random_negatives=setting("teacher", "random_negatives"),
+        seed=setting("teacher", "seed"),
     shell:
         "python workflow/scripts/teacher.py --model {input.model:q} --collection {params.collection:q}"
         " --tokens {input.tokens:q} --split {params.split:q} --negatives {input.negatives:q}"
-        " --depth {params.depth} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --depth {params.depth} --group {params.group} --random-negatives {params.random_negatives}"
+        " --seed {params.seed} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"

@@ -19,7 +19,8 @@ rule ngrams:
         runtime=120,
     params:
         *code("ngrams"),
-        settings=setting("ngrams", "settings"),
+        *entry("ngrams", Importance),
+        settings=entry_text("ngrams"),
     shell:
         "python workflow/scripts/ngrams.py --tokens {input.tokens:q} --tokenizer {input.tokenizer:q}"
         " --settings {params.settings:q} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -43,7 +44,8 @@ rule importance:
         runtime=120,
     params:
         *code("importance"),
-        settings=setting("importance", "settings"),
+        *entry("importance", Importance),
+        settings=entry_text("importance"),
     shell:
         "python workflow/scripts/importance.py --ngrams {input.ngrams:q} --tokens {input.tokens:q}"
         " --settings {params.settings:q} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -68,8 +70,9 @@ rule masked_terms:
         runtime=60,
     params:
         *code("masked_terms"),
+        *entry("masked_terms", Encoder),
         plugins=plugins("masked_terms"),
-        settings=setting("masked_terms", "settings"),
+        settings=entry_text("masked_terms"),
         seed=setting("masked_terms", "seed"),
         example=setting("masked_terms", "example"),
     shell:

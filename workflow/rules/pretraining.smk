@@ -20,9 +20,11 @@ rule pretrain:
         runtime=7200,
     params:
         *code("pretrain"),
+        *entry("pretrain", Encoder),
+        *entry("pretrain", Start, "start"),
         plugins=plugins("pretrain"),
-        settings=setting("pretrain", "settings"),
-        start=setting("pretrain", "start"),
+        settings=entry_text("pretrain"),
+        start=entry_text("pretrain", "start"),
         seed=setting("pretrain", "seed"),
         tokens=option("tokens", "--tokens"),
         importance=option("importance", "--importance"),
