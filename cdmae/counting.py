@@ -137,6 +137,13 @@ def renumber(words, size, numbers):
 
 
 @compiled
+def count_numbers(words, begin, end, occurrences):
+    """Add the occurrences of each word among words `begin` to `end` to `occurrences` [V]."""
+    for place in range(begin, end):
+        occurrences[words[place]] += 1
+
+
+@compiled
 def spread(words, occurrences, counts):
     """Write the occurrences of the word at each position to `counts` [W]."""
     for place in range(len(words)):
@@ -144,45 +151,66 @@ def spread(words, occurrences, counts):
 
 
 # --- n-grams ---------------------------------------------------------------------------------------------------------
+# The three walks over the text have no branch that depends on the data: what need not be counted goes to a partition of
+# its own, the last, at a place that does not move. Guessing wrong would cost more than the writing.
 
 
 @compiled
-def histogram(order, segments, first, last, words, vocabulary, numbers, shorter, counts, shift, sizes):
-    """Count the keys per partition for segments `first` to `last`, and write the counts that need no counting.
+def partition(order, segments, first, last, words, vocabulary, numbers, shorter, shift, where, counts, sizes):
+    """Find the partition of each n-gram of segments `first` to `last`, and write the counts that need no counting.
 
-    numbers, shorter: number and count of the (n-1)-gram at each position; counts: 0 where the n-gram would leave its
-    segment, 1 where one of its (n-1)-grams occurs once; sizes int64 [partitions] is added to. Returns the number of
-    n-grams.
+    numbers, shorter: number and count of the (n-1)-gram at each position; where uint16 [W]: the partition of each
+    n-gram, the last for those that are not counted; counts: 0 where the n-gram would leave its segment, 1 where one of
+    its (n-1)-grams occurs once; sizes int64 [partitions + 1] is added to. Returns the number of n-grams.
     """
+    none = len(sizes) - 1
     total = 0
     for segment in range(first, last):
-        inside = max(segments[segment], segments[segment + 1] - order + 1)
-        total += inside - segments[segment]
-        for place in range(segments[segment], inside):
+        begin, end = segments[segment], segments[segment + 1]
+        inside = max(begin, end - order + 1)
+        total += inside - begin
+        for place in range(begin, inside):
+            key = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(words[place + order - 1])
+            counted = (shorter[place] > 1) & (shorter[place + 1] > 1)
+            where[place] = (mix(key) >> np.uint64(shift)) if counted else np.uint64(none)
             counts[place] = 1
-            if shorter[place] > 1 and shorter[place + 1] > 1:
-                key = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(words[place + order - 1])
-                sizes[mix(key) >> np.uint64(shift)] += 1
-        for place in range(inside, segments[segment + 1]):
+        for place in range(inside, end):
+            where[place] = none
             counts[place] = 0
+        for place in range(begin, end):
+            sizes[where[place]] += 1
     return total
 
 
 @compiled
-def scatter(order, segments, first, last, words, vocabulary, numbers, shorter, shift, low, high, ends, entries):
-    """Write the keys of partitions `low` to `high` to where each partition lies among the `entries`.
+def scatter(order, begin, end, words, vocabulary, numbers, where, low, high, ends, entries):
+    """Write the keys of partitions `low` to `high` to where each lies among the `entries`, for words `begin` to `end`.
 
-    ends int64 [partitions]: where the next key of each partition goes, moved on.
+    ends int64 [partitions + 1]: where the next key of each partition goes, moved on; its last goes to no use.
     """
-    for segment in range(first, last):
-        for place in range(segments[segment], segments[segment + 1] - order + 1):
-            if shorter[place] > 1 and shorter[place + 1] > 1:
-                key = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(words[place + order - 1])
-                partition = np.int64(mix(key) >> np.uint64(shift))
-                if low <= partition < high:
-                    end = ends[partition]
-                    entries[end] = key
-                    ends[partition] = end + 1
+    none = len(ends) - 1
+    for place in range(begin, min(end, len(words) - order + 1)):
+        partition = where[place]
+        counted = (low <= partition) & (partition < high)
+        partition = partition if counted else none
+        free = ends[partition]
+        entries[free] = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(words[place + order - 1])
+        ends[partition] = free + counted
+
+
+@compiled
+def collect(begin, end, where, low, high, ends, entries, numbers, counts):
+    """Copy number and count of each n-gram from where `scatter` wrote its key to `numbers` and `counts`."""
+    none = len(ends) - 1
+    for place in range(begin, end):
+        partition = where[place]
+        counted = (low <= partition) & (partition < high)
+        partition = partition if counted else none
+        at = ends[partition]
+        entry = entries[at]
+        ends[partition] = at + counted
+        numbers[place] = np.uint32(entry >> np.uint64(32)) if counted else numbers[place]
+        counts[place] = np.uint32(entry & COUNT) if counted else counts[place]
 
 
 @compiled
@@ -195,59 +223,39 @@ def count_partitions(entries, begins, shift, base):
     largest = 0
     for partition in range(len(begins) - 1):
         largest = max(largest, begins[partition + 1] - begins[partition])
-    size = 16
-    while size < largest + largest // 2:
-        size *= 2
-    table = np.empty(size, np.uint64)
-    seen = np.empty(size, np.uint32)
-    number_of = np.empty(size, np.uint32)
+    table = np.empty(2 * room(largest), np.uint64)  # a key, and beside it its number and count
+    repeated = np.empty(largest // 2, np.int64)
     kept_keys = np.empty((begins[-1] - begins[0]) // 2, np.uint64)
     kept_counts = np.empty((begins[-1] - begins[0]) // 2, np.uint32)
     kept = 0
     for partition in range(len(begins) - 1):
-        length = begins[partition + 1] - begins[partition]
-        size = 16
-        while size < length + length // 2:
-            size *= 2
-        seen[:size] = 0
+        mask = 2 * room(begins[partition + 1] - begins[partition]) - 1
+        table[: mask + 1] = 0
+        before = kept
         for entry in range(begins[partition], begins[partition + 1]):
             key = entries[entry]
-            slot = np.int64((mix(key) << np.uint64(64 - shift)) >> np.uint64(40)) & (size - 1)
-            while seen[slot] and table[slot] != key:
-                slot = (slot + 1) & (size - 1)
+            slot = np.int64((mix(key) << np.uint64(64 - shift)) >> np.uint64(40)) * 2 & mask
+            while table[slot + 1] and table[slot] != key:
+                slot = (slot + 2) & mask
             table[slot] = key
-            seen[slot] += 1
-            if seen[slot] == 2:
-                number_of[slot] = base + kept
+            table[slot + 1] += np.uint64(1)
+            if table[slot + 1] == np.uint64(2):
+                table[slot + 1] = np.uint64(base + kept) << np.uint64(32) | np.uint64(2)
+                kept_keys[kept] = key
+                repeated[kept - before] = slot
                 kept += 1
             entries[entry] = slot
+        for index in range(before, kept):
+            kept_counts[index] = table[repeated[index - before] + 1] & COUNT
         for entry in range(begins[partition], begins[partition + 1]):
-            slot = np.int64(entries[entry])
-            if seen[slot] == 1:
-                entries[entry] = np.uint64(1)
-            else:
-                number = number_of[slot]
-                kept_keys[number - base] = table[slot]
-                kept_counts[number - base] = seen[slot]
-                entries[entry] = np.uint64(number) << np.uint64(32) | np.uint64(seen[slot])
+            entries[entry] = table[np.int64(entries[entry]) + 1]
     return kept_keys[:kept].copy(), kept_counts[:kept].copy()
 
 
 @compiled
-def collect(
-    order, segments, first, last, words, vocabulary, numbers, shorter, shift, low, high, ends, entries, found, counts
-):
-    """Copy number and count of each n-gram from where `scatter` wrote its key to its position in `found` and `counts`.
-
-    ends: as `scatter` got it.
-    """
-    for segment in range(first, last):
-        for place in range(segments[segment], segments[segment + 1] - order + 1):
-            if shorter[place] > 1 and shorter[place + 1] > 1:
-                key = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(words[place + order - 1])
-                partition = np.int64(mix(key) >> np.uint64(shift))
-                if low <= partition < high:
-                    entry = entries[ends[partition]]
-                    ends[partition] += 1
-                    found[place] = entry >> np.uint64(32)
-                    counts[place] = entry & COUNT
+def room(keys):
+    """How many slots a table of so many keys gets: a power of two, at most two thirds of them taken."""
+    size = 16
+    while size < keys + keys // 2:
+        size *= 2
+    return size

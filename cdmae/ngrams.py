@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -185,7 +184,7 @@ def count(
         pieces = len(tokens.word_starts)
         vocabulary = pieces + len(word_keys)
         counts = allocate((window, len(words)), np.uint32)
-        occurrences = np.bincount(words, minlength=vocabulary).astype(np.uint32)
+        occurrences = _occurrences(words, vocabulary, pool, threads)
         counting.spread(words, occurrences, counts[0])
         totals, numbers, rows, repeated = [len(words)], words, None, []
         for order in range(2, window + 1):
@@ -234,6 +233,13 @@ def _words(
     return words, segments, keys
 
 
+def _occurrences(words: np.ndarray, vocabulary: int, pool: ThreadPoolExecutor, threads: int) -> np.ndarray:
+    edges = np.linspace(0, len(words), threads + 1).astype(np.int64)
+    found = np.zeros((threads, vocabulary), np.uint32)
+    list(pool.map(counting.count_numbers, [words] * threads, edges[:-1], edges[1:], found))
+    return found.sum(axis=0, dtype=np.uint32)
+
+
 def _fits(words: int) -> None:
     if words >= 1 << 32:
         raise InputError(f"the collection has {words} words; at most {(1 << 32) - 1} can be counted together")
@@ -263,46 +269,42 @@ class _Level:
         bits = min(max(1, (len(self.words) // PARTITION).bit_length()), PARTITIONS.bit_length() - 1)
         shift = 64 - bits
         parts = shares(self.segments, threads)
-        sizes = np.zeros((len(parts), 1 << bits), np.int64)
-        given = [(self.order, self.segments, *part, self.words, self.vocabulary, self.numbers) for part in parts]
+        where = np.empty(len(self.words), np.uint16)
+        sizes = np.zeros((len(parts), (1 << bits) + 1), np.int64)
+        known = (self.words, self.vocabulary, self.numbers)
 
-        def histogram(part: int) -> int:
-            return counting.histogram(*given[part], self.shorter, self.counts, shift, sizes[part])
+        def partition(part: int) -> int:
+            edges = (self.order, self.segments, *parts[part])
+            return counting.partition(*edges, *known, self.shorter, shift, where, self.counts, sizes[part])
 
-        total = sum(pool.map(histogram, range(len(parts))))
+        total = sum(pool.map(partition, range(len(parts))))
+        ranges = [(self.segments[first], self.segments[last]) for first, last in parts]
         numbers, kept = np.empty(len(self.words), np.uint32), []
-        bases = np.concatenate([[0], np.cumsum(sizes.sum(axis=0) // 2)])  # what occurs twice is at most half of them
-        for low, high in _rounds(sizes.sum(axis=0), memory):
-            begins = np.concatenate([[0], np.cumsum(sizes[:, low:high].sum(axis=0))])
-            entries = np.empty(begins[-1], np.uint64)
+        of_partition = sizes[:, :-1].sum(axis=0)
+        bases = np.concatenate([[0], np.cumsum(of_partition // 2)])  # what occurs twice is at most half of them
+        for low, high in _rounds(of_partition, memory):
+            begins = np.concatenate([[0], np.cumsum(of_partition[low:high])])
+            entries = np.empty(begins[-1] + len(parts), np.uint64)
             ends = np.zeros_like(sizes)
             ends[:, low:high] = begins[:-1] + np.cumsum(sizes[:, low:high], axis=0) - sizes[:, low:high]
-            walk = partial(_walk, pool, [(*each, self.shorter, shift, low, high) for each in given], ends, entries)
-            walk(counting.scatter)
-            groups = [slice(at, at + GROUP + 1) for at in range(0, high - low, GROUP)]
-            first = [int(bases[low + group.start]) for group in groups]
-            found = pool.map(
-                lambda group, base, entries=entries, begins=begins: counting.count_partitions(
-                    entries, begins[group], shift, base
-                ),
-                groups,
-                first,
-            )
-            kept += [(base, *each) for base, each in zip(first, found, strict=True)]
-            walk(counting.collect, numbers, self.counts)
+            ends[:, -1] = begins[-1] + np.arange(len(parts))
+            given = [(low, high, each.copy(), entries) for each in ends]
+            keys = [(self.order, *each, *known, where, *more) for each, more in zip(ranges, given, strict=True)]
+            list(pool.map(lambda each: counting.scatter(*each), keys))
+            kept += _count_partitions(pool, entries, begins, shift, bases[low:high])
+            given = [(where, low, high, each, entries, numbers, self.counts) for each in ends]
+            list(pool.map(lambda each, more: counting.collect(*each, *more), ranges, given))
         return total, numbers, kept
 
 
-def _walk(
-    pool: ThreadPoolExecutor,
-    given: list[tuple],
-    ends: np.ndarray,
-    entries: np.ndarray,
-    kernel: Callable[..., None],
-    *outputs: np.ndarray,
-) -> None:
-    """Run `kernel` over the text, each thread its share."""
-    list(pool.map(lambda part: kernel(*given[part], ends[part].copy(), entries, *outputs), range(len(given))))
+def _count_partitions(
+    pool: ThreadPoolExecutor, entries: np.ndarray, begins: np.ndarray, shift: int, bases: np.ndarray
+) -> list[tuple[int, np.ndarray, np.ndarray]]:
+    groups = range(0, len(bases), GROUP)
+    found = pool.map(
+        lambda at: counting.count_partitions(entries, begins[at : at + GROUP + 1], shift, int(bases[at])), groups
+    )
+    return [(int(bases[at]), *each) for at, each in zip(groups, found, strict=True)]
 
 
 def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
