@@ -1,0 +1,116 @@
+"""Inference (section 3.5): a retriever's vectors of a collection and of queries.
+
+Passages are encoded shard by shard, each shard sorted by length: what is computed together has nearly one length, and
+a finished shard outlives a kill.
+
+Shapes: `P` passages, `Q` queries, `D` dimensions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from cdmae import files, models, sequences, training, transformer
+from cdmae.errors import InputError
+from cdmae.models import Model
+from cdmae.progress import Progress, say
+from cdmae.sequences import Sequences
+
+SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
+BUDGET = {"cpu": 1 << 12, "cuda": 1 << 17}  # word-pieces computed together: what a cache, or a GPU, likes
+
+
+def encode_passages(model: Path | str, tokens: Path | str, output: Path | str, threads: int) -> None:
+    """Write the vectors of a collection, float32 shards [p, D] in the order of the passages, to the folder `output`.
+
+    A killed run goes on after its last whole shard.
+    """
+    device, output = training.set_up(threads), Path(output)
+    source = files.read_tokens(tokens)
+    retriever = models.load(model, "retriever")
+    models.check_tokens(retriever, source.word_starts, str(tokens))
+    retriever.network.to(device)
+    key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD]
+    with pieces(output, key) as folder:
+        with Progress(len(source), unit="passages", label="encode") as progress:
+            for number, begin in enumerate(range(0, len(source), SHARD)):
+                path = folder / f"{number:05d}.npy"
+                rows = np.arange(begin, min(begin + SHARD, len(source)))
+                if path.exists():
+                    progress.advance(len(rows))
+                    continue
+                read = sequences.single(source, rows, retriever.lengths["passage_length"], retriever.vocabulary)
+                save(path, encode(retriever, read, device, progress))
+        with files.complete(output) as aside:
+            aside.mkdir()
+            for path in folder.glob("*.npy"):
+                path.rename(aside / path.name)
+
+
+def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1) -> np.ndarray:
+    """The vectors of queries by a retriever's folder, float32 [Q, D]."""
+    device = training.set_up(threads)
+    retriever = models.load(model, "retriever")
+    retriever.network.to(device)
+    source = sequences.queries(texts, model, threads)
+    rows = np.arange(len(texts))
+    return encode(
+        retriever, sequences.single(source, rows, retriever.lengths["query_length"], retriever.vocabulary), device
+    )
+
+
+@torch.inference_mode()
+def encode(model: Model, read: Sequences, device: torch.device, progress: Progress | None = None) -> np.ndarray:
+    """The [CLS] vectors of sequences, float32 [n, D], in their order; raises `InputError` where one is no number."""
+    found = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
+    for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
+        with training.autocast(model.precision, device):
+            vectors = transformer.cls(model.network, read.take(rows).pack(device))
+        found[rows] = vectors.float().cpu().numpy()
+        if progress:
+            progress.advance(len(rows))
+    if not np.isfinite(found).all():
+        raise InputError("the model gives vectors that are not numbers: its training diverged; train it again")
+    return found
+
+
+# --- pieces of an output, kept until it is whole ---------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def pieces(output: Path, key: Any) -> Iterator[Path]:
+    """A hidden folder beside `output` for its finished pieces; it goes when the context ends without an error.
+
+    After a kill it stays and the next run finds the pieces there, unless its `key` (JSON values that tell what they are
+    made from) is another one. It lies outside `output`, which Snakemake deletes before a job.
+    """
+    folder = output.with_name(f".{output.name}.pieces")
+    kept = folder / "key.json"
+    if folder.exists() and (not kept.exists() or files.read_json(kept) != key):
+        shutil.rmtree(folder)
+    done = len(list(folder.glob("[0-9]*.npy"))) if folder.exists() else 0
+    if done:
+        say(f"going on with {done} finished pieces of {output}")
+    folder.mkdir(parents=True, exist_ok=True)
+    files.write_json(kept, key)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def save(path: Path, array: np.ndarray) -> None:
+    """Write an array, whole or not at all."""
+    with files.complete(path) as aside, open(aside, "wb") as file:
+        np.save(file, array)
+
+
+def stamp(path: Path) -> list[Any]:
+    """What changes when a file is written anew."""
+    status = path.stat()
+    return [str(path), status.st_size, status.st_mtime_ns]

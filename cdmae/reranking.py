@@ -1,0 +1,137 @@
+"""A trained reranker at work: scores of pairs, the teacher's run for distillation, another system's run ordered anew.
+
+Shapes: `Q` queries, `n` pairs.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from cdmae import files, groups, inference, models, reranker, sequences, training
+from cdmae.errors import InputError
+from cdmae.files import Run, Tokens
+from cdmae.models import Model
+from cdmae.progress import Progress
+
+PIECE = 1 << 16  # pairs scored between two saved pieces
+
+
+def score(
+    model: Model, queries: Tokens, query_rows: np.ndarray, passages: Tokens, passage_rows: np.ndarray
+) -> np.ndarray:
+    """s_ce of pairs (a row of the queries, a row of the passages), raw logits, float32 [n]."""
+    device = next(model.network.parameters()).device
+    found = np.empty(len(query_rows), dtype=np.float32)
+    for begin in range(0, len(found), PIECE):
+        cut = slice(begin, begin + PIECE)
+        read = sequences.pairs(
+            queries, query_rows[cut], passages, passage_rows[cut], model.lengths["max_length"], model.vocabulary
+        )
+        found[cut] = reranker.score_all(model.network, read, model.precision, inference.BUDGET[device.type], device)
+    if not np.isfinite(found).all():
+        raise InputError("the reranker gives scores that are not numbers: its training diverged; train it again")
+    return found
+
+
+def teacher(
+    *,
+    model: Path,
+    collection: Path,
+    tokens: Path,
+    split: str,
+    negatives: Path,
+    depth: int,
+    group: int,
+    random_negatives: int,
+    seed: int,
+    threads: int,
+    output: Path,
+) -> None:
+    """Write the run from which a student learns: every positive and every negative it may draw, with their scores.
+
+    The settings are the student's: with them its candidates are known beforehand, random ones included. A killed run
+    goes on after its last piece.
+    """
+    device = training.set_up(threads)
+    judge, passages = models.load(model, "reranker"), files.read_tokens(tokens)
+    models.check_tokens(judge, passages.word_starts, str(tokens))
+    judge.network.to(device)
+    settings = {"depth": depth, "group": group, "random_negatives": random_negatives, "seed": seed}
+    examples = groups.read(collection, tokens, negatives, split=split, **settings)
+    texts = files.read_queries(collection, split)["text"].tolist()
+    queries = sequences.queries(texts, model, threads)
+    at_once = max(1, PIECE // (1 + depth + random_negatives))
+    key = [inference.stamp(model / "model.safetensors"), inference.stamp(negatives), settings, at_once]
+    ranked = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(texts)
+    with inference.pieces(output, key) as folder:
+        with Progress(len(examples), unit="queries", label="teach") as progress:
+            for begin in range(0, len(examples), at_once):
+                rows = range(begin, min(begin + at_once, len(examples)))
+                lists = [np.concatenate([examples.positives[row], examples.pool(row)]) for row in rows]
+                asked = np.repeat(examples.queries[rows.start : rows.stop], [len(each) for each in lists])
+                path = folder / f"{begin // at_once:05d}.npy"
+                if not path.exists():
+                    inference.save(path, score(judge, queries, asked, passages, np.concatenate(lists)))
+                found = np.split(np.load(path), np.cumsum([len(each) for each in lists])[:-1])
+                for row, members, values in zip(rows, lists, found, strict=True):
+                    ranked[examples.queries[row]] = _ranked(members, values)
+                progress.advance(len(rows))
+        files.write_run(output, Run.of(*map(list, zip(*ranked, strict=True))))
+
+
+def rerank(
+    *,
+    model: Path,
+    collections: list[Path],
+    tokens: list[Path],
+    splits: list[str],
+    runs: list[Path],
+    outputs: list[Path],
+    depth: int,
+    threads: int,
+) -> None:
+    """Write other runs anew, one per target: their best `depth` passages by the reranker's scores, the rest below.
+
+    The rest keeps its order, its scores going down in steps of 1 from the lowest of the reranked (as SimLM does), so
+    that recall at depths beyond `depth` stays what it was.
+    """
+    device = training.set_up(threads)
+    judge = models.load(model, "reranker")
+    judge.network.to(device)
+    for collection, pieces, split, path, output in zip(collections, tokens, splits, runs, outputs, strict=True):
+        passages, run = files.read_tokens(pieces), files.read_run(path)
+        models.check_tokens(judge, passages.word_starts, str(pieces))
+        texts = files.read_queries(collection, split)["text"].tolist()
+        if len(run) != len(texts):
+            raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(texts)}")
+        queries = sequences.queries(texts, model, threads)
+        files.write_run(output, reorder(judge, queries, passages, run, depth, label=f"rerank {collection.name}"))
+
+
+def reorder(judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: int, *, label: str = "") -> Run:
+    """A run with its best `depth` passages per query in the order of the reranker, ties by passage row."""
+    at_once = max(1, PIECE // depth)
+    ranked = []
+    with Progress(len(run), unit="queries", label=label) as progress:
+        for begin in range(0, len(run), at_once):
+            rows = range(begin, min(begin + at_once, len(run)))
+            tops = [run.ranked(row)[0][:depth] for row in rows]
+            asked = np.repeat(np.arange(rows.start, rows.stop), [len(each) for each in tops])
+            found = score(judge, queries, asked, passages, np.concatenate(tops))
+            for row, top, values in zip(
+                rows, tops, np.split(found, np.cumsum([len(each) for each in tops])[:-1]), strict=True
+            ):
+                rest = run.ranked(row)[0][depth:]
+                best, values = _ranked(top, values)
+                below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
+                ranked.append((np.concatenate([best, rest]), np.concatenate([values, below])))
+            progress.advance(len(rows))
+    return Run.of(*map(list, zip(*ranked, strict=True))) if ranked else Run.of([], [])
+
+
+def _ranked(passages: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Best first, ties by passage row."""
+    order = np.lexsort((passages, -scores))
+    return passages[order], scores[order]

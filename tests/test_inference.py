@@ -1,0 +1,141 @@
+"""Vectors and scores do not depend on order, shards or kills; ties go by the passage's row."""
+
+import numpy as np
+import pytest
+from tiny_training import PASSAGES, QUERIES, tiny  # noqa: F401
+
+from cdmae import files, inference, models, reranking, sequences
+from cdmae.errors import InputError
+from cdmae.files import Run
+
+
+@pytest.fixture(scope="module")
+def retriever(tiny, tmp_path_factory):  # noqa: F811
+    folder = tmp_path_factory.mktemp("m") / "retriever"
+    folder.mkdir()
+    model = models.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
+    models.save(folder, model, tiny.encoder, {})
+    return folder
+
+
+@pytest.fixture(scope="module")
+def reranker(tiny, tmp_path_factory):  # noqa: F811
+    folder = tmp_path_factory.mktemp("m") / "reranker"
+    folder.mkdir()
+    model = models.start_reranker(tiny.encoder, max_length=40, precision="fp32", seed=1)
+    models.save(folder, model, tiny.encoder, {})
+    return folder
+
+
+def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+    inference.encode_passages(retriever, tiny.tokens, tmp_path / "one", 1)
+    monkeypatch.setattr(inference, "SHARD", 50)
+    monkeypatch.setattr(inference, "BUDGET", {"cpu": 100})
+    inference.encode_passages(retriever, tiny.tokens, tmp_path / "three", 1)
+    one, three = files.read_vectors(tmp_path / "one"), files.read_vectors(tmp_path / "three")
+    assert [len(each) for each in one] == [PASSAGES]
+    assert [len(each) for each in three] == [50, 50, 20]
+    np.testing.assert_allclose(np.concatenate(three), one[0], atol=2e-6)
+    assert [path.name for path in (tmp_path / "three").iterdir() if not path.name.endswith(".npy")] == []
+
+
+def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
+    monkeypatch.setattr(inference, "SHARD", 50)
+    encode, calls = inference.encode, []
+
+    def dying(*given):
+        calls.append(len(given[1]))
+        if len(calls) == 3:
+            raise KeyboardInterrupt
+        return encode(*given)
+
+    monkeypatch.setattr(inference, "encode", dying)
+    with pytest.raises(KeyboardInterrupt):
+        inference.encode_passages(retriever, tiny.tokens, tmp_path / "v", 1)
+    assert not (tmp_path / "v").exists()
+    inference.encode_passages(retriever, tiny.tokens, tmp_path / "v", 1)
+    assert calls == [50, 50, 20, 20]
+    assert "going on with 2 finished pieces" in capsys.readouterr().err
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["v"]
+    monkeypatch.setattr(inference, "encode", encode)
+    inference.encode_passages(retriever, tiny.tokens, tmp_path / "w", 1)
+    for first, second in zip(files.read_vectors(tmp_path / "v"), files.read_vectors(tmp_path / "w"), strict=True):
+        assert (first == second).all()
+
+
+def test_pieces_made_from_something_else_are_not_used(tmp_path) -> None:
+    with pytest.raises(ZeroDivisionError), inference.pieces(tmp_path / "o", ["a"]) as folder:
+        inference.save(folder / "00000.npy", np.ones(3))
+        raise ZeroDivisionError
+    with pytest.raises(ZeroDivisionError), inference.pieces(tmp_path / "o", ["a"]) as folder:
+        assert (folder / "00000.npy").exists()
+        raise ZeroDivisionError
+    with inference.pieces(tmp_path / "o", ["b"]) as folder:
+        assert not (folder / "00000.npy").exists()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path) -> None:  # noqa: F811
+    model = models.load(retriever, "retriever")
+    model.network.encoder.layer[0].output.LayerNorm.bias.data.fill_(float("nan"))
+    (tmp_path / "bad").mkdir()
+    models.save(tmp_path / "bad", model, tiny.encoder, {})
+    with pytest.raises(InputError, match="not numbers"):
+        inference.encode_queries(tmp_path / "bad", ["what"])
+
+
+def test_the_teacher_scores_all_that_its_student_may_draw(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+    from cdmae import groups
+
+    files_ = {name: getattr(tiny, name) for name in ("collection", "tokens", "negatives")}
+    settings = {"depth": 5, "group": 12, "random_negatives": 3, "seed": 9}
+    how = {"model": reranker, "split": "train", "threads": 1, **files_, **settings}
+    reranking.teacher(**how, output=tmp_path / "t.parquet")
+    run = files.read_run(tmp_path / "t.parquet")
+    examples = groups.read(**files_, split="train", **settings)
+    assert len(run) == QUERIES
+    groups.check_teacher(run, examples, "t")
+    for epoch in range(3):
+        drawn = examples.draw(np.arange(len(examples)), epoch)
+        found = groups.scores_of(run, examples.queries, drawn, "t")
+        queries = sequences.queries(tiny.queries, reranker, 1)
+        asked = np.repeat(examples.queries, 12)
+        judge, passages = models.load(reranker, "reranker"), files.read_tokens(tiny.tokens)
+        expected = reranking.score(judge, queries, asked, passages, drawn.ravel())
+        np.testing.assert_allclose(found.ravel(), expected, atol=2e-6)
+    for query in range(QUERIES):
+        assert (np.diff(run.ranked(query)[1]) <= 0).all()
+    monkeypatch.setattr(reranking, "PIECE", 40)
+    reranking.teacher(**how, output=tmp_path / "pieces.parquet")
+    pieces = files.read_run(tmp_path / "pieces.parquet")
+    assert (pieces.starts == run.starts).all()
+    np.testing.assert_allclose(pieces.scores, run.scores, atol=2e-6)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["pieces.parquet", "t.parquet"]
+
+
+def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+    monkeypatch.setattr(reranking, "PIECE", 33)  # several pieces, none of them whole queries by chance
+    how = {"model": reranker, "depth": 8, "threads": 1, "splits": ["train"]}
+    lists = {"collections": [tiny.collection], "tokens": [tiny.tokens], "runs": [tiny.negatives]}
+    reranking.rerank(**how, **lists, outputs=[tmp_path / "r.parquet"])
+    before, after = files.read_run(tiny.negatives), files.read_run(tmp_path / "r.parquet")
+    judge, passages = models.load(reranker, "reranker"), files.read_tokens(tiny.tokens)
+    queries = sequences.queries(tiny.queries, reranker, 1)
+    for query in range(QUERIES):
+        old, (new, scores) = before.ranked(query)[0], after.ranked(query)
+        expected = reranking.score(judge, queries, np.full(8, query), passages, old[:8])
+        order = np.argsort(-expected, kind="stable")
+        assert new[:8].tolist() == old[:8][order].tolist()
+        np.testing.assert_allclose(scores[:8], expected[order], atol=2e-6)
+        assert new[8:].tolist() == old[8:].tolist()
+        np.testing.assert_allclose(scores[8:], scores[7] - np.arange(1, 13), atol=1e-5)
+
+
+def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch) -> None:  # noqa: F811
+    judge, passages = models.load(reranker, "reranker"), files.read_tokens(tiny.tokens)
+    queries = sequences.queries(tiny.queries[:3], reranker, 1)
+    monkeypatch.setattr(reranking, "score", lambda *given: np.zeros(len(given[2]), np.float32))
+    run = Run.of([np.array([9, 4, 7, 2]), np.array([]), np.array([8])], [np.arange(4.0), np.array([]), np.ones(1)])
+    found = reranking.reorder(judge, queries, passages, run, 3)
+    assert [found.ranked(query)[0].tolist() for query in range(3)] == [[4, 7, 9, 2], [], [8]]
+    assert found.ranked(0)[1].tolist() == [0, 0, 0, -1]

@@ -1,0 +1,143 @@
+"""Trained models are folders that transformers and sentence-transformers load as they are, to our very numbers."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from tiny_training import PASSAGES, QUERIES, encoder, tiny  # noqa: F401
+
+from cdmae import files, inference, models, reranking, sequences, tokens
+from cdmae.errors import InputError
+
+
+def save(model, folder, tokenizer):
+    folder.mkdir()
+    models.save(folder, model, tokenizer, {"steps": 1})
+    return folder
+
+
+@pytest.fixture
+def retriever(tiny, tmp_path):  # noqa: F811
+    model = models.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
+    return save(model, tmp_path / "retriever", tiny.encoder)
+
+
+@pytest.fixture(params=["bert", "electra"])
+def reranker(request, tiny, tmp_path):  # noqa: F811
+    folder = encoder(tmp_path / "start", tiny.encoder, kind=request.param)
+    model = models.start_reranker(folder, max_length=40, precision="fp32", seed=3)
+    return save(model, tmp_path / "reranker", tiny.encoder)
+
+
+def vectors(folder, tiny):  # noqa: F811
+    inference.encode_passages(folder, tiny.tokens, folder.parent / "vectors", 1)
+    return np.concatenate(files.read_vectors(folder.parent / "vectors"))
+
+
+def test_automodel_gives_our_vectors_and_finds_every_weight(retriever, tiny, capfd, caplog) -> None:  # noqa: F811
+    ours = vectors(retriever, tiny)
+    capfd.readouterr()
+    model, pieces = (
+        transformers.AutoModel.from_pretrained(retriever),
+        transformers.AutoTokenizer.from_pretrained(retriever),
+    )
+    assert "MISSING" not in capfd.readouterr().err + caplog.text
+    assert not model.pooler.dense.weight.any()
+    read = pieces(tiny.passages, padding=True, truncation=True, return_tensors="pt")
+    assert read["input_ids"].shape[1] == 32
+    with torch.no_grad():
+        theirs = model.eval()(**read).last_hidden_state[:, 0].numpy()
+    assert ours.dtype == np.float32
+    np.testing.assert_allclose(ours, theirs, atol=2e-6)
+
+
+def test_sentence_transformers_gives_our_vectors_and_scores(retriever, tiny, caplog) -> None:  # noqa: F811
+    from sentence_transformers import SentenceTransformer
+
+    model = SentenceTransformer(str(retriever), device="cpu")
+    assert [type(each).__name__ for each in model] == ["Transformer", "Pooling"]
+    assert model.similarity_fn_name == "dot"
+    assert model.max_seq_length == 32
+    passages, queries = model.encode(tiny.passages), model.encode(tiny.queries)
+    ours = vectors(retriever, tiny), inference.encode_queries(retriever, tiny.queries)
+    np.testing.assert_allclose(ours[0], passages, atol=2e-6)
+    np.testing.assert_allclose(ours[1], queries, atol=2e-6)
+    np.testing.assert_allclose(ours[1] @ ours[0].T, model.similarity(queries, passages), rtol=1e-5)
+    assert "MISSING" not in caplog.text
+
+
+def test_queries_are_cut_at_the_query_length(retriever, tiny) -> None:  # noqa: F811
+    long, pieces = " ".join(tiny.queries), tokens.load_tokenizer(retriever)
+    kept = pieces.decode(pieces(long, truncation=True, max_length=16)["input_ids"][1:-1])
+    found = inference.encode_queries(retriever, [long, kept])
+    np.testing.assert_allclose(found[0], found[1], atol=2e-6)
+
+
+def ours_of(folder, tiny, pairs):  # noqa: F811
+    judge = models.load(folder, "reranker")
+    queries, passages = sequences.queries(tiny.queries, folder, 1), files.read_tokens(tiny.tokens)
+    return reranking.score(judge, queries, pairs[:, 0], passages, pairs[:, 1])
+
+
+def test_crossencoder_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
+    from sentence_transformers import CrossEncoder
+
+    pairs = np.stack([np.arange(PASSAGES) % QUERIES, np.arange(PASSAGES)], axis=1)
+    model = CrossEncoder(str(reranker), device="cpu")
+    assert isinstance(model.activation_fn, torch.nn.Identity)
+    assert model.max_length == 40
+    theirs = model.predict([(tiny.queries[query], tiny.passages[passage]) for query, passage in pairs])
+    np.testing.assert_allclose(ours_of(reranker, tiny, pairs), theirs, atol=2e-6)
+
+
+def test_transformers_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
+    pairs = np.array([[0, 0], [3, 99], [23, 4], [5, 5]])
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(reranker).eval()
+    pieces = transformers.AutoTokenizer.from_pretrained(reranker)
+    texts = [tiny.queries[query] for query, _ in pairs], [tiny.passages[passage] for _, passage in pairs]
+    with torch.no_grad():
+        theirs = model(**pieces(*texts, padding=True, truncation=True, return_tensors="pt")).logits
+    assert theirs.shape == (4, 1)
+    np.testing.assert_allclose(ours_of(reranker, tiny, pairs), theirs[:, 0], atol=2e-6)
+
+
+def test_a_new_head_depends_on_the_seed_alone(tiny) -> None:  # noqa: F811
+    def head(seed: int) -> torch.Tensor:
+        torch.manual_seed(0)
+        return models.start_reranker(tiny.encoder, max_length=40, precision="fp32", seed=seed).network.classifier.weight
+
+    first = head(1)
+    torch.rand(3)
+    assert (head(1) == first).all()
+    assert (head(2) != first).any()
+
+
+def test_check_says_what_the_folder_is(retriever, tiny, tmp_path) -> None:  # noqa: F811
+    found = models.check(retriever, "retriever")
+    assert found == {"kind": "retriever", "query_length": 16, "passage_length": 32, "precision": "fp32"}
+    with pytest.raises(InputError, match="holds a retriever; here it must be a reranker"):
+        models.check(retriever, "reranker")
+    with pytest.raises(InputError, match="no cdmae.json"):
+        models.load(tiny.encoder, "retriever")
+    (retriever / "cdmae.json").write_text(json.dumps({"kind": "retriever", "query_length": 16}))
+    with pytest.raises(InputError, match="lacks passage_length"):
+        models.check(retriever, "retriever")
+    (retriever / "cdmae.json").write_text("{")
+    with pytest.raises(InputError, match="is not JSON"):
+        models.check(retriever, "retriever")
+
+
+def test_missing_weights_and_foreign_models_are_errors(retriever, tiny, tmp_path) -> None:  # noqa: F811
+    from safetensors.torch import load_file, save_file
+
+    kept = {name: each for name, each in load_file(retriever / "model.safetensors").items() if "layer.1" not in name}
+    save_file(kept, retriever / "model.safetensors", {"format": "pt"})
+    with pytest.raises(InputError, match="lacks the weights"):
+        models.load(retriever, "retriever")
+    with pytest.raises(InputError, match="no model that transformers can load"):
+        models.start_retriever(tmp_path, query_length=16, passage_length=32, precision="fp32")
+    (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
+    with pytest.raises(InputError, match="type gpt2; allowed: bert, electra"):
+        models.start_retriever(tmp_path, query_length=16, passage_length=32, precision="fp32")

@@ -1,0 +1,146 @@
+"""Training a reranker: its gradient is that of the formula, a batch can be learnt, a killed training loses nothing."""
+
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+import transformers
+from tiny_training import QUERIES, encoder, stage, tiny  # noqa: F401
+
+from cdmae import losses, models, reranker
+from cdmae.errors import InputError, Interrupted
+
+
+def start(folder, recipe):
+    model = models.start_reranker(folder, max_length=recipe.max_length, precision=recipe.precision, seed=3)
+    model.network.double()
+    return model
+
+
+def batch_of(tiny, recipe, model):  # noqa: F811
+    return reranker.read(recipe, **tiny.inputs(), seed=1, threads=1).batch(np.arange(6), 0, model)
+
+
+def learn(model, batch, recipe, step=0):
+    model.network.zero_grad(set_to_none=True)
+    numbers = reranker.learn(model.network, batch, recipe, seed=1, step=step)
+    return numbers, {name: each.grad.clone() for name, each in model.network.named_parameters()}
+
+
+def same(first, second) -> None:
+    assert first.keys() == second.keys()
+    largest = max(float(each.abs().max()) for each in second.values())
+    for name, each in first.items():
+        assert float((each - second[name]).abs().max()) < 1e-9 * largest, name
+
+
+def padded(network, pairs):
+    """The logits of pairs by transformers' own forward."""
+    longest = int(pairs.lengths.max())
+    ids, types, mask = (torch.zeros(len(pairs), longest, dtype=torch.long) for _ in range(3))
+    for row, (begin, end) in enumerate(zip(pairs.starts, pairs.starts[1:], strict=False)):
+        ids[row, : end - begin] = torch.from_numpy(pairs.ids[begin:end])
+        types[row, : end - begin] = torch.from_numpy(pairs.types[begin:end])
+        mask[row, : end - begin] = 1
+    return network(input_ids=ids, token_type_ids=types, attention_mask=mask).logits[:, 0]
+
+
+@pytest.mark.parametrize("kind", ["bert", "electra"])
+@pytest.mark.parametrize("chunk", [1, 8, 1000])
+def test_gradient_equals_the_naive_one_whatever_the_chunk(tiny, tmp_path, kind, chunk) -> None:  # noqa: F811
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0, kind=kind)
+    recipe = stage("reranker", forward_factor=1, rdrop=0.0, chunk=chunk)
+    model = start(folder, recipe)
+    batch = batch_of(tiny, recipe, model)
+    numbers, found = learn(model, batch, recipe)
+    model.network.zero_grad(set_to_none=True)
+    loss = losses.listwise(padded(model.network, batch).view(6, 4))
+    loss.backward()
+    assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
+    same(found, {name: each.grad for name, each in model.network.named_parameters()})
+
+
+def test_rdrop_without_dropout_is_the_listwise_loss(tiny, tmp_path) -> None:  # noqa: F811
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage("reranker")
+    model = start(folder, recipe)
+    batch = batch_of(tiny, recipe, model)
+    with_it, found = learn(model, batch, recipe)
+    without, expected = learn(model, batch, stage("reranker", rdrop=0.0))
+    assert with_it["loss"].item() == pytest.approx(without["loss"].item(), rel=1e-9)
+    same(found, expected)
+
+
+def test_rdrop_sees_two_masks_and_both_are_repeatable(tiny) -> None:  # noqa: F811
+    recipe = stage("reranker")
+    model = start(tiny.encoder, recipe)
+    batch = batch_of(tiny, recipe, model)
+    first, second = learn(model, batch, recipe)[0], learn(model, batch, recipe)[0]
+    assert first["loss"] == second["loss"]
+    assert first["loss"] > first["listwise"] * 1.0001  # the KL between the passes
+    assert learn(model, batch, recipe, step=1)[0]["loss"] != first["loss"]
+
+
+def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny) -> None:  # noqa: F811
+    recipe = stage("reranker", group=8, forward_factor=2)
+    model = start(tiny.encoder, recipe)
+    batch = batch_of(tiny, recipe, model)
+    found = reranker.hardest(model.network, batch, recipe, torch.device("cpu"))
+    with torch.no_grad():
+        scores = padded(model.network.eval(), batch).view(6, 8).numpy()
+    assert found.shape == (6, 4)
+    for row, kept in enumerate(found):
+        best = sorted(range(1, 8), key=lambda place: -scores[row, place])[:3]
+        assert (kept - 8 * row).tolist() == [0, *best]
+
+
+def train(tiny, folder, recipe, **changed):  # noqa: F811
+    how = {"name": "tiny", "stage": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
+    reranker.train(**how | tiny.inputs() | changed, output=folder / "model")
+    return folder / "model"
+
+
+def test_one_batch_can_be_overfitted(tiny, tmp_path) -> None:  # noqa: F811
+    changed = {"group": 3, "depth": 2, "random_negatives": 0, "forward_factor": 1, "chunk": 100, "rdrop": 0.0}
+    recipe = stage("reranker", queries=QUERIES, epochs=40.0, learning_rate=5e-3, **changed)
+    still = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    curve = pd.read_csv(train(tiny, tmp_path, recipe, encoder=still) / "steps.tsv", sep="\t")
+    assert curve["loss"].iloc[0] > 1
+    assert curve["loss"].iloc[-1] < 0.05
+    assert curve["accuracy"].iloc[-1] == 1
+
+
+def test_a_killed_training_ends_in_the_same_bits(tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+    from safetensors.torch import load_file
+
+    recipe = stage("reranker")
+    whole = train(tiny, tmp_path / "whole", recipe)
+    steps, learnt = iter(range(100)), reranker.learn
+
+    def interrupt(*given, **how):
+        if next(steps) == 2:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        return learnt(*given, **how)
+
+    monkeypatch.setattr(reranker, "learn", interrupt)
+    with pytest.raises(Interrupted, match="SIGUSR1: tiny is saved at step 3"):
+        train(tiny, tmp_path / "killed", recipe)
+    killed = train(tiny, tmp_path / "killed", recipe)
+    first, second = (load_file(folder / "model.safetensors") for folder in (whole, killed))
+    assert all((first[name] == second[name]).all() for name in first)
+    assert (whole / "steps.tsv").read_text() == (killed / "steps.tsv").read_text()
+
+
+def test_divergence_ends_with_words(tiny, tmp_path) -> None:  # noqa: F811
+    with pytest.raises(InputError, match="lower learning_rate"):
+        train(tiny, tmp_path, stage("reranker", learning_rate=1e9, max_grad_norm=1e9, warmup_steps=0, epochs=9.0))
+
+
+def test_an_electra_encoder_is_trained_too(tiny, tmp_path) -> None:  # noqa: F811
+    folder = encoder(tmp_path / "e", tiny.encoder, kind="electra")
+    found = train(tiny, tmp_path, stage("reranker", epochs=0.5), encoder=folder)
+    assert transformers.AutoConfig.from_pretrained(found).architectures == ["ElectraForSequenceClassification"]
+    assert models.check(found, "reranker")["max_length"] == 48
