@@ -1,0 +1,37 @@
+"""The rules, the graph and the scripts tell the same story."""
+
+import re
+from pathlib import Path
+
+from cdmae.config import load
+from cdmae.graph import Graph
+from cdmae.jobs import RULES
+from cdmae.lineage import script
+
+ROOT = Path(__file__).resolve().parent.parent
+CHAPTERS = re.findall(r'^include: "workflow/rules/(\w+)\.smk"', (ROOT / "Snakefile").read_text(), flags=re.MULTILINE)
+TEXT = "".join((ROOT / f"workflow/rules/{chapter}.smk").read_text() for chapter in CHAPTERS)
+NAMES = re.findall(r"^rule (\w+):", TEXT, flags=re.MULTILINE)
+
+
+def test_every_chapter_is_included():
+    assert sorted(CHAPTERS) == sorted(path.stem for path in (ROOT / "workflow/rules").glob("*.smk"))
+
+
+def test_every_rule_is_one_of_the_graph_and_runs_its_script():
+    assert sorted(NAMES) == sorted([*RULES, "export"])
+    for rule, text in zip(NAMES, re.split(r"^rule \w+:", TEXT, flags=re.MULTILINE)[1:], strict=True):
+        assert f"python {script(rule)} " in text
+        assert f'*code("{rule}")' in text
+        assert (ROOT / script(rule)).exists()
+
+
+def test_no_rule_forgets_what_its_result_depends_on(values):
+    """Every param of a job stands in its rule, as a setting or as an entry with all its keys."""
+    settings = set(re.findall(r'[^_]setting\("(\w+)", "(\w+)"\)', TEXT))
+    entries = re.findall(r'\*entry\("(\w+)", \w+(?:, "(\w+)")?\)', TEXT)
+    recorded = settings | {(rule, key or "settings") for rule, key in entries}
+    needed = {(job.rule, key) for job in Graph(load(values)).jobs() for key in job.params}
+    assert not needed - recorded
+    with_plugins = {job.rule for job in Graph(load(values)).jobs() if job.plugins}
+    assert with_plugins == set(re.findall(r'plugins=plugins\("(\w+)"\)', TEXT))

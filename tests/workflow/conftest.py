@@ -1,0 +1,118 @@
+"""A checkout to run the workflow in, and one finished smoke run that the tests copy instead of repeating it."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = ("Snakefile", "cdmae", "config", "envs", "profiles", "run", "workflow")
+SMOKE = ("--configfile", "config/smoke.yaml")
+
+
+class Checkout:
+    """A copy of the code, with the results that were made in it."""
+
+    def __init__(self, folder: Path):
+        self.folder = folder
+        self.results = folder / "results/smoke"
+
+    @classmethod
+    def of(cls, source: Path, folder: Path, parts=PARTS) -> Checkout:
+        """Copy `source`; times stay, for Snakemake compares them."""
+        folder.mkdir(parents=True)
+        for part in parts:
+            path = source / part
+            if path.is_dir() and not path.is_symlink():
+                shutil.copytree(path, folder / part, symlinks=True, ignore=shutil.ignore_patterns("__pycache__"))
+            elif path.exists():
+                shutil.copy2(path, folder / part, follow_symlinks=False)
+        return cls(folder)
+
+    def copy(self, folder: Path) -> Checkout:
+        return Checkout.of(self.folder, folder, (*PARTS, "results", ".snakemake"))
+
+    def start(self, *arguments: str, **environment: str) -> subprocess.Popen:
+        """Start the workflow as ./run does once there is an environment; it leads a process group of its own."""
+        place = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"} | environment
+        place.pop("PYTHONPATH", None)
+        return subprocess.Popen(
+            [sys.executable, "workflow/start.py", *arguments],
+            cwd=self.folder, env=place, text=True, start_new_session=True,
+            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+
+    def run(self, *arguments: str, status: int = 0, **environment: str) -> str:
+        """Run the workflow to its end; what it said."""
+        process = self.start(*arguments, **environment)
+        said = process.communicate()[0]
+        assert process.returncode == status, said
+        return said
+
+    def plan(self, *arguments: str) -> Counter:
+        """What a dry run would do: ``rule wildcards`` to count, nothing when there is nothing to do."""
+        said = self.run(*SMOKE, *arguments, "-n")
+        if "Nothing to be done" in said:
+            return Counter()
+        return jobs(said)
+
+    def edit(self, path: str, old: str, new: str) -> None:
+        text = (self.folder / path).read_text()
+        assert old in text
+        (self.folder / path).write_text(text.replace(old, new, 1))
+
+
+def jobs(said: str) -> Counter:
+    """The jobs that Snakemake names, as ``rule value,value`` with the values of the wildcards."""
+    blocks = re.split(r"^(?:local)?rule (\w+):$", said, flags=re.MULTILINE)[1:]
+    found = Counter()
+    for rule, block in zip(blocks[::2], blocks[1::2], strict=True):
+        wildcards = re.search(r"^    wildcards: (.*)$", block, flags=re.MULTILINE)
+        values = [each.partition("=")[2] for each in wildcards[1].split(", ")] if wildcards else []
+        found[" ".join([rule, ",".join(values)]).strip()] += 1
+    return found
+
+
+def end(process: subprocess.Popen, number: signal.Signals = signal.SIGKILL) -> None:
+    """End one process, not its children."""
+    os.kill(process.pid, number)
+    process.wait()
+
+
+def wait_for(condition, seconds: float = 60.0, every: float = 0.005):
+    """The first true value of `condition`."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if found := condition():
+            return found
+        time.sleep(every)
+    raise AssertionError(f"waited {seconds} s in vain")
+
+
+@pytest.fixture(scope="session")
+def smoke(tmp_path_factory) -> Checkout:
+    """A finished smoke run; nobody may change it. What it printed is in `said`."""
+    checkout = Checkout.of(ROOT, tmp_path_factory.mktemp("smoke") / "checkout")
+    checkout.said = checkout.run(*SMOKE)
+    return checkout
+
+
+@pytest.fixture
+def finished(smoke, tmp_path) -> Checkout:
+    """A finished smoke run to change."""
+    return smoke.copy(tmp_path / "checkout")
+
+
+@pytest.fixture
+def fresh(tmp_path) -> Checkout:
+    """A checkout without results."""
+    return Checkout.of(ROOT, tmp_path / "checkout")
