@@ -1,0 +1,160 @@
+"""BM25 over an inverted index by Lucene, ranked as pyserini ranks, without the detour through Python objects.
+
+An index has one Lucene document per passage, in the order of the passages: Lucene's number *is* the row. So no id is
+stored or looked up, ties come by row for nothing, and a search costs what Lucene costs.
+
+P passages, Q queries, K hits of a query.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cdmae import lucene
+from cdmae.files import Run, complete
+from cdmae.lucene import java
+from cdmae.progress import Progress
+
+CONTENTS = "contents"  # Anserini's name of the field
+BUFFER = 256.0  # MB of postings in memory, over all threads
+BATCH = 256  # passages handed to a thread at once
+AHEAD = 4  # batches, or 4 x 16 queries, that a thread has waiting
+LUCENE = "org.apache.lucene"
+
+
+# --- the index -------------------------------------------------------------------------------------------------------
+
+
+def build(passages: pa.Table, folder: Path | str, threads: int = 1) -> None:
+    """Index title and text of `passages` (passage_id, title, text) as the folder `folder`, one segment.
+
+    Each thread indexes a range of rows; the parts are joined in order, so that the index, and what it ranks, does not
+    depend on the number of threads. Kept are term frequencies and lengths, not the text.
+    """
+    threads = max(1, min(threads, len(passages) // BATCH))
+    cuts = np.linspace(0, len(passages), threads + 1).astype(int).tolist()
+    with complete(folder) as aside, lucene.speaking(folder):
+        parts = [aside / f"part{i}" for i in range(threads)]
+        writers = [_writer(part, buffer=max(16.0, BUFFER / threads)) for part in parts]
+        rows = [passages.slice(a, b - a) for a, b in zip(cuts, cuts[1:], strict=False)]
+        with ExitStack() as stack:
+            pools = [stack.enter_context(lucene.Threads(1)) for _ in parts]
+            _fill(writers, rows, pools)
+        for writer in writers:
+            writer.close()
+        _join(parts, aside)
+
+
+def _writer(folder: Path, *, buffer: float = 16.0, joining: bool = False) -> Any:
+    folder.mkdir(parents=True, exist_ok=True)
+    config = java(f"{LUCENE}.index.IndexWriterConfig")(lucene.analyser())
+    config.setSimilarity(java(f"{LUCENE}.search.similarities.BM25Similarity")())  # decides how lengths are kept
+    config.setRAMBufferSizeMB(buffer)
+    config.setUseCompoundFile(False)
+    if joining:
+        policy = java(f"{LUCENE}.index.LogDocMergePolicy")()  # the one that keeps the order of the documents
+        policy.setMergeFactor(1 << 20)  # everything in one go
+        policy.setNoCFSRatio(0.0)
+    else:
+        policy = java(f"{LUCENE}.index.NoMergePolicy").INSTANCE
+    config.setMergePolicy(policy)
+    return java(f"{LUCENE}.index.IndexWriter")(lucene.folder(folder), config)
+
+
+def _fill(writers: list[Any], rows: list[pa.Table], pools: list[lucene.Threads]) -> None:
+    """Hand the passages over in batches, to each writer in turn and never far ahead of it."""
+    add = lucene.method(f"{LUCENE}.index.IndexWriter", "addDocuments", "long", "java.lang.Iterable")
+    adds = [lucene.given(add, writer) for writer in writers]
+    batches = [_documents(each) for each in rows]
+    waiting: list[deque[tuple[Any, int]]] = [deque() for _ in writers]
+    open_ = set(range(len(writers)))
+    with Progress(sum(map(len, rows)), unit="passages", label="index BM25") as progress:
+        while open_:
+            for i in sorted(open_):
+                batch = next(batches[i], None)
+                if batch is not None:
+                    waiting[i].append((pools[i].submit(adds[i], batch), batch.size()))
+                while waiting[i] and (batch is None or len(waiting[i]) > AHEAD):
+                    future, count = waiting[i].popleft()
+                    future.get()
+                    progress.advance(count)
+                if batch is None:
+                    open_.remove(i)
+
+
+def _documents(passages: pa.Table) -> Iterator[Any]:
+    """Lists of Lucene documents, `BATCH` at a time."""
+    kind = java(f"{LUCENE}.document.FieldType")()
+    kind.setIndexOptions(java(f"{LUCENE}.index.IndexOptions").DOCS_AND_FREQS)
+    kind.freeze()
+    field, document = java(f"{LUCENE}.document.Field"), java(f"{LUCENE}.document.Document")
+    signature = "(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V"
+    for batch in passages.select(["title", "text"]).to_batches(max_chunksize=BATCH):
+        documents = java("java.util.ArrayList")(len(batch))
+        for title, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
+            entry = document()
+            entry.add(field(CONTENTS, f"{title} {text}" if title else text, kind, signature=signature))
+            documents.add(entry)
+        yield documents
+
+
+def _join(parts: list[Path], folder: Path) -> None:
+    """Merge the indexes `parts`, in this order, into one segment in `folder`; they are removed."""
+    writer = _writer(folder, joining=True)
+    writer.addIndexes(*[lucene.folder(part) for part in parts])
+    writer.forceMerge(1)
+    writer.close()
+    for part in parts:
+        shutil.rmtree(part)
+    (folder / "write.lock").unlink(missing_ok=True)
+
+
+# --- search ----------------------------------------------------------------------------------------------------------
+
+
+def search(folder: Path | str, texts: list[str], depth: int, k1: float = 0.9, b: float = 0.4, threads: int = 1) -> Run:
+    """The best `depth` passages for each of `texts` by BM25(k1, b), ties by row: a run of Q queries.
+
+    A passage without any word of the query is no hit, so that a query may have fewer hits than `depth`, or none.
+    `k1` and `b` default to those of Anserini; scores lack the constant factor k1 + 1, as Lucene's do.
+    """
+    found: list[list[Any]] = []
+    with lucene.speaking(folder), lucene.Threads(threads) as pool:
+        reader = java(f"{LUCENE}.index.DirectoryReader").open(lucene.folder(folder))
+        function = _search(reader, depth, k1, b)
+        with Progress(len(texts), unit="queries", label="search BM25") as progress:
+            waiting: deque[Any] = deque()
+            for text in [*texts, *[None] * len(texts)]:
+                if text is not None:
+                    waiting.append(pool.submit(function, text))
+                if waiting and (text is None or len(waiting) > 16 * AHEAD * threads):
+                    passages, scores = waiting.popleft().get()
+                    found.append([np.array(passages, np.int32), np.array(scores, np.float32)])
+                    progress.advance()
+        reader.close()
+    return Run.of([passages for passages, _ in found], [scores for _, scores in found])
+
+
+def _search(reader: Any, depth: int, k1: float, b: float) -> Any:
+    """A function from the text of a query to its hits, to be called by Java's threads."""
+    searchers = java(f"{LUCENE}.search.IndexSearcher")
+    searchers.setMaxClauseCount((1 << 31) - 1)  # 1,024 words otherwise, and a query may be a long passage
+    searcher = searchers(reader, signature="(Lorg/apache/lucene/index/IndexReader;)V")
+    searcher.setSimilarity(java(f"{LUCENE}.search.similarities.BM25Similarity")(k1, b))
+    generator = "io.anserini.search.query.BagOfWordsQueryGenerator"
+    types = ("java.lang.String", f"{LUCENE}.analysis.Analyzer", "java.lang.String")
+    query = lucene.method(generator, "buildQuery", f"{LUCENE}.search.Query", *types)
+    query = lucene.given(query, java(generator)(), CONTENTS, lucene.analyser())
+    top = lucene.method(
+        f"{LUCENE}.search.IndexSearcher", "search", f"{LUCENE}.search.TopDocs", f"{LUCENE}.search.Query", "int"
+    )
+    top = lucene.given(lucene.given(top, searcher), depth, at=1)
+    return lucene.then(lucene.then(query, top), lucene.hits())
