@@ -112,7 +112,8 @@ def install(files):
     with open(pins) as file:
         total = sum("==" in line for line in file)
     say("setting up .venv for %s: about %d packages, a few minutes, once" % (files[0], total))
-    command = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input", "-c", pins]
+    command = [PYTHON, "-m", "pip", "install", "--disable-pip-version-check", "--no-input"]
+    command += ["--no-compile", "-c", pins]  # half the time; what is used is compiled when it is first imported
     for name in files:
         command += ["-r", os.path.join(HERE, name)]
     other = "faiss-gpu" if files[0] == "requirements.txt" else "faiss-cpu"  # the two share a folder: never both

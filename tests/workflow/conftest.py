@@ -112,6 +112,24 @@ def finished(smoke, tmp_path) -> Checkout:
     return smoke.copy(tmp_path / "checkout")
 
 
+@pytest.fixture(scope="session")
+def code(tmp_path_factory) -> Checkout:
+    """A checkout in which nothing is ever made."""
+    return Checkout.of(ROOT, tmp_path_factory.mktemp("code") / "checkout")
+
+
+@pytest.fixture
+def overlay(tmp_path):
+    """A function that writes a config to lay over the others, and gives its path."""
+
+    def write(text: str) -> str:
+        path = tmp_path / "overlay.yaml"
+        path.write_text(text)
+        return str(path)
+
+    return write
+
+
 @pytest.fixture
 def fresh(tmp_path) -> Checkout:
     """A checkout without results."""

@@ -1,0 +1,53 @@
+"""What runs again: nothing without a change, and after a change exactly what depends on it."""
+
+from collections import Counter
+
+import pytest
+
+pytestmark = pytest.mark.workflow
+
+MEASURED = ["measures cdmae-stage3", "measures fused", "report", "all"]
+STAGE3 = [
+    "train_retriever cdmae-stage3", "vectors cdmae-stage3,pydocs", "vectors cdmae-stage3,scikit-learn",
+    "search cdmae-stage3", "fuse fused", "release cdmae-stage3", *MEASURED,
+]  # fmt: skip
+TRAINERS = {"train_retriever", "train_reranker"}
+
+
+def test_a_second_run_has_nothing_to_do(smoke):
+    assert smoke.plan() == Counter()
+    assert "Nothing to be done" in smoke.run("--configfile", "config/smoke.yaml")
+
+
+def test_alpha_is_a_matter_of_stage_3(smoke, overlay):
+    assert smoke.plan(overlay("stages: {stage3: {alpha: 0.5}}")) == Counter(STAGE3)
+
+
+def test_the_reason_names_the_setting(smoke, overlay):
+    said = smoke.run("--configfile", "config/smoke.yaml", overlay("stages: {stage3: {alpha: 0.5}}"), "-n")
+    assert "before: 'alpha: 4.0' now: 'alpha: 0.5'" in said
+
+
+def test_the_evaluation_restarts_no_training(smoke, overlay):
+    found = smoke.plan(overlay("evaluation: {measures: [RR@10, R@50, nDCG@10, P@1]}"))
+    assert {job.split()[0] for job in found} == {"measures", "release", "report", "all"}
+
+
+def test_a_comment_restarts_nothing(finished):
+    finished.edit("cdmae/losses.py", "def kl(", "# The Kullback-Leibler divergence.\ndef kl(")
+    finished.edit("workflow/scripts/pretrain.py", "import", "# How it begins.\nimport")
+    assert finished.plan() == Counter()
+
+
+def test_a_change_in_the_kl_restarts_what_imports_it(finished):
+    finished.edit("cdmae/losses.py", ".sum(-1).mean()", ".sum(-1).mean() * 1.0")
+    found = finished.plan()
+    assert {job for job in found if job.startswith("train_")} == {
+        *(f"train_retriever {name}" for name in (
+            "none-stage1", "mae-stage1", "cdmae-stage1", "cdmae-stage2", "cdmae-stage3")),
+        "train_reranker cdmae-reranker",
+    }  # fmt: skip
+    kept = {"collection", "tokenizer", "tokens", "ngrams", "importance", "masked_terms", "pretrain", "index_bm25",
+            "mine_bm25", "search_bm25"}  # fmt: skip
+    assert not kept & {job.split()[0] for job in found}
+    assert "cdmae.losses" in finished.run("--configfile", "config/smoke.yaml", "-n")

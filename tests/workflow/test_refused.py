@@ -1,0 +1,39 @@
+"""What is refused before any job: wrong configs in a sentence, and a second run at the same results."""
+
+import pytest
+
+from tests.workflow.conftest import SMOKE, wait_for
+
+pytestmark = pytest.mark.workflow
+
+WRONG = {
+    "no such file": (None, "the config file nowhere.yaml cannot be read: No such file or directory"),
+    "malformed": ("evaluation: {collections: [", "not YAML"),
+    "key": ("importance: {ami: {windw: 3}}", "importance.ami.windw is not a setting; did you mean window?"),
+    "value": ("importance: {ami: {window: 90}}", "importance.ami.window is 90; allowed: a whole number from 2 to 8"),
+    "name": ("systems: {cdmae-stage1: {negatives: bm52}}", "systems.cdmae-stage1.negatives is bm52; did you mean bm25?"),
+    "circle": ("systems: {cdmae-stage1: {negatives: cdmae-stage2}}", "cdmae-stage1 -> cdmae-stage2 -> cdmae-stage1"),
+    "data": ("collections: {pydocs: null, mine: {source: beir, path: nowhere}}", "collections.mine"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_config_ends_in_a_sentence_before_any_job(code, overlay, case):
+    text, sentence = WRONG[case]
+    path = overlay(text) if text else "nowhere.yaml"
+    said = code.run("--configfile", "config/smoke.yaml", path, status=1)
+    assert sentence in said
+    assert "Traceback" not in said and "rule " not in said
+    assert not code.results.exists()
+
+
+def test_two_runs_at_once(fresh):
+    first = fresh.start(*SMOKE, "results/smoke/tokenizers/tiny")
+    lock = fresh.results / ".lock"
+    wait_for(lambda: lock.exists() and lock.read_text())
+    said = fresh.run(*SMOKE, "results/smoke/bm25/pydocs", status=1)
+    assert f"another run (process {first.pid} on " in said
+    assert "is working on results/smoke; wait for it" in said
+    first.communicate()
+    assert first.returncode == 0
+    assert not (fresh.results / "bm25").exists()

@@ -1,0 +1,129 @@
+"""The whole pipeline on the tiny collection: every stage wrote what the next one and the reader need."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from cdmae import files
+from cdmae.config import gather, load, read_yaml
+from cdmae.graph import Graph
+
+pytestmark = pytest.mark.workflow
+
+
+@pytest.fixture(scope="session")
+def graph(smoke):
+    """The graph of the smoke run, with absolute paths."""
+    overlay = read_yaml(smoke.folder / "config/smoke.yaml")
+    overlay["results"] = str(smoke.results)
+    return Graph(load(gather(smoke.folder / "config/config.yaml", [], overlay)))
+
+
+def test_every_job_wrote_its_outputs_its_log_and_its_cost(smoke, graph):
+    for job in graph.jobs():
+        assert all(Path(path).exists() for path in job.outputs), job
+    logs = {path.relative_to(smoke.results / "logs").with_suffix("") for path in smoke.results.glob("logs/**/*.log")}
+    costs = {
+        path.relative_to(smoke.results / "benchmarks").with_suffix("")
+        for path in smoke.results.glob("benchmarks/**/*.tsv")
+    }
+    assert logs == costs
+    assert len(logs) == len(graph.jobs())
+
+
+def test_progress_reached_the_terminal(smoke):
+    assert "collections.pydocs:" in smoke.said
+    assert "report: results/smoke/report/index.html" in smoke.said
+
+
+def test_collection(graph):
+    for name in graph.config.collections:
+        passages = files.read_passages(graph.collection(name))
+        assert len(passages) > 100
+        assert len(set(passages["passage_id"].to_pylist())) == len(passages)
+    assert len(files.read_queries(graph.collection("pydocs"), "train")) == 200
+    judged = files.read_qrels(graph.collection("pydocs"), "dev")
+    assert len(judged) >= len(files.read_queries(graph.collection("pydocs"), "dev")) > 0
+
+
+def test_tokens_and_importance(graph):
+    tokens = files.read_tokens(graph.tokens("tiny", "pydocs"))
+    assert len(tokens) == len(files.read_passages(graph.collection("pydocs"), columns=[]))
+    assert tokens.starts[-1] == len(tokens.ids) and tokens.ids.max() < 1000
+    values = files.read_array(graph.importance("ami", "tiny", "pydocs") + "/values.npy")
+    assert len(values) == len(tokens.ids)
+    assert np.isfinite(values).all() and values.std() > 0
+
+
+def test_masked_terms(graph):
+    found = files.read_json(graph.masked_terms("cdmae"))
+    assert found["importance"]["stop_word_share"] < found["uniform"]["stop_word_share"]
+
+
+def test_pretrain(graph):
+    steps = {name: files.read_json(graph.encoder(name) + "/about.json")["steps"] for name in graph.config.encoders}
+    assert steps == {"none": 0, "mae": 30, "cdmae": 30}
+    curve = pd.read_csv(graph.encoder("cdmae") + "/steps.tsv", sep="\t")
+    assert curve["step"].iloc[-1] == 30
+    assert np.isfinite(curve.to_numpy(dtype=float)).all()
+
+
+@pytest.mark.parametrize("system", ["bm25", "cdmae-stage1", "cdmae-stage2"])
+def test_negatives(graph, system):
+    run = files.read_run(graph.negatives(system, "pydocs", "train"))
+    assert len(run) == 200
+    assert np.diff(run.starts).max() == 50, "the depth that the stages ask for"
+
+
+def test_teacher(graph):
+    run = files.read_run(graph.teacher("cdmae-stage3"))
+    positives = files.read_qrels(graph.collection("pydocs"), "train").groupby("query")["passage"].apply(set)
+    for query, judged in positives.items():
+        passages, scores = run.ranked(query)
+        assert judged <= set(passages.tolist()), "positives are scored too"
+        assert np.isfinite(scores).all()
+
+
+def test_runs_and_measures(graph):
+    for system in graph.config.systems:
+        for (collection, split), path in zip(graph.targets(), graph.runs(system), strict=True):
+            run = files.read_run(path)
+            assert len(run) == len(files.read_queries(graph.collection(collection), split))
+            for query in range(0, len(run), 10):
+                passages, scores = run.ranked(query)
+                assert len(set(passages.tolist())) == len(passages) and (np.diff(scores) <= 0).all()
+        found = files.read_measures(graph.measures(system))
+        assert found["value"].between(0, 1).all()
+        assert set(found["measure"]) == set(graph.config.evaluation.measures)
+    values = files.read_measures(graph.measures("bm25"))
+    assert values.query("measure == 'RR@10' and collection == 'pydocs'")["value"].mean() > 0.1, "BM25 finds things"
+
+
+def test_models_load_elsewhere(graph):
+    from sentence_transformers import CrossEncoder, SentenceTransformer
+
+    model = SentenceTransformer(graph.model("cdmae-stage3"), device="cpu")
+    found = model.encode(["how to merge two sorted lists"])
+    assert found.shape == (1, 32) and np.isfinite(found).all()
+    scores = CrossEncoder(graph.model("cdmae-reranker"), device="cpu").predict([("merge lists", "Merge two lists.")])
+    assert np.isfinite(scores).all()
+
+
+def test_cards(graph):
+    for system in graph.systems("retriever", "reranker"):
+        text = Path(graph.model(system), "README.md").read_text()
+        assert system in text and "RR@10" in text
+
+
+def test_report(graph, smoke):
+    page = (smoke.results / "report/index.html").read_text()
+    assert "cdmae-stage3" in page and "<svg" in page
+    assert 'src="http' not in page, "the page opens offline"
+    for folder, kinds in {"tables": ("csv", "md", "tex", "html"), "figures": ("svg",)}.items():
+        for kind in kinds:
+            assert list((smoke.results / "report" / folder).glob(f"*.{kind}"))
+    facts = json.loads((smoke.results / "facts.json").read_text())
+    assert facts["versions"]["torch"] and facts["config"]["seed"] == 42
