@@ -29,7 +29,8 @@ rule train_retriever:
         teacher=option("teacher", "--teacher"),
         state=state("train_retriever"),
     shell:
-        "python workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
         " --negatives {input.negatives:q} {params.teacher} --seed {params.seed} --threads {threads}"
         " --state {params.state:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
@@ -62,7 +63,8 @@ rule train_reranker:
         seed=setting("train_reranker", "seed"),
         state=state("train_reranker"),
     shell:
-        "python workflow/scripts/train_reranker.py --name {wildcards.system} --settings {params.settings:q}"
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/train_reranker.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
         " --negatives {input.negatives:q} --seed {params.seed} --threads {threads}"
         " --state {params.state:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
@@ -94,7 +96,8 @@ rule teacher:
         random_negatives=setting("teacher", "random_negatives"),
         seed=setting("teacher", "seed"),
     shell:
-        "python workflow/scripts/teacher.py --model {input.model:q} --collection {params.collection:q}"
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/teacher.py --model {input.model:q} --collection {params.collection:q}"
         " --tokens {input.tokens:q} --split {params.split:q} --negatives {input.negatives:q}"
         " --depth {params.depth} --group {params.group} --random-negatives {params.random_negatives}"
         " --seed {params.seed} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"

@@ -15,7 +15,7 @@ rule pretrain:
         environment
     threads: 8
     resources:
-        gpu=1,
+        gpu=8,
         mem_mb=32000,
         runtime=7200,
     params:
@@ -30,7 +30,8 @@ rule pretrain:
         importance=option("importance", "--importance"),
         state=state("pretrain"),
     shell:
-        "python workflow/scripts/pretrain.py --name {wildcards.encoder} --settings {params.settings:q}"
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/pretrain.py --name {wildcards.encoder} --settings {params.settings:q}"
         " --start {params.start:q} --tokenizer {input.tokenizer:q} {params.tokens} {params.importance}"
         " --seed {params.seed} --threads {threads} --state {params.state:q} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"

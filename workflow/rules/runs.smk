@@ -23,7 +23,8 @@ rule vectors:
     params:
         *code("vectors"),
     shell:
-        "python workflow/scripts/vectors.py --model {input.model:q} --tokens {input.tokens:q} --output {output:q}"
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/vectors.py --model {input.model:q} --tokens {input.tokens:q} --output {output:q}"
         " --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
@@ -53,7 +54,8 @@ rule vectors_external:
         query_length=setting("vectors_external", "query_length"),
         passage_length=setting("vectors_external", "passage_length"),
     shell:
-        "python workflow/scripts/vectors_external.py --model {params.model:q} --collection {params.collection:q}"
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/vectors_external.py --model {params.model:q} --collection {params.collection:q}"
         " --query-length {params.query_length} --passage-length {params.passage_length} --output {output:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
@@ -83,7 +85,8 @@ rule mine:
         splits=setting("mine", "splits"),
         depth=setting("mine", "depth"),
     shell:
-        "python workflow/scripts/search.py --model {input.model:q} --vectors {input.vectors:q}"
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/search.py --model {input.model:q} --vectors {input.vectors:q}"
         " --collections {params.collection:q} --splits {params.splits:q} --outputs {output:q}"
         " --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
@@ -114,7 +117,8 @@ rule search:
         splits=setting("search", "splits"),
         depth=setting("search", "depth"),
     shell:
-        "python workflow/scripts/search.py --model {input.model:q} --vectors {params.vectors:q}"
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/search.py --model {input.model:q} --vectors {params.vectors:q}"
         " --collections {params.collections:q} --splits {params.splits:q} --outputs {output:q}"
         " --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
@@ -146,7 +150,8 @@ rule mine_external:
         model=setting("mine_external", "model"),
         query_length=setting("mine_external", "query_length"),
     shell:
-        "python workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
         " --vectors {input.vectors:q} --collections {params.collection:q} --splits {params.splits:q}"
         " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
@@ -179,7 +184,8 @@ rule search_external:
         model=setting("search_external", "model"),
         query_length=setting("search_external", "query_length"),
     shell:
-        "python workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
         " --vectors {params.vectors:q} --collections {params.collections:q} --splits {params.splits:q}"
         " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
@@ -210,7 +216,8 @@ rule rerank:
         splits=setting("rerank", "splits"),
         depth=setting("rerank", "depth"),
     shell:
-        "python workflow/scripts/rerank.py --model {input.model:q} --collections {params.collections:q}"
+        "workflow/launch {resources.gpu}"
+        " workflow/scripts/rerank.py --model {input.model:q} --collections {params.collections:q}"
         " --tokens {params.tokens:q} --splits {params.splits:q} --runs {input.runs:q} --depth {params.depth}"
         " --outputs {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
