@@ -19,6 +19,7 @@ import numpy as np
 from cdmae.compiled import compiled
 
 MIX = np.uint64(0x9E3779B97F4A7C15)
+BLOCK = 4096
 COUNT = np.uint64(0xFFFFFFFF)  # of an entry: its number is in the upper, its count in the lower half
 
 
@@ -137,9 +138,9 @@ def renumber(words, size, numbers):
 
 
 @compiled
-def count_numbers(words, begin, end, occurrences):
-    """Add the occurrences of each word among words `begin` to `end` to `occurrences` [V]."""
-    for place in range(begin, end):
+def count_numbers(words, occurrences):
+    """Add the occurrences of each word to `occurrences` [V]."""
+    for place in range(len(words)):
         occurrences[words[place]] += 1
 
 
@@ -151,66 +152,78 @@ def spread(words, occurrences, counts):
 
 
 # --- n-grams ---------------------------------------------------------------------------------------------------------
-# The three walks over the text have no branch that depends on the data: what need not be counted goes to a partition of
-# its own, the last, at a place that does not move. Guessing wrong would cost more than the writing.
+# The walks over the text take no branch that depends on the data, since guessing one wrong costs more than the work it
+# saves: n-grams that need no counting have two partitions of their own, whose one entry does not move.
+
+OUTSIDE, ONCE = 0, 1  # the counts in those two partitions: beyond the segment's end, and certainly met once
 
 
 @compiled
-def partition(order, segments, first, last, words, vocabulary, numbers, shorter, shift, where, counts, sizes):
-    """Find the partition of each n-gram of segments `first` to `last`, and write the counts that need no counting.
-
-    numbers, shorter: number and count of the (n-1)-gram at each position; where uint16 [W]: the partition of each
-    n-gram, the last for those that are not counted; counts: 0 where the n-gram would leave its segment, 1 where one of
-    its (n-1)-grams occurs once; sizes int64 [partitions + 1] is added to. Returns the number of n-grams.
-    """
-    none = len(sizes) - 1
-    total = 0
+def room_left(segments, first, last, window, left):
+    """Write how many words there are from each position to its segment's end, at most `window`, to `left` uint8 [W]."""
     for segment in range(first, last):
-        begin, end = segments[segment], segments[segment + 1]
-        inside = max(begin, end - order + 1)
-        total += inside - begin
-        for place in range(begin, inside):
-            key = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(words[place + order - 1])
-            counted = (shorter[place] > 1) & (shorter[place + 1] > 1)
-            where[place] = (mix(key) >> np.uint64(shift)) if counted else np.uint64(none)
-            counts[place] = 1
-        for place in range(inside, end):
-            where[place] = none
-            counts[place] = 0
-        for place in range(begin, end):
-            sizes[where[place]] += 1
-    return total
+        end = segments[segment + 1]
+        for place in range(segments[segment], end):
+            left[place] = min(window, end - place)
 
 
 @compiled
-def scatter(order, begin, end, words, vocabulary, numbers, where, low, high, ends, entries):
-    """Write the keys of partitions `low` to `high` to where each lies among the `entries`, for words `begin` to `end`.
+def partition(order, words, vocabulary, numbers, shorter, left, shift, where, sizes):
+    """Find the partition of the n-gram at each position of a stretch of text.
 
-    ends int64 [partitions + 1]: where the next key of each partition goes, moved on; its last goes to no use.
+    words, numbers, shorter (number and count of the (n-1)-gram), left: the stretch and what follows it; where uint16:
+    the stretch, written; sizes int64 [partitions + 2] is added to.
     """
-    none = len(ends) - 1
-    for place in range(begin, min(end, len(words) - order + 1)):
-        partition = where[place]
-        counted = (low <= partition) & (partition < high)
-        partition = partition if counted else none
-        free = ends[partition]
-        entries[free] = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(words[place + order - 1])
-        ends[partition] = free + counted
+    outside = len(sizes) - 2
+    last = words[order - 1 :]
+    following = shorter[1:]
+    length = min(len(where), len(last))
+    for block in range(0, length, BLOCK):
+        stop = min(BLOCK, length - block)
+        numbers_, last_, shorter_ = numbers[block:], last[block:], shorter[block:]
+        following_, left_, where_ = following[block:], left[block:], where[block:]
+        for place in range(stop):
+            key = np.uint64(numbers_[place]) * np.uint64(vocabulary) + np.uint64(last_[place])
+            inside = left_[place] >= order
+            counted = inside & (shorter_[place] > 1) & (following_[place] > 1)
+            found = (mix(key) >> np.uint64(shift)) if counted else np.uint64(outside + inside)
+            where_[place] = found
+        for place in range(stop):
+            sizes[where_[place]] += 1
+    for place in range(length, len(where)):
+        where[place] = outside
 
 
 @compiled
-def collect(begin, end, where, low, high, ends, entries, numbers, counts):
-    """Copy number and count of each n-gram from where `scatter` wrote its key to `numbers` and `counts`."""
-    none = len(ends) - 1
-    for place in range(begin, end):
+def scatter(order, words, vocabulary, numbers, where, low, high, ends, entries):
+    """Write the keys of partitions `low` to `high` to where each lies among the `entries`.
+
+    ends int64 [partitions + 2]: where the next key of each partition goes, moved on.
+    """
+    outside = len(ends) - 2
+    last = words[order - 1 :]
+    for place in range(min(len(where), len(last))):
         partition = where[place]
-        counted = (low <= partition) & (partition < high)
-        partition = partition if counted else none
-        at = ends[partition]
-        entry = entries[at]
-        ends[partition] = at + counted
-        numbers[place] = np.uint32(entry >> np.uint64(32)) if counted else numbers[place]
-        counts[place] = np.uint32(entry & COUNT) if counted else counts[place]
+        if (low <= partition) & (partition < high) | (partition >= outside):  # always, where there is one round
+            free = ends[partition]
+            entries[free] = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(last[place])
+            ends[partition] = free + (partition < outside)
+
+
+@compiled
+def collect(where, low, high, ends, entries, numbers, counts):
+    """Copy number and count of each n-gram from where `scatter` wrote its key to `numbers` and `counts`."""
+    outside = len(ends) - 2
+    entries[ends[outside]] = OUTSIDE
+    entries[ends[outside + 1]] = ONCE
+    for place in range(len(where)):
+        partition = where[place]
+        if (low <= partition) & (partition < high) | (partition >= outside):
+            at = ends[partition]
+            entry = entries[at]
+            ends[partition] = at + (partition < outside)
+            numbers[place] = entry >> np.uint64(32)
+            counts[place] = entry & COUNT
 
 
 @compiled

@@ -5,15 +5,14 @@ W words in S segments (titles and texts), n-gram orders 1 to L (the window), T w
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdmae import files, ngrams
-from cdmae.compiled import compiled
+from cdmae import files, ngram_table, ngrams
+from cdmae.compiled import Threads, compiled
 from cdmae.errors import InputError
 
 if TYPE_CHECKING:
@@ -60,13 +59,13 @@ def ami(
     norms = log_normalisers(totals, normaliser)
     values = np.zeros(counts.shape[1], np.float32)
     logs = np.log(np.arange(1 << 16, dtype=np.float64).clip(1))
-    parts = ngrams.shares(segments, threads)
+    parts = ngrams.shares(segments, max(1, threads))
 
     def fill(part: tuple[int, int]) -> None:
         _ami(counts, segments, *part, norms, logs, pmi == "min", edges == "mean", values)
 
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        list(pool.map(fill, parts))
+    with Threads(threads) as pool:
+        pool.run(fill, parts)
     return values
 
 
@@ -138,7 +137,7 @@ class Table:
     A word that the collection does not have, too, counts as seen once. `settings` are those of `ami`.
     """
 
-    ngrams: ngrams.Table
+    ngrams: ngram_table.Table
     settings: dict[str, Any]
 
     def score(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
@@ -150,13 +149,13 @@ class Table:
 
     def write(self, folder: Path) -> None:
         """Write the table into the existing `folder`."""
-        ngrams.write_table(folder, self.ngrams)
+        ngram_table.write(folder, self.ngrams)
         files.write_json(folder / "settings.json", self.settings)
 
     @classmethod
     def read(cls, folder: Path | str) -> Table:
         """Read it from the folder of an importance."""
-        return cls(ngrams.read_table(folder), files.read_json(Path(folder) / "settings.json"))
+        return cls(ngram_table.read(folder), files.read_json(Path(folder) / "settings.json"))
 
 
 def write(folder: Path | str, values: np.ndarray, table: Table) -> None:
