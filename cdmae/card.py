@@ -1,0 +1,225 @@
+"""The model card of a trained system, and the folder that carries it: the trained files, hard-linked, and README.md."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+import yaml
+
+from cdmae import files
+from cdmae.errors import InputError
+from cdmae.formats import count, listed, measure_name
+
+README = "README.md"
+
+RETRIEVER = """
+```python
+from sentence_transformers import SentenceTransformer
+
+model = SentenceTransformer("{place}")  # the folder of this card
+
+
+def encode(texts, length):
+    model.max_seq_length = length
+    return model.encode(texts, convert_to_tensor=True)
+
+
+queries = encode(["how do I join two lists?"], {query_length})
+passages = encode(["chain.from_iterable takes its inputs from one iterable."], {passage_length})
+scores = model.similarity(queries, passages)  # dot products: the larger, the closer
+```
+
+Queries are cut at {query_length} word-pieces and passages at {passage_length}, as in training. A passage with a title
+is the title, a space and the text. The same vectors without sentence-transformers:
+
+```python
+import torch
+from transformers import AutoModel, AutoTokenizer
+
+tokenizer, encoder = AutoTokenizer.from_pretrained("{place}"), AutoModel.from_pretrained("{place}").eval()
+
+
+def encode(texts, length):
+    batch = tokenizer(texts, padding=True, truncation=True, max_length=length, return_tensors="pt")
+    with torch.no_grad():
+        return encoder(**batch).last_hidden_state[:, 0]  # the [CLS] vector, not normalised
+```
+"""
+
+RERANKER = """
+```python
+from sentence_transformers import CrossEncoder
+
+model = CrossEncoder("{place}")  # the folder of this card; pairs are cut at {max_length} word-pieces
+query = "how do I join two lists?"
+passages = ["chain.from_iterable takes its inputs from one iterable.", "str.join concatenates strings."]
+scores = model.predict([(query, passage) for passage in passages])  # raw logits: the larger, the more relevant
+```
+
+A passage with a title is the title, a space and the text.
+"""
+
+
+def release(model: Path | str, measures: Path | str, facts: dict[str, Any], output: Path | str) -> None:
+    """Write the folder `output`: every file of `model` as a hard link (a copy on another file system), and the card."""
+    model = Path(model)
+    text = card(facts, files.read_measures(measures), read_lengths(model), str(output))
+    with files.complete(output) as folder:
+        for path in sorted(model.rglob("*")):
+            place = folder / path.relative_to(model)
+            if path.is_dir():
+                place.mkdir(parents=True, exist_ok=True)
+            elif path.relative_to(model) != Path(README):
+                place.parent.mkdir(parents=True, exist_ok=True)
+                link(path, place)
+        (folder / README).write_text(text, encoding="utf-8")
+
+
+def link(path: Path, place: Path) -> None:
+    """Give a file a second name; where the file system cannot, copy it."""
+    try:
+        os.link(path, place)
+    except OSError:  # another file system, one without hard links, or too many of them
+        shutil.copy2(path, place)
+
+
+def read_lengths(model: Path) -> dict[str, Any]:
+    """The kind and the lengths of a trained model."""
+    if not (model / "cdmae.json").exists():
+        raise InputError(f"{model} holds no trained model: it has no cdmae.json; delete the folder and train it again")
+    return files.read_json(model / "cdmae.json")
+
+
+def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any], place: str) -> str:
+    """The text of README.md: front matter for the hub, then what it is, how to use it, on what, how well, limits.
+
+    facts: `Graph.card` (name, system, stage, encoder, start, collections); optional `about` (collection -> path of its
+    about.json) and `versions`. measures: per query; lengths: the model's cdmae.json; place: the folder that the code
+    names.
+    """
+    reranker = lengths.get("kind") == "reranker"
+    usage = (RERANKER if reranker else RETRIEVER).format(place=place, **lengths).strip()
+    parts = [
+        front_matter(facts, measures, reranker=reranker),
+        f"# {facts['name']}\n\n{_what(facts, reranker)}",
+        f"## Use\n\n{usage}",
+        f"## Measures\n\n{_measures(measures, lengths.get('precision', ''))}",
+        f"## Data\n\n{_data(facts)}",
+        f"## Training\n\n{_training(facts)}",
+        f"## Limits\n\n{_limits(facts)}",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def front_matter(facts: dict[str, Any], measures: pd.DataFrame, *, reranker: bool) -> str:
+    """The YAML that model hubs read."""
+    tags = ["cross-encoder", "reranker"] if reranker else ["dense-retrieval", "feature-extraction"]
+    values: dict[str, Any] = {
+        "library_name": "sentence-transformers",
+        "pipeline_tag": "text-ranking" if reranker else "sentence-similarity",
+        "tags": ["sentence-transformers", *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
+    }
+    checkpoint = facts["start"].get("checkpoint", "")
+    if checkpoint and not Path(checkpoint).exists():
+        values["base_model"] = checkpoint
+    results = _results(measures)
+    if results:
+        values["model-index"] = [{"name": facts["name"], "results": results}]
+    return f"---\n{yaml.safe_dump(values, sort_keys=False, allow_unicode=True)}---"
+
+
+def _results(measures: pd.DataFrame) -> list[dict[str, Any]]:
+    task = {"type": "text-retrieval", "name": "Passage retrieval"}
+    found = []
+    for (collection, split), rows in measures.groupby(["collection", "split"], sort=False):
+        means = rows.groupby("measure", sort=False)["value"].mean()
+        metrics = [
+            {"type": name, "value": round(float(value), 4), "name": measure_name(str(name))}
+            for name, value in means.items()
+        ]
+        dataset = {"type": str(collection), "name": str(collection), "split": str(split)}
+        found.append({"task": task, "dataset": dataset, "metrics": metrics})
+    return found
+
+
+def _what(facts: dict[str, Any], reranker: bool) -> str:
+    encoder = facts["encoder"]
+    kind = (
+        "A reranker, or cross-encoder: query and passage in, one score out."
+        if reranker
+        else "A dense retriever: queries and passages become vectors, the [CLS] ones, and are compared by dot product."
+    )
+    if encoder.get("objective") == "none":
+        return f"{kind} Its encoder was not pre-trained further."
+    chosen = "words at random"
+    if encoder.get("decoder_masking") == "importance":
+        chosen = "those that average mutual information calls important"
+    return (
+        f"{kind} Its encoder was pre-trained as a masked auto-encoder: a shallow decoder restores masked words from "
+        f"the [CLS] vector, here {chosen} (Li et al. 2023, *Challenging Decoder helps in Masked Auto-Encoder "
+        "Pre-training for Dense Passage Retrieval*)."
+    )
+
+
+def _measures(measures: pd.DataFrame, precision: str) -> str:
+    names = list(dict.fromkeys(measures["measure"]))
+    lines = [
+        ["collection", "split", "queries", *map(measure_name, names)],
+        ["---", "---", *["---:"] * (len(names) + 1)],
+    ]
+    for (collection, split), rows in measures.groupby(["collection", "split"], sort=False):
+        means = rows.groupby("measure")["value"].mean()
+        values = [f"{100 * means[name]:.1f}" if name in means else "" for name in names]
+        lines.append([str(collection), str(split), count(rows["query_id"].nunique()), *values])
+    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    note = f" Measured in {precision}." if precision not in ("", "fp32") else ""
+    return f"{table}\n\nMeans over the queries, times 100; MRR@10 is the mean of RR@10.{note}"
+
+
+def _data(facts: dict[str, Any]) -> str:
+    parts = []
+    for name, values in facts["collections"].items():
+        parts.append(f"- **{name}**: {_pairs(values)}")
+        about = (facts.get("about") or {}).get(name)
+        if about:
+            parts.append(_block(files.read_json(about)))
+    return "\n".join(parts) or "Not recorded."
+
+
+def _training(facts: dict[str, Any]) -> str:
+    system = facts["system"]
+    start = [f"- **encoder**: {_pairs(facts['encoder'])}", f"- **starts from**: {_pairs(facts['start'])}"]
+    stage = [f"- **stage {system.get('stage')}**: {_pairs(facts['stage'])}"]
+    given = [f"{key} {system[key]}" for key in ("negatives", "teacher") if system.get(key)]
+    if given:
+        stage.append(f"- **from other systems**: {listed(given)}")
+    if facts.get("versions"):
+        stage.append(f"- **versions**: {_pairs(facts['versions'])}")
+    return "\n".join(start + stage)
+
+
+def _limits(facts: dict[str, Any]) -> str:
+    collection = facts["stage"].get("collection")
+    return (
+        f"Trained once, with seed {facts['stage'].get('seed')}; a difference of a few tenths of a point between two "
+        f"such models may be the seed's. It has seen queries of {collection} only: on other kinds of text expect less, and "
+        "measure before use. Texts longer than the lengths above are cut. It ranks by what the training data calls "
+        "relevant, with that data's gaps and biases."
+    )
+
+
+def _pairs(values: dict[str, Any]) -> str:
+    shown = {key: value for key, value in values.items() if value not in ("", None)}
+    return ", ".join(
+        f"{key} {str(value).lower() if isinstance(value, bool) else value}" for key, value in shown.items()
+    )
+
+
+def _block(value: Any) -> str:
+    """JSON values as an indented YAML block below a list entry."""
+    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False)
+    return "\n  ```yaml\n" + "".join(f"  {line}\n" for line in text.splitlines()) + "  ```"

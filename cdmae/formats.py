@@ -1,0 +1,92 @@
+"""How numbers and names are written: measures x 100 with one decimal, signs with a true minus, MRR for mean RR."""
+
+from __future__ import annotations
+
+import math
+
+MINUS = "\N{MINUS SIGN}"
+NONE = "\N{EN DASH}"
+
+
+def measure_name(measure: str) -> str:
+    """The head of a column: the field says MRR@10 for the mean of RR@10, MAP for that of AP."""
+    return f"M{measure}" if measure.startswith(("RR@", "AP@")) else measure
+
+
+def points(value: float | None) -> str:
+    """A measure, 0 to 1, as points: 0.1512 is ``15.1``; a dash where there is none."""
+    return NONE if value is None or math.isnan(value) else _minus(f"{100 * value:.1f}")
+
+
+def signed(value: float | None) -> str:
+    """A difference of measures as points with its sign: ``+2.4``, or ``0.0``."""
+    if value is None or math.isnan(value):
+        return NONE
+    text = f"{100 * value:+.1f}"
+    return "0.0" if text in ("+0.0", "-0.0") else _minus(text)
+
+
+def interval(low: float, high: float) -> str:
+    """An interval of differences: ``+1.1 to +3.7``."""
+    return f"{signed(low)} to {signed(high)}"
+
+
+def probability(p: float) -> str:
+    """A p-value the way papers write it: ``p = .034``, or ``p < .001``."""
+    return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".").replace("1.000", "1")
+
+
+def percent(share: float, *, decimals: int = 0) -> str:
+    """A share as ``27 %``, the space not breaking."""
+    return f"{100 * share:.{decimals}f}\N{NO-BREAK SPACE}%"
+
+
+def count(value: float) -> str:
+    """A whole number with thousands: ``8,841,823``."""
+    return f"{value:,.0f}"
+
+
+def short_count(value: float) -> str:
+    """A number with three digits that matter: ``950``, ``20.2 thousand``, ``1.04 million``."""
+    for least, size, unit in ((1e9, 1e9, "billion"), (1e6, 1e6, "million"), (1e4, 1e3, "thousand")):
+        if value >= least:
+            return f"{float(f'{value / size:.3g}'):g}\N{NO-BREAK SPACE}{unit}"
+    return count(value)
+
+
+def duration(seconds: float) -> str:
+    """A time in words with two units: ``0.4 s``, ``42 s``, ``5 min 12 s``, ``3 h 20 min``, ``2 d 4 h``."""
+    if math.isnan(seconds):
+        return NONE
+    space = "\N{NO-BREAK SPACE}"
+    if seconds < 9.95:
+        return f"{seconds:.1f}{space}s"
+    whole = round(seconds)
+    for size, unit, smaller, name in ((86400, "d", 3600, "h"), (3600, "h", 60, "min"), (60, "min", 1, "s")):
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size}{space}{unit}" + (f" {rest}{space}{name}" if rest else "")
+    return f"{whole}{space}s"
+
+
+def memory(megabytes: float) -> str:
+    """Memory from mebibytes: ``640 MB``, ``1.4 GB``."""
+    if math.isnan(megabytes):
+        return NONE
+    space = "\N{NO-BREAK SPACE}"
+    return f"{megabytes:.0f}{space}MB" if megabytes < 1000 else f"{megabytes / 1024:.1f}{space}GB"
+
+
+def listed(names: list[str], last: str = "and") -> str:
+    """Names in a sentence: ``a, b and c``."""
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {last} {names[-1]}" if names else ""
+
+
+def plural(number: int, noun: str) -> str:
+    """``1 query``, ``1,618 queries``."""
+    many = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
+    return f"{count(number)} {noun if number == 1 else many}"
+
+
+def _minus(text: str) -> str:
+    return text.replace("-", MINUS)

@@ -1,0 +1,71 @@
+"""The report: one page that opens offline, and its tables and figures as files.
+
+``index.html`` answers first whether masking by importance helped; then come the sections, one file each. `facts` reads
+what the workflow wrote, `comparisons` finds systems that may be compared, `tables`, `figures` and `charts` draw,
+`markup` and `page` write HTML.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from cdmae import files, formats
+from cdmae.report import facts as facts_module
+from cdmae.report.facts import Facts
+from cdmae.report.page import page, table_page
+from cdmae.report.sections import (
+    Section,
+    answer,
+    changes,
+    cost,
+    limits,
+    masking,
+    paper,
+    results,
+    setting,
+    stages,
+    training,
+    zero_shot,
+)
+
+ORDER = (answer, setting, results, stages, zero_shot, changes, paper, masking, training, cost, limits)
+TITLE = "Importance-aware masking for dense retrieval"
+
+
+def build(facts: Path | str, output: Path | str) -> None:
+    """Write the report on the facts file `facts` into the folder `output`."""
+    write(facts_module.read(facts), output)
+
+
+def write(facts: Facts, output: Path | str) -> None:
+    """Write ``index.html``, ``tables/`` and ``figures/``; the folder appears when all of it is there."""
+    sections = [found for module in ORDER if (found := module.section(facts))]
+    with files.complete(output) as folder:
+        for name in ("tables", "figures"):
+            (folder / name).mkdir(parents=True)
+        for section in sections:
+            _files(folder, section)
+        title = facts.config.get("report", {}).get("title") or TITLE
+        (folder / "index.html").write_text(page(title, kicker(facts), sections), encoding="utf-8")
+
+
+def kicker(facts: Facts) -> str:
+    """The line below the title: what was measured, how much of it, which seed."""
+    parts = []
+    if facts.targets:
+        names = list(dict.fromkeys(target.collection for target in facts.targets))
+        some = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
+        parts.append(f"{formats.plural(len(facts.systems), 'system')} on {formats.listed(some)}")
+    parts.append(f"seed {facts.seed}")
+    if facts.started:
+        parts.append(f"started {facts.started}")
+    return " \N{MIDDLE DOT} ".join(parts)
+
+
+def _files(folder: Path, section: Section) -> None:
+    for table in section.tables:
+        forms = {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": table_page(table)}
+        for kind, text in forms.items():
+            (folder / "tables" / f"{table.name}.{kind}").write_text(text, encoding="utf-8")
+    for figure in section.figures:
+        (folder / "figures" / f"{figure.name}.svg").write_text(figure.standalone() + "\n", encoding="utf-8")

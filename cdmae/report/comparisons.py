@@ -1,0 +1,232 @@
+"""Which systems may be compared: those whose recipes differ in one thing.
+
+A recipe is everything that a system's numbers depend on, flattened: its encoder's settings, its stage's, and those of
+the systems that its negatives and its teacher come from. A part that only follows the system's own encoder (stage-2
+negatives mined by the stage 1 of the same encoder) says so instead of repeating it, so that two chains that differ in
+the encoder differ in the encoder alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from functools import cache
+from typing import Any, NamedTuple
+
+from cdmae.report.facts import Difference, Facts, Target
+
+NOISE = 0.003  # a gap on MS MARCO dev that another seed may close (recipes of the field; 0.3 points of MRR@10)
+_COUPLED = {"stage.group": "stage.queries"}  # the paper's section 4.3 scales both and keeps their product
+_OF_IMPORTANCE = ("encoder.importance", "encoder.sigma")  # these say nothing where the masking is not by importance
+
+
+class Change(NamedTuple):
+    """`system` is `reference` with one setting changed from `before` to `after`."""
+
+    reference: str
+    system: str
+    setting: str
+    before: str
+    after: str
+
+
+@cache
+def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
+    """The flattened recipe of a system; `own` is the encoder of the system it is asked for."""
+    entry = facts.entries("systems").get(system, {})
+    encoder = entry.get("encoder", "")
+    found: dict[str, Any] = {"kind": entry.get("kind", "")}
+    for key, value in entry.items():
+        if key in ("negatives", "teacher", "reranks") and value:
+            found |= {f"{key}.{name}": each for name, each in recipe(facts, value, own or encoder).items()}
+        elif key == "of":
+            for index, name in enumerate(value):
+                found |= {f"of.{index}.{each}": given for each, given in recipe(facts, name, own).items()}
+        elif key == "stage" and value:
+            stage = facts.entries("stages").get(value, {})
+            unused = () if entry.get("teacher") else ("alpha",)
+            found |= {f"stage.{name}": each for name, each in stage.items() if name not in unused}
+        elif key == "encoder" and value:
+            if value == own:
+                found["encoder"] = "own"
+            else:
+                found |= {f"encoder.{name}": each for name, each in facts.entries("encoders").get(value, {}).items()}
+        elif key != "kind":
+            found[key] = value
+    return found
+
+
+@cache
+def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
+    """The settings in which two systems differ: name -> (of a, of b). Settings that go together are one."""
+    first, second = recipe(facts, a), recipe(facts, b)
+    keys = {key for key in {**first, **second} if first.get(key) != second.get(key)}
+    found = {key: (first.get(key), second.get(key)) for key in sorted(keys)}
+    if "none" in found.get("encoder.objective", ()):  # of an encoder that is not pre-trained only the start counts
+        found = {key: value for key, value in found.items() if _kept_without_pretraining(key)}
+    if "encoder.decoder_masking" in found:
+        found = {key: value for key, value in found.items() if key not in _OF_IMPORTANCE}
+    for key, other in _COUPLED.items():
+        if key in found and other in found:
+            del found[other]
+    for part in ("negatives", "teacher", "reranks"):
+        inner = [key for key in found if key.startswith(part + ".")]
+        names = tuple(facts.entries("systems")[name].get(part) or "none" for name in (a, b))
+        found = {key: value for key, value in found.items() if key not in inner}
+        if inner and names[0] != names[1]:
+            found[part] = names
+    return found
+
+
+@cache
+def masking_pairs(facts: Facts) -> list[tuple[str, str]]:
+    """(Importance-aware, uniform): retrievers that differ in the decoder's masking alone, in the config's order."""
+    pairs = []
+    for a in _retrievers(facts):
+        for b in _retrievers(facts):
+            found = differences(facts, a, b)
+            if list(found) == ["encoder.decoder_masking"] and found["encoder.decoder_masking"][0] == "importance":
+                pairs.append((a, b))
+    return pairs
+
+
+@cache
+def not_pretrained(facts: Facts, system: str) -> str:
+    """The system that is like `system` but for its pre-training, which it lacks; nothing if there is none."""
+    for other in _retrievers(facts):
+        found = differences(facts, system, other)
+        if list(found) == ["encoder.objective"] and found["encoder.objective"][1] == "none":
+            return other
+    return ""
+
+
+@cache
+def steps(facts: Facts) -> list[tuple[str, str]]:
+    """(Before, after): a retriever and the one that takes its negatives from it, with the same encoder."""
+    systems = facts.entries("systems")
+    return [
+        (systems[name]["negatives"], name)
+        for name in _retrievers(facts)
+        if systems[name].get("negatives") in _retrievers(facts)
+        and systems[systems[name]["negatives"]].get("encoder") == systems[name].get("encoder")
+    ]
+
+
+@cache
+def chains(facts: Facts) -> list[list[str]]:
+    """Retrievers from stage to stage: each takes its negatives from the one before; chains of one left out."""
+    after: dict[str, list[str]] = {}
+    for before, name in steps(facts):
+        after.setdefault(before, []).append(name)
+    first = [name for name in after if name not in {each for following in after.values() for each in following}]
+
+    def follow(name: str) -> list[list[str]]:
+        return [[name, *rest] for following in after.get(name, []) for rest in follow(following)] or [[name]]
+
+    return [chain for name in first for chain in follow(name)]
+
+
+@cache
+def changes(facts: Facts) -> list[Change]:
+    """Retrievers that are another one with one setting changed, the next stage and seeds apart.
+
+    The reference is the one with the most such neighbours, one that masks by importance first; then the next among
+    those that are not yet in the list.
+    """
+    near = _neighbours(facts)
+    found: list[Change] = []
+    listed: set[str] = set()
+    for reference in sorted(near, key=lambda name: (-len(near[name]), not _importance(facts, name))):
+        if reference in listed:
+            continue
+        new = [change for change in near[reference] if change.system not in listed]
+        found += new
+        listed |= {reference, *(change.system for change in new)} if new else set()
+    return found
+
+
+def _neighbours(facts: Facts) -> dict[str, list[Change]]:
+    names, following = _retrievers(facts), set(steps(facts))
+    near: dict[str, list[Change]] = {name: [] for name in names}
+    for reference, name in itertools.permutations(names, 2):
+        found = differences(facts, reference, name)
+        if len(found) != 1 or (reference, name) in following or (name, reference) in following:
+            continue
+        setting, (before, after) = next(iter(found.items()))
+        if not setting.endswith("seed"):
+            near[reference].append(Change(reference, name, setting, shown(before), shown(after)))
+    return near
+
+
+@cache
+def replicas(facts: Facts) -> list[list[str]]:
+    """Groups of retrievers that differ in seeds alone."""
+    groups: list[list[str]] = []
+    for name in _retrievers(facts):
+        for group in groups:
+            found = differences(facts, group[0], name)
+            if found and all(key.endswith("seed") for key in found):
+                group.append(name)
+                break
+        else:
+            groups.append([name])
+    return [group for group in groups if len(group) > 1]
+
+
+def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
+    """The standard deviation over seeds, pooled over groups of replicas; nan where nothing was repeated."""
+    squares, freedom = 0.0, 0
+    for group in replicas(facts):
+        values = [value for value in (facts.value(name, target, measure) for name in group) if value == value]
+        mean = sum(values) / len(values) if values else 0.0
+        squares += sum((value - mean) ** 2 for value in values)
+        freedom += max(len(values) - 1, 0)
+    return math.sqrt(squares / freedom) if freedom else math.nan
+
+
+def noise(facts: Facts, target: Target, measure: str) -> float:
+    """The band in which a difference of two systems, each trained once, may be due to their seeds."""
+    deviation = seed_deviation(facts, target, measure)
+    return NOISE if math.isnan(deviation) else max(NOISE, 1.96 * math.sqrt(2) * deviation)
+
+
+def pooled(found: list[Difference]) -> Difference:
+    """The mean of differences over collections, each counting once; the queries of different ones are independent."""
+    mean = math.fsum(each.difference for each in found) / len(found)
+    half = math.sqrt(math.fsum(((each.high - each.low) / 2) ** 2 for each in found)) / len(found)
+    p = math.erfc(abs(mean) / half * 1.96 / math.sqrt(2)) if half else 1.0  # of a normal with that 95 % interval
+    a, b = (math.fsum(getattr(each, side) for each in found) / len(found) for side in ("a", "b"))
+    return Difference(a, b, mean, p, mean - half, mean + half, sum(each.queries for each in found))
+
+
+def holm(p_values: list[float]) -> list[float]:
+    """P-values corrected for looking at all of them (Holm 1979): ``max over smaller ones of (m - rank) p``."""
+    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
+    corrected, highest = [0.0] * len(p_values), 0.0
+    for rank, index in enumerate(order):
+        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        corrected[index] = highest
+    return corrected
+
+
+def _retrievers(facts: Facts) -> list[str]:
+    systems = facts.entries("systems")
+    return [name for name in facts.systems if systems.get(name, {}).get("kind") == "retriever"]
+
+
+def _importance(facts: Facts, system: str) -> bool:
+    encoder = facts.entries("encoders").get(facts.entries("systems")[system].get("encoder", ""), {})
+    return encoder.get("decoder_masking") == "importance"
+
+
+def _kept_without_pretraining(key: str) -> bool:
+    return not key.startswith("encoder.") or key in ("encoder.objective", "encoder.start", "encoder.seed")
+
+
+def shown(value: Any) -> str:
+    """The value of a setting as a table shows it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    if isinstance(value, float):
+        return "\N{INFINITY}" if math.isinf(value) else f"{value:g}"
+    return "none" if value in (None, "") else str(value)

@@ -1,0 +1,240 @@
+"""What the report is about: measures, trainings, counts and costs, read from what the workflow wrote.
+
+Every part may be missing: a run with BM25 alone has no encoders, a run without its benchmark files no costs.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from functools import cache, cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from cdmae import files
+from cdmae.errors import InputError
+
+GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
+MANY = 5  # judgments per query from which on the first relevant passage says too little
+
+
+class Target(NamedTuple):
+    """What a system is measured on."""
+
+    collection: str
+    split: str
+
+    def __str__(self) -> str:
+        """As it stands in a table."""
+        return f"{self.collection} {self.split}"
+
+
+class Difference(NamedTuple):
+    """System a minus system b over the same queries: the means and what `significance.paired` says."""
+
+    a: float
+    b: float
+    difference: float
+    p: float
+    low: float
+    high: float
+    queries: int
+
+
+@dataclass(frozen=True)
+class Training:
+    """The curve of a training (a frame with `step` and losses, or None) and what its about.json records."""
+
+    curve: pd.DataFrame | None = None
+    about: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def steps(self) -> int:
+        """How many steps were taken; 0 if that is not recorded."""
+        found = self.about.get("steps", 0)
+        if isinstance(found, (int, float)) and found:
+            return int(found)
+        return int(self.curve["step"].iloc[-1]) if self.curve is not None and len(self.curve) else 0
+
+
+@dataclass(frozen=True)
+class Corpus:
+    """A collection in numbers: passages, and per split its queries and judgments; `about` is what its source says."""
+
+    passages: int
+    queries: dict[str, int]
+    judgments: dict[str, int]
+    about: dict[str, Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Facts:
+    """Everything a section may show. `values`: (system, target, measure) -> value per query id."""
+
+    config: dict[str, Any]
+    values: dict[tuple[str, Target, str], pd.Series] = field(default_factory=dict)
+    collections: dict[str, Corpus] = field(default_factory=dict)
+    encoders: dict[str, Training] = field(default_factory=dict)
+    trained: dict[str, Training] = field(default_factory=dict)
+    masked_terms: dict[str, dict[str, Any]] = field(default_factory=dict)
+    benchmarks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=BENCHMARK))
+    versions: dict[str, str] = field(default_factory=dict)
+    started: str = ""
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return int(self.config.get("seed", 42))
+
+    @cached_property
+    def systems(self) -> list[str]:
+        """The systems that have measures, in the config's order, others behind."""
+        measured = {system for system, _, _ in self.values}
+        named = [name for name in self.entries("systems") if name in measured]
+        return named + sorted(measured.difference(named))
+
+    @cached_property
+    def targets(self) -> list[Target]:
+        """What was measured on, in the config's order."""
+        measured = {target for _, target, _ in self.values}
+        wanted = self.config.get("evaluation", {}).get("collections", {})
+        named = [Target(collection, split) for collection, splits in wanted.items() for split in splits]
+        return [each for each in named if each in measured] + sorted(measured.difference(named))
+
+    @cached_property
+    def measures(self) -> list[str]:
+        """The measures, in the config's order."""
+        measured = {measure for _, _, measure in self.values}
+        named = [each for each in self.config.get("evaluation", {}).get("measures", []) if each in measured]
+        return named + sorted(measured.difference(named))
+
+    @property
+    def baseline(self) -> str:
+        """The system that the others are compared with, or nothing."""
+        name = self.config.get("evaluation", {}).get("baseline") or ""
+        return name if name in self.systems else ""
+
+    def entries(self, section: str) -> dict[str, dict[str, Any]]:
+        """A section of the config with named entries."""
+        return self.config.get(section) or {}
+
+    def zero_shot(self, target: Target) -> bool:
+        """Whether nothing was trained on queries of this collection, while something was on another's."""
+        used = {entry.get("stage") for entry in self.entries("systems").values()}
+        trained = {stage.get("collection") for name, stage in self.entries("stages").items() if name in used}
+        return bool(trained) and target.collection not in trained
+
+    def main_measure(self, target: Target) -> str:
+        """The measure that stands for a target: the first of the config; nDCG@10 for zero-shot and many judgments."""
+        corpus = self.collections.get(target.collection)
+        judged = corpus.judgments.get(target.split, 0) / max(corpus.queries.get(target.split, 0), 1) if corpus else 0
+        if GRADED in self.measures and (self.zero_shot(target) or judged > MANY):
+            return GRADED
+        return self.measures[0]
+
+    def value(self, system: str, target: Target, measure: str) -> float:
+        """The mean over the queries; nan where it was not measured."""
+        found = self.values.get((system, target, measure))
+        return math.nan if found is None else float(found.mean())
+
+    def queries(self, target: Target) -> int:
+        """How many queries were measured."""
+        return max((len(each) for (_, found, _), each in self.values.items() if found == target), default=0)
+
+    @cache  # noqa: B019 (one report, one process)
+    def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
+        """System `a` minus system `b`, or None where one of them was not measured."""
+        from cdmae import significance
+
+        first, second = (self.values.get((system, target, measure)) for system in (a, b))
+        if first is None or second is None or first is second:
+            return None
+        second = second.reindex(first.index)
+        if second.isna().any():
+            raise InputError(
+                f"the measures of {a} and {b} on {target} are of different queries; delete both and run again"
+            )
+        found = significance.paired(first.to_numpy(), second.to_numpy(), self.seed)
+        return Difference(float(first.mean()), float(second.mean()), *(found[key] for key in Difference._fields[2:]))
+
+
+BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]
+
+
+def read(path: Path | str) -> Facts:
+    """Read the facts file and all it points to."""
+    given = files.read_json(path)
+    config = given.get("config") or {}
+    about = given.get("masked_terms") or {}
+    return Facts(
+        config=config,
+        values=_values(given.get("measures") or {}),
+        collections={
+            name: corpus(folder, used_splits(config, name)) for name, folder in (given.get("collections") or {}).items()
+        },
+        encoders={name: training(folder) for name, folder in (given.get("encoders") or {}).items()},
+        trained={name: training(folder) for name, folder in (given.get("trained") or {}).items()},
+        masked_terms={name: files.read_json(each) for name, each in about.items() if Path(each).exists()},
+        benchmarks=benchmarks(given.get("benchmarks")),
+        versions=given.get("versions") or {},
+        started=(given.get("started") or "")[: len("2025-01-01 12:00")],
+    )
+
+
+def used_splits(config: dict[str, Any], collection: str) -> list[str]:
+    """The splits of a collection that are trained or measured on."""
+    stages = [each for each in (config.get("stages") or {}).values() if each.get("collection") == collection]
+    measured = config.get("evaluation", {}).get("collections", {}).get(collection, [])
+    return list(dict.fromkeys([*(each.get("split", "train") for each in stages), *measured]))
+
+
+def corpus(folder: Path | str, splits: list[str]) -> Corpus:
+    """Count what a collection holds."""
+    folder = Path(folder)
+    about = files.read_json(folder / "about.json") if (folder / "about.json").exists() else {}
+    queries = {split: len(files.read_queries(folder, split)) for split in splits}
+    judgments = {split: len(files.read_qrels(folder, split)) for split in splits}
+    return Corpus(len(files.read_passages(folder, columns=[])), queries, judgments, about)
+
+
+def training(folder: Path | str) -> Training:
+    """Read the curve and the record of a training; either may be missing."""
+    curve, about = Path(folder) / "steps.tsv", Path(folder) / "about.json"
+    frame = pd.read_csv(curve, sep="\t") if curve.exists() else None
+    if frame is not None and ("step" not in frame or frame.empty):
+        frame = None
+    return Training(frame, files.read_json(about) if about.exists() else {})
+
+
+def benchmarks(folder: Path | str | None) -> pd.DataFrame:
+    """Snakemake's benchmark files: a frame (rule, job, seconds, cpu in seconds, memory in MB), nan where unknown."""
+    rows = []
+    for path in sorted(Path(folder).rglob("*.tsv")) if folder and Path(folder).is_dir() else []:
+        rule, *job = path.relative_to(folder).with_suffix("").parts
+        frame = pd.read_csv(path, sep="\t").rename(columns=str.strip)
+        if frame.empty or "s" not in frame or rule == "report":
+            continue
+        columns = [pd.to_numeric(frame[name], errors="coerce") if name in frame else None for name in _BENCHMARK]
+        seconds, cpu, memory = (np.nan if column is None else float(column.iloc[-1]) for column in columns)
+        rows.append((rule, "/".join(job) or rule, seconds, cpu, memory))
+    return pd.DataFrame(rows, columns=BENCHMARK)
+
+
+_BENCHMARK = ("s", "cpu_time", "max_rss")
+
+
+def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], pd.Series]:
+    found = {}
+    for system, path in paths.items():
+        frame = files.read_measures(path)
+        for (collection, split, measure), rows in frame.groupby(["collection", "split", "measure"], sort=False):
+            key = (system, Target(str(collection), str(split)), str(measure))
+            found[key] = rows.set_index("query_id")["value"]
+            if found[key].index.has_duplicates:
+                raise InputError(
+                    f"{path} has a query of {collection} {split} twice for {measure}; delete it and run again"
+                )
+    return found

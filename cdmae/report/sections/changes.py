@@ -1,0 +1,89 @@
+"""One change at a time: retrievers that are another one with one setting changed; how many hard negatives; seeds."""
+
+from __future__ import annotations
+
+from cdmae import formats
+from cdmae.report.charts import Series, lines
+from cdmae.report.comparisons import Change, changes, differences, replicas, seed_deviation
+from cdmae.report.facts import Facts, Target
+from cdmae.report.figures import Figure
+from cdmae.report.markup import Markup
+from cdmae.report.sections import Section, main_target, panels, paragraphs
+from cdmae.report.tables import Cell, Table
+
+
+def section(facts: Facts) -> Section | None:
+    """A row per change; a figure where the group was varied; a table of repetitions where only the seed was."""
+    target, found = main_target(facts), changes(facts)
+    if not target or not (found or replicas(facts)):
+        return None
+    tables = [table for table in (change_table(facts, target, found), seed_table(facts, target)) if table.rows]
+    figures = [figure for figure in [hard_negatives(facts, target)] if figure]
+    lead = "Each row is a system that differs from its reference in one setting: what the setting is worth here."
+    body = [paragraphs(lead if found else None), *(table.html() for table in tables), panels(figures)]
+    return Section("changes", "One change at a time", "Changes", Markup("".join(body)), tables=tables, figures=figures)
+
+
+def change_table(facts: Facts, target: Target, found: list[Change]) -> Table:
+    """The changed setting, both values, and the difference it made."""
+    measure, body = facts.main_measure(target), []
+    for change in found:
+        difference = facts.difference(change.system, change.reference, target, measure)
+        if not difference:
+            continue
+        body.append(
+            [
+                change.setting,
+                f"{change.before} \N{RIGHTWARDS ARROW} {change.after}",
+                f"{change.reference} \N{RIGHTWARDS ARROW} {change.system}",
+                Cell(formats.points(difference.b), 100 * difference.b),
+                Cell(formats.points(difference.a), 100 * difference.a),
+                Cell(formats.signed(difference.difference), 100 * difference.difference),
+                Cell(formats.interval(difference.low, difference.high)),
+                Cell(formats.probability(difference.p).removeprefix("p ").removeprefix("= "), difference.p),
+            ]
+        )
+    head = ["setting", "change", "systems", "before", "after", "difference", "95 % interval", "p"]
+    caption = f"{formats.measure_name(measure)} on {target}, one setting changed"
+    return Table("changes", caption, head, body, texts=["change", "systems"])
+
+
+def seed_table(facts: Facts, target: Target) -> Table:
+    """The same recipe with other seeds."""
+    measure, body = facts.main_measure(target), []
+    for group in replicas(facts):
+        values = [facts.value(name, target, measure) for name in group]
+        body.append([formats.listed(group), ", ".join(map(formats.points, values))])
+    deviation = seed_deviation(facts, target, measure)
+    caption = f"The same recipe with other seeds: {formats.measure_name(measure)} on {target}"
+    if body:
+        caption += f"; standard deviation {100 * deviation:.2f} points"
+    return Table("seeds", caption, ["systems", "values"], body)
+
+
+def hard_negatives(facts: Facts, target: Target) -> Figure | None:
+    """The paper's figure 4: passages per query against the measure, where three sizes of group were run."""
+    measure = facts.main_measure(target)
+    stages, systems = facts.entries("stages"), facts.entries("systems")
+    best: dict[int, str] = {}
+    for name in facts.systems:
+        entry = systems.get(name, {})
+        if entry.get("kind") != "retriever":
+            continue
+        same = {stages[entry["stage"]]["group"]: name}
+        for other in facts.systems:
+            if systems.get(other, {}).get("kind") == "retriever":
+                found = differences(facts, name, other)
+                if list(found) == ["stage.group"]:
+                    same[found["stage.group"][1]] = other
+        best = max(best, same, key=len)
+    if len(best) < 3:
+        return None
+    sizes = sorted(best)
+    values = [100 * facts.value(best[size], target, measure) for size in sizes]
+    title = f"Passages per query, {formats.measure_name(measure)} on {target}"
+    return lines(
+        "hard-negatives", title, [Series(formats.measure_name(measure), list(range(len(sizes))), values)],
+        x_axis="group size N (one positive, the rest hard negatives)", y_axis=formats.measure_name(measure),
+        x_names=[str(size) for size in sizes], markers=True,
+    )  # fmt: skip

@@ -1,0 +1,175 @@
+"""Against the paper: its claims beside what was found here, and its tables where the same queries were measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from cdmae import formats
+from cdmae.report import published
+from cdmae.report.comparisons import chains, differences, masking_pairs, noise, pooled, steps
+from cdmae.report.facts import GRADED, Difference, Facts
+from cdmae.report.markup import Markup
+from cdmae.report.sections import Section, main_target, paragraphs, set_difference, zero_shot_sets
+from cdmae.report.sections.answer import verdict
+from cdmae.report.sections.masking import shown_encoder
+from cdmae.report.sections.zero_shot import set_value
+from cdmae.report.tables import Cell, Table
+
+
+def section(facts: Facts) -> Section | None:
+    """The claims, and the tables that there are numbers for."""
+    tables = [table for table in (claims(facts), measured(facts)) if table.rows]
+    if not tables:
+        return None
+    lead = None if measured(facts).rows else (
+        "Nothing of the paper's own collections was measured here, so the heights do not compare; the directions may."
+    )  # fmt: skip
+    body = Markup("".join([paragraphs(lead), *(table.html() for table in tables)]))
+    return Section("paper", "Against the paper", "Against the paper", body, tables=tables)
+
+
+def claims(facts: Facts) -> Table:
+    """A row per claim that this run can speak to."""
+    rows = [*_over_uniform(facts), *_zero_shot(facts), *_stages(facts), *_projection(facts), *_stop_words(facts)]
+    head = ["what the paper finds", "paper", "here", "95 % interval", "reading"]
+    return Table("claims", "The paper's claims", head, rows, texts=["reading"])
+
+
+def measured(facts: Facts) -> Table:
+    """Paper, ours and difference for BM25 and each stage, on the paper's own collections."""
+    rows = []
+    for target in facts.targets:
+        name = published.dataset(facts, target)
+        for measure in facts.measures if name else []:
+            for system, row, value in _in_domain(facts, name, measure):
+                rows += _beside(str(target), measure, row, system, value, facts.value(system, target, measure))
+    sets = {name: targets for name, targets in zero_shot_sets(facts).items() if name in published.BEIR}
+    for name, targets in sets.items():
+        for system, row, value in _systems(facts, published.BEIR[name]):
+            rows += _beside(name, GRADED, row, system, value, set_value(facts, system, targets, GRADED))
+    if len(sets) == len(published.BEIR):
+        for system, row, value in _systems(facts, published.BEIR_MEAN):
+            ours = [set_value(facts, system, targets, GRADED) for targets in sets.values()]
+            rows += _beside("mean of BEIR", GRADED, row, system, value, math.fsum(ours) / len(ours))
+    head = ["collection", "measure", "row of the paper", "system", "paper", "ours", "difference"]
+    return Table("paper", "The paper's tables", head, rows, texts=["measure", "row of the paper", "system"])
+
+
+def _beside(where: str, measure: str, row: str, system: str, value: float, ours: float) -> list[list[Cell | str]]:
+    """A row of the table, or none where there is no number of ours."""
+    if math.isnan(ours):
+        return []
+    numbers = [Cell(f"{value:.1f}", value), Cell(formats.points(ours), 100 * ours)]
+    difference = Cell(formats.signed(ours - value / 100), 100 * ours - value)
+    return [[where, formats.measure_name(measure), row, system, *numbers, difference]]
+
+
+def _in_domain(facts: Facts, name: str, measure: str) -> Iterator[tuple[str, str, float]]:
+    """(Our system, the paper's row, its value) of tables 1 and 2."""
+    if _bm25(facts) and (name, measure) in published.BM25:
+        yield _bm25(facts), "BM25", published.BM25[name, measure]
+    for place, (system, value) in enumerate(
+        zip(_chain(facts), published.STAGES.get((name, measure), ()), strict=False)
+    ):
+        if value is not None:
+            yield system, f"CDMAE, stage {place + 1}", value
+
+
+def _systems(facts: Facts, values: tuple[float, float, float]) -> Iterator[tuple[str, str, float]]:
+    """(Our system, the paper's row, its value) of table 3."""
+    if _bm25(facts):
+        yield _bm25(facts), "BM25", values[0]
+    if _chain(facts):
+        yield _chain(facts)[-1], "CDMAE", values[2]
+
+
+def _bm25(facts: Facts) -> str:
+    systems = facts.entries("systems")
+    return next((each for each in facts.systems if systems.get(each, {}).get("kind") == "bm25"), "")
+
+
+def _chain(facts: Facts) -> list[str]:
+    """The systems of stages 1, 2, 3 of the encoder that masks by importance."""
+    encoders, systems = facts.entries("encoders"), facts.entries("systems")
+    found = [
+        chain
+        for chain in chains(facts)
+        if encoders.get(systems[chain[0]]["encoder"], {}).get("decoder_masking") == "importance"
+    ]
+    if found:
+        return max(found, key=len)
+    return [pair[0] for pair in masking_pairs(facts)[:1]]
+
+
+def _row(claim: str, paper: float, found: Difference, band: float) -> list[Cell | str]:
+    readings = {"better": "found here too", "worse": "the opposite here", "open": "within the noise"}
+    return [
+        claim,
+        Cell(formats.signed(paper / 100), paper),
+        Cell(formats.signed(found.difference), 100 * found.difference),
+        Cell(formats.interval(found.low, found.high)),
+        readings[verdict(found, band)],
+    ]
+
+
+def _over_uniform(facts: Facts) -> Iterator[list[Cell | str]]:
+    target = main_target(facts)
+    for a, b in masking_pairs(facts)[:1] if target else []:
+        measure = facts.main_measure(target)
+        found = facts.difference(a, b, target, measure)
+        if found:
+            claim = (
+                f"importance-aware over uniform masks, {formats.measure_name(measure)} (paper: over RetroMAE, stage 1)"
+            )
+            yield _row(claim, published.OVER_UNIFORM, found, noise(facts, target, measure))
+
+
+def _stages(facts: Facts) -> Iterator[list[Cell | str]]:
+    target, chain = main_target(facts), _chain(facts)
+    for place, paper in enumerate(published.STAGE_GAINS):
+        if target and len(chain) > place + 1 and (chain[place], chain[place + 1]) in steps(facts):
+            measure = facts.main_measure(target)
+            found = facts.difference(chain[place + 1], chain[place], target, measure)
+            if found:
+                claim = f"stage {place + 2} over stage {place + 1}, {formats.measure_name(measure)}"
+                yield _row(claim, paper, found, noise(facts, target, measure))
+
+
+def _zero_shot(facts: Facts) -> Iterator[list[Cell | str]]:
+    """The mean over the zero-shot collections."""
+    sets = zero_shot_sets(facts)
+    for a, b in masking_pairs(facts)[:1]:
+        found = [set_difference(facts, a, b, targets) for targets in sets.values()]
+        if not found or None in found:
+            continue
+        targets = [target for each in sets.values() for target in each]
+        measure = formats.measure_name(facts.main_measure(targets[0]))
+        claim = f"the same, zero-shot, {measure}, mean of {formats.plural(len(found), 'collection')} (paper: 14)"
+        band = max(noise(facts, target, facts.main_measure(target)) for target in targets)
+        yield _row(claim, published.ZERO_SHOT, pooled([each for each in found if each]), band)
+
+
+def _projection(facts: Facts) -> Iterator[list[Cell | str]]:
+    target = main_target(facts)
+    names = facts.systems if target else []
+    pairs = ((a, b) for a in names for b in names if differences(facts, a, b) == {"encoder.projection": (True, False)})
+    for a, b in list(pairs)[:1]:
+        measure = facts.main_measure(target)
+        found = facts.difference(a, b, target, measure)
+        if found:
+            claim = f"a projection of the bottleneck, {formats.measure_name(measure)}"
+            yield _row(claim, published.PROJECTION, found, noise(facts, target, measure))
+
+
+def _stop_words(facts: Facts) -> Iterator[list[Cell | str]]:
+    found = facts.masked_terms.get(shown_encoder(facts), {}) if facts.masked_terms else {}
+    share = found.get("uniform", {}).get("stop_word_share")
+    if share is not None:
+        yield [
+            "stop-words and punctuation among what uniform masks hide",
+            Cell(formats.percent(published.STOP_WORDS), published.STOP_WORDS),
+            Cell(formats.percent(share), share),
+            formats.NONE,
+            "the problem exists here too" if share > 0.2 else "less of a problem here",
+        ]

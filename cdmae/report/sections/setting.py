@@ -1,0 +1,169 @@
+"""What was run, and on what: collections with counts and versions, encoders, systems, seed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdmae import formats
+from cdmae.report.comparisons import shown
+from cdmae.report.facts import Facts
+from cdmae.report.markup import Markup, escape, fill, tag
+from cdmae.report.sections import Section, paragraphs
+from cdmae.report.tables import Cell, Table
+
+KINDS = {"whole_word": "whole words, uniform", "uniform": "word-pieces, uniform", "importance": "by importance"}
+
+
+def section(facts: Facts) -> Section | None:
+    """Collections, encoders and systems as tables; versions and what the sources say folded away."""
+    tables = [table for table in (collections(facts), encoders(facts), systems(facts)) if table.rows]
+    if not tables:
+        return None
+    started = f"Started {facts.started}. " if facts.started else ""
+    lead = f"{started}Everything random follows from seed {facts.seed}."
+    body = [paragraphs(lead), *(table.html() for table in tables), _about(facts), _versions(facts)]
+    return Section("setting", "What was run", "What was run", Markup("".join(body)), tables=tables)
+
+
+def collections(facts: Facts) -> Table:
+    """One row per collection: its size and what it was used for."""
+    rows = []
+    for name, corpus in facts.collections.items():
+        splits = [
+            f"{split} {formats.count(corpus.queries[split])}"
+            + _per_query(corpus.judgments[split], corpus.queries[split])
+            for split in corpus.queries
+        ]
+        source = facts.entries("collections").get(name, {}).get("source", "")
+        rows.append(
+            [name, source, Cell(formats.count(corpus.passages), corpus.passages), "; ".join(splits), _role(facts, name)]
+        )
+    columns = ["collection", "source", "passages", "queries by split", "used for"]
+    texts = ["source", "queries by split", "used for"]
+    return Table("collections", "Collections", columns, rows, texts=texts)
+
+
+def encoders(facts: Facts) -> Table:
+    """One row per encoder: where it starts and how it was pre-trained."""
+    rows = []
+    for name, entry in facts.entries("encoders").items():
+        training = facts.encoders.get(name)
+        if entry.get("objective") == "none":
+            steps, how = formats.NONE, "not pre-trained"
+        else:
+            taken = training.steps if training else 0
+            steps = f"{formats.count(taken)} \N{MULTIPLICATION SIGN} {entry.get('batch')}" if taken else formats.NONE
+            how = _masking(entry) + f", on {entry.get('collection')}"
+        size = training.about.get("parameters") if training else None
+        parameters = formats.short_count(size) if isinstance(size, (int, float)) else formats.NONE
+        rows.append([name, _start(facts, entry.get("start", "")), how, Cell(steps), Cell(parameters, size)])
+    columns = ["encoder", "starts from", "pre-training", "steps \N{MULTIPLICATION SIGN} batch", "parameters"]
+    return Table("encoders", "Encoders", columns, rows, texts=["starts from", "pre-training"])
+
+
+def systems(facts: Facts) -> Table:
+    """One row per system that was measured: what it is and what it was trained with."""
+    rows = [[name, describe(facts, name), _recipe(facts, name)] for name in facts.systems]
+    columns = ["system", "what it is", "training"]
+    return Table("systems", "Systems", columns, rows, texts=columns[1:])
+
+
+def describe(facts: Facts, name: str) -> str:
+    """A system in words."""
+    entry = facts.entries("systems").get(name, {})
+    kind = entry.get("kind", "")
+    if kind == "bm25":
+        return f"BM25, k1 {entry.get('k1')}, b {entry.get('b')}"
+    if kind == "fusion":
+        return f"reciprocal rank fusion of {formats.listed(list(entry.get('of', [])))}"
+    if kind == "external":
+        return f"retriever from outside: {entry.get('model')}"
+    if kind == "reranker":
+        return (
+            f"reranker from {entry.get('encoder')}, orders the best {entry.get('depth')} of {entry.get('reranks')} anew"
+        )
+    return f"retriever from {entry.get('encoder')}" if kind else ""
+
+
+def _recipe(facts: Facts, name: str) -> str:
+    entry = facts.entries("systems").get(name, {})
+    stage = facts.entries("stages").get(entry.get("stage", ""), {})
+    if not stage:
+        return formats.NONE
+    teacher = (
+        f"; teacher {entry['teacher']}, \N{GREEK SMALL LETTER ALPHA} {stage.get('alpha')}"
+        if entry.get("teacher")
+        else ""
+    )
+    return (
+        f"{entry['stage']}: {stage.get('queries')} queries \N{MULTIPLICATION SIGN} {stage.get('group')}, "
+        f"{stage.get('epochs'):g} epochs, negatives of {entry.get('negatives')} (best {stage.get('depth')}){teacher}"
+    )
+
+
+def _per_query(judgments: int, queries: int) -> str:
+    return f" ({judgments / queries:.1f} judged each)" if queries else ""
+
+
+def _role(facts: Facts, name: str) -> str:
+    used = {each.get("encoder") for each in facts.entries("systems").values()}
+    roles = []
+    if any(each.get("collection") == name for key, each in facts.entries("encoders").items() if key in used):
+        roles.append("pre-training")
+    if any(each.get("collection") == name for each in facts.entries("stages").values()):
+        roles.append("fine-tuning")
+    measured = [target for target in facts.targets if target.collection == name]
+    if measured:
+        kind = "zero-shot test" if facts.zero_shot(measured[0]) else "test"
+        roles.append(f"{kind} ({formats.listed([target.split for target in measured])})")
+    return ", ".join(roles) or formats.NONE
+
+
+def _start(facts: Facts, name: str) -> str:
+    entry = facts.entries("starts").get(name, {})
+    if entry.get("checkpoint"):
+        return str(entry["checkpoint"])
+    if not entry:
+        return name
+    return (
+        f"random: {entry['layers']} layers of {entry['hidden']}, {formats.count(entry['vocabulary'])} word-pieces "
+        f"from {entry.get('collection')}"
+    )
+
+
+def _masking(entry: dict[str, Any]) -> str:
+    decoder, encoder = (entry.get(f"{side}_masking", "") for side in ("decoder", "encoder"))
+    sigma = f", \N{GREEK SMALL LETTER SIGMA} {shown(entry.get('sigma'))}" if decoder == "importance" else ""
+    return (
+        f"{entry.get('objective')}; decoder masks {formats.percent(entry.get('decoder_ratio', 0))} "
+        f"{KINDS.get(decoder, decoder)}{sigma}; encoder {formats.percent(entry.get('encoder_ratio', 0))} "
+        f"{KINDS.get(encoder, encoder)}"
+    )
+
+
+def _about(facts: Facts) -> Markup:
+    """What the sources of the collections say of themselves, folded away."""
+    parts = [(tag("h4", name), nested(corpus.about)) for name, corpus in facts.collections.items() if corpus.about]
+    return tag("details", tag("summary", "Where the collections come from"), parts) if parts else Markup("")
+
+
+def _versions(facts: Facts) -> Markup:
+    if not facts.versions:
+        return Markup("")
+    return tag("details", tag("summary", "Versions"), nested(facts.versions))
+
+
+def nested(value: Any) -> Markup:
+    """JSON values as definition lists: scalars in a row, lists of scalars joined."""
+    if isinstance(value, dict):
+        pairs = [
+            tag("div", tag("dt", str(key).replace("_", " ")), tag("dd", nested(each))) for key, each in value.items()
+        ]
+        return tag("dl", pairs, class_="facts")
+    if isinstance(value, list):
+        if any(isinstance(each, (dict, list)) for each in value):
+            return tag("ul", [tag("li", nested(each)) for each in value])
+        return escape(", ".join(str(each) for each in value) or formats.NONE)
+    if isinstance(value, bool) or value is None:
+        return escape({True: "yes", False: "no", None: formats.NONE}[value])
+    return fill("{value}", value=f"{value:,}" if isinstance(value, (int, float)) else value)

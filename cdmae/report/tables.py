@@ -1,0 +1,175 @@
+"""A table once, written four ways: HTML for the page, Markdown, LaTeX (booktabs) and CSV with the unrounded numbers."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from cdmae.formats import NONE
+from cdmae.report.markup import Markup, breakable, escape, join, tag
+
+STACK = 5  # a table with more columns, or with prose, becomes one block per row on a narrow screen
+NAME = 28  # a shorter first cell without spaces is not broken where there is room
+_TEX = {
+    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
+    "\\": r"\textbackslash{}",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "\N{MINUS SIGN}": "$-$",
+    "\N{EN DASH}": "--",
+    "\N{NO-BREAK SPACE}": "~",
+    "\N{RIGHTWARDS ARROW}": r"$\rightarrow$",
+    "\N{BLACK UP-POINTING TRIANGLE}": r"$^{\uparrow}$",
+    "\N{BLACK DOWN-POINTING TRIANGLE}": r"$^{\downarrow}$",
+    "\N{INFINITY}": r"$\infty$",
+    "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$",
+    "\N{GREEK SMALL LETTER SIGMA}": r"$\sigma$",
+    "<": "$<$",
+    ">": "$>$",
+}
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What a cell shows. The CSV has `value` instead of `text`; `mark` follows the text, explained by `note`."""
+
+    text: str
+    value: float | str | None = None
+    best: bool = False
+    second: bool = False
+    mark: str = ""
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of cells below the names of the `columns`; the first `heads` columns name the row, the others hold numbers.
+
+    `texts`: columns that are prose, set to the left. `name` is that of its files.
+    """
+
+    name: str
+    caption: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Cell | str]]
+    heads: int = 1
+    texts: Sequence[str] = ()
+
+    def html(self, *, downloads: bool = True) -> Markup:
+        """The table for the page, with the other forms to take away."""
+        head = tag(
+            "tr", [tag("th", escape(name), scope="col", class_=self._side(i)) for i, name in enumerate(self.columns)]
+        )
+        body = [tag("tr", [self._cell(i, as_cell(cell)) for i, cell in enumerate(row)]) for row in self.rows]
+        marked = any(as_cell(cell).mark for row in self.rows for cell in row)
+        classes = [name for name, fits in (("stack", self._stacks()), ("marked", marked)) if fits]
+        table = tag("table", tag("thead", head), tag("tbody", body), class_=" ".join(classes) or None)
+        caption = tag("figcaption", escape(self.caption), " ", self._downloads() if downloads else "")
+        return tag("figure", caption, table, class_="table", id=f"table-{self.name}")
+
+    def markdown(self) -> str:
+        """The table for a README: the best bold."""
+        sides = ["---" if self._side(i) is None else "---:" for i in range(len(self.columns))]
+        lines = [list(self.columns), sides]
+        lines += [[_markdown(as_cell(cell)) for cell in row] for row in self.rows]
+        return "".join("| " + " | ".join(line) + " |\n" for line in [map(_piped, lines[0]), *lines[1:]])
+
+    def tex(self) -> str:
+        """The table for a paper, as ``tabular`` (needs booktabs): the best bold, the second underlined."""
+        sides = "".join("l" if self._side(i) is None else "r" for i in range(len(self.columns)))
+        lines = [" & ".join(_tex(as_cell(cell)) for cell in row) + r" \\" for row in self.rows]
+        head = " & ".join(_tex(Cell(name)) for name in self.columns) + r" \\"
+        return "\n".join(
+            [f"% {self.caption}", rf"\begin{{tabular}}{{{sides}}}", r"\toprule", head, r"\midrule", *lines]
+            + [r"\bottomrule", r"\end{tabular}", ""]
+        )
+
+    def csv(self) -> str:
+        """The table for a program: numbers unrounded, no marks."""
+        out = io.StringIO()
+        writer = csv.writer(out, lineterminator="\n")
+        writer.writerow(self.columns)
+        for row in self.rows:
+            cells = [as_cell(cell) for cell in row]
+            writer.writerow([_number(cell.value) if cell.value is not None else cell.text for cell in cells])
+        return out.getvalue()
+
+    def _stacks(self) -> bool:
+        return len(self.columns) > STACK or (bool(self.texts) and len(self.columns) > 2)
+
+    def _side(self, column: int) -> str | None:
+        return None if column < self.heads or self.columns[column] in self.texts else "number"
+
+    def _cell(self, column: int, cell: Cell) -> Markup:
+        text: Markup = breakable(cell.text) if self._side(column) is None else escape(cell.text)
+        if cell.best or cell.second:
+            text = tag("b" if cell.best else "u", text)
+        if cell.mark:
+            text = Markup(text + tag("span", cell.mark, class_="mark", title=cell.note or None))
+        if column == 0:
+            return tag(
+                "th", text, scope="row", class_="name" if len(cell.text) <= NAME and " " not in cell.text else None
+            )
+        classes = [self._side(column), "none" if cell.text in ("", NONE) else None]
+        return tag("td", text, class_=" ".join(filter(None, classes)) or None, data_label=self.columns[column])
+
+    def _downloads(self) -> Markup:
+        forms = (
+            ("csv", "text/csv", self.csv()),
+            ("md", "text/markdown", self.markdown()),
+            ("tex", "text/x-tex", self.tex()),
+        )
+        links = [
+            tag("a", kind, download=f"{self.name}.{kind}", href=_data(media, text), aria_label=f"{self.caption} {kind}")
+            for kind, media, text in forms
+        ]
+        return tag("span", join(links, " "), class_="files")
+
+
+def as_cell(cell: Cell | str) -> Cell:
+    """A plain text is a cell too."""
+    return Cell(cell) if isinstance(cell, str) else cell
+
+
+def highlight(columns: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
+    """Mark the best and the second best of each column, equal if they read equal. Columns of one cell stay plain."""
+    return [_highlight(list(cells)) for cells in columns]
+
+
+def _highlight(cells: list[Cell]) -> list[Cell]:
+    shown = sorted({float(f"{cell.value:.1f}") for cell in cells if isinstance(cell.value, float)}, reverse=True)
+    if len(shown) < 2:
+        return cells
+    marked = []
+    for cell in cells:
+        value = float(f"{cell.value:.1f}") if isinstance(cell.value, float) else None
+        marked.append(replace(cell, best=value == shown[0], second=value == shown[1]))
+    return marked
+
+
+def _number(value: float | str) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)
+
+
+def _data(media: str, text: str) -> str:
+    return f"data:{media};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"
+
+
+def _piped(text: str) -> str:
+    return text.replace("|", "\\|").replace("\n", " ")
+
+
+def _markdown(cell: Cell) -> str:
+    text = _piped(cell.text)
+    return (f"**{text}**" if cell.best else text) + cell.mark
+
+
+def _tex(cell: Cell) -> str:
+    text, mark = ("".join(_TEX.get(letter, letter) for letter in each) for each in (cell.text, cell.mark))
+    if cell.best or cell.second:
+        text = rf"\textbf{{{text}}}" if cell.best else rf"\underline{{{text}}}"
+    return text + mark

@@ -1,0 +1,254 @@
+"""What a finished run leaves for the report, made up: plausible numbers, every part of the page, no training."""
+
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from cdmae import files
+
+MEASURES = ["RR@10", "R@50", "R@1000", "nDCG@10"]
+SKILL = {  # the mean of log rank: smaller is better
+    "bm25": 1.9, "none-stage1": 5.1, "mae-stage1": 4.55, "cdmae-stage1": 4.2, "cdmae-stage2": 4.1, "cdmae-stage3": 4.05,
+    "cdmae-reranker": 2.9, "fused": 2.3,
+}  # fmt: skip
+TARGETS = {"pydocs": {"dev": 1450, "test": 1462}, "scikit-learn": {"test": 1618}, "networkx": {"test": 1220}}
+EXAMPLE = ["hokey", "stuff", "is", "a", "crossword", "puzzle", "clue", "that", "we", "have", "spotted", "4", "times"]
+ENCODER = {
+    "start": "small", "collection": "pydocs", "objective": "mae", "encoder_masking": "whole_word",
+    "decoder_masking": "importance", "importance": "ami", "encoder_ratio": 0.3, "decoder_ratio": 0.5, "sigma": 1.0,
+    "decoder_layers": 2, "projection": True, "max_length": 64, "batch": 64, "steps": 6000, "learning_rate": 1e-3,
+    "seed": 42,
+}  # fmt: skip
+STAGE = {
+    "kind": "retriever", "collection": "pydocs", "split": "train", "depth": 200, "queries": 32, "group": 8, "epochs": 3,
+    "learning_rate": 3e-4, "alpha": 4.0, "seed": 42, "query_length": 32, "passage_length": 64,
+}  # fmt: skip
+
+
+def config():
+    """The resolved config of such a run, as ``Config.values`` gives it."""
+    retriever = {"kind": "retriever", "teacher": ""}
+    return {
+        "results": "results",
+        "seed": 42,
+        "collections": {
+            "pydocs": {"source": "pydocs", "size": "default", "part": "", "train_queries": 4000},
+            "scikit-learn": {"source": "pydocs", "part": "scikit-learn"},
+            "networkx": {"source": "pydocs", "part": "networkx"},
+        },
+        "starts": {"small": {"collection": "pydocs", "vocabulary": 4096, "layers": 4, "hidden": 256, "heads": 4}},
+        "importance": {"ami": {"unit": "word", "window": 4}},
+        "encoders": {
+            "none": {"start": "small", "objective": "none", "seed": 42},
+            "mae": {**ENCODER, "decoder_masking": "whole_word", "importance": ""},
+            "cdmae": dict(ENCODER),
+        },
+        "stages": {
+            "stage1": {**STAGE, "depth": 1000},
+            "stage2": dict(STAGE),
+            "stage3": {**STAGE, "queries": 16, "group": 16},
+            "rerank": {**STAGE, "kind": "reranker", "max_length": 96},
+        },
+        "systems": {
+            "bm25": {"kind": "bm25", "k1": 0.9, "b": 0.4},
+            "none-stage1": {**retriever, "encoder": "none", "stage": "stage1", "negatives": "bm25"},
+            "mae-stage1": {**retriever, "encoder": "mae", "stage": "stage1", "negatives": "bm25"},
+            "cdmae-stage1": {**retriever, "encoder": "cdmae", "stage": "stage1", "negatives": "bm25"},
+            "cdmae-stage2": {**retriever, "encoder": "cdmae", "stage": "stage2", "negatives": "cdmae-stage1"},
+            "cdmae-stage3": {
+                **retriever, "encoder": "cdmae", "stage": "stage3", "negatives": "cdmae-stage2",
+                "teacher": "cdmae-reranker",
+            },
+            "cdmae-reranker": {
+                "kind": "reranker", "encoder": "cdmae", "stage": "rerank", "negatives": "cdmae-stage2",
+                "reranks": "cdmae-stage2", "depth": 100,
+            },
+            "fused": {"kind": "fusion", "of": ["bm25", "cdmae-stage3"], "k": 60.0},
+        },
+        "evaluation": {
+            "collections": {name: list(splits) for name, splits in TARGETS.items()},
+            "measures": MEASURES,
+            "depth": 1000,
+            "baseline": "mae-stage1",
+        },
+        "report": {"title": "Importance-aware masking on Python documentation", "example": " ".join(EXAMPLE)},
+    }  # fmt: skip
+
+
+def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", "masked_terms", "benchmarks")):
+    """Write a run into `folder` and return the path of its facts file."""
+    folder, values = Path(folder), values or config()
+    wanted = {name: list(splits) for name, splits in targets.items()}
+    values = {**values, "evaluation": {**values["evaluation"], "collections": wanted}}
+    rng = np.random.default_rng(7)
+    skill = {name: (skill or SKILL).get(name, 4.2) for name in values["systems"]}
+    facts = {
+        "config": values,
+        "measures": _measures(folder, skill, targets, rng),
+        "versions": {"python": "3.12.4", "torch": "2.13.0"},
+    }
+    facts["started"] = "2025-06-03 14:12+02:00"
+    facts["collections"] = {name: _collection(folder / "collections" / name, name, targets[name]) for name in targets}
+    facts |= {
+        "encoders": {},
+        "trained": {},
+        "masked_terms": {},
+        "importance": {},
+        "benchmarks": str(folder / "benchmarks"),
+    }
+    if "trained" in parts:
+        for name, entry in values["encoders"].items():
+            facts["encoders"][name] = _encoder(folder / "encoders" / name, entry, rng)
+        for name, entry in values["systems"].items():
+            if entry["kind"] in ("retriever", "reranker"):
+                facts["trained"][name] = _trained(folder / "trained" / name, entry, rng)
+    if "masked_terms" in parts:
+        files.write_json(folder / "masked_terms" / "cdmae.json", masked_terms())
+        facts["masked_terms"]["cdmae"] = str(folder / "masked_terms" / "cdmae.json")
+    if "benchmarks" in parts:
+        _benchmarks(folder / "benchmarks", values)
+    files.write_json(folder / "facts.json", facts)
+    return folder / "facts.json"
+
+
+def masked_terms():
+    """As ``cdmae.masked_terms.describe`` gives it."""
+    uniform = [["the", 0.061], [".", 0.058], [",", 0.039], ["a", 0.031], ["of", 0.027], ["to", 0.025], ["is", 0.019]]
+    uniform += [["in", 0.014], ["and", 0.013], ["for", 0.011]]
+    aware = [
+        ["array", 0.012],
+        ["value", 0.009],
+        ["return", 0.008],
+        ["default", 0.008],
+        ["object", 0.007],
+        ["matrix", 0.006],
+    ]
+    aware += [["function", 0.006], ["none", 0.005], ["deprecated", 0.005], ["boolean", 0.004]]
+    importance = [8.1, 13.9, -1.2, 0.4, 19.7, 21.3, 20.2, 0.1, 1.1, -0.3, 15.8, 14.9, 7.7]
+    return {
+        "uniform": {"top": uniform, "stop_word_share": 0.538},
+        "importance": {"top": aware, "stop_word_share": 0.274},
+        "sigma": {
+            sigma: {"stop_word_share": share, "overlap": overlap}
+            for sigma, share, overlap in (
+                ("0", 0.271, 1.0), ("1", 0.274, 0.89), ("2", 0.29, 0.81), ("4", 0.34, 0.69), ("inf", 0.538, 0.5),
+            )
+        },
+        "example": {
+            "words": EXAMPLE,
+            "importance": importance,
+            "uniform": [0.46] * len(EXAMPLE),
+            "importance_aware": [round(1 / (1 + math.exp(-(value - 10.9) * 1.4)), 4) for value in importance],
+        },
+    }  # fmt: skip
+
+
+def _measures(folder, skill, targets, rng):
+    frames = {name: [] for name in skill}
+    for collection, splits in targets.items():
+        shift = 0.0 if collection == next(iter(targets)) else 0.6
+        for split, count in splits.items():
+            hard = rng.normal(0, 2.2, count)
+            ids = [f"{split}-{index:05d}" for index in range(count)]
+            for name, mean in skill.items():
+                rank = np.floor(np.exp(mean + shift * (name != "bm25") + hard + rng.normal(0, 1.1, count))) + 1
+                values = {
+                    "RR@10": np.where(rank <= 10, 1 / rank, 0),
+                    "nDCG@10": np.where(rank <= 10, 1 / np.log2(1 + rank), 0),
+                }
+                values |= {f"R@{cut}": (rank <= cut).astype(float) for cut in (50, 1000)}
+                for measure in MEASURES:
+                    columns = {"collection": collection, "split": split, "query_id": ids, "measure": measure}
+                    frames[name].append(pd.DataFrame({**columns, "value": values[measure]}))
+    for name, parts in frames.items():
+        files.write_measures(folder / "measures" / f"{name}.tsv", pd.concat(parts))
+    return {name: str(folder / "measures" / f"{name}.tsv") for name in skill}
+
+
+def _collection(folder, name, splits):
+    splits = {"train": 4000, **splits} if name in ("pydocs", "msmarco") else splits
+    queries = {
+        split: pd.DataFrame({"query_id": [f"{split}-{i:05d}" for i in range(n)], "text": "how"})
+        for split, n in splits.items()
+    }
+    qrels = {
+        split: pd.DataFrame(
+            {"query_id": frame["query_id"], "passage_id": [f"p{i % 500}" for i in range(len(frame))], "grade": 1}
+        )
+        for split, frame in queries.items()
+    }
+    ids = [f"p{index}" for index in range(2014 if name == "pydocs" else 500)]
+    passages = pa.table({"passage_id": ids, "title": [""] * len(ids), "text": ["text"] * len(ids)})
+    about = {
+        "versions": {"python": "3.12.4", "numpy": "2.4.6", "scipy": "1.17.1", "torch": "2.13.0"},
+        "counts": {"objects": 61240, "with a summary and a body": 24105},
+        "drops": {"near-duplicates": 2710, "templated summaries": 1181},
+    }
+    files.write_collection(folder, files.Collection(passages, queries, qrels, about))
+    return str(folder)
+
+
+def _encoder(folder, entry, rng):
+    folder.mkdir(parents=True)
+    if entry["objective"] == "none":
+        files.write_json(folder / "about.json", {"parameters": 4_402_688})
+        return str(folder)
+    steps = np.arange(10, 6001, 10)
+    floor = 4.6 if entry["decoder_masking"] == "importance" else 3.2
+    losses = {
+        "encoder_loss": 2.6 + 5.6 * np.exp(-steps / 900) + rng.normal(0, 0.08, len(steps)),
+        "decoder_loss": floor + (8.3 - floor) * np.exp(-steps / 1400) + rng.normal(0, 0.06, len(steps)),
+    }
+    pd.DataFrame({"step": steps, **losses, "learning_rate": 1e-3}).to_csv(folder / "steps.tsv", sep="\t", index=False)
+    files.write_json(folder / "about.json", {"parameters": 4_402_688, "steps": 6000, "seconds": 188.2})
+    return str(folder)
+
+
+def _trained(folder, entry, rng):
+    folder.mkdir(parents=True)
+    steps = np.arange(1, 376)
+    start = {"none": 3.1, "mae": 2.6, "cdmae": 2.4}[entry["encoder"]]
+    loss = 0.7 + start * np.exp(-steps / 110) + rng.normal(0, 0.12, len(steps))
+    pd.DataFrame({"step": steps, "loss": loss}).to_csv(folder / "steps.tsv", sep="\t", index=False)
+    files.write_json(folder / "about.json", {"steps": 375, "seconds": 61.0})
+    return str(folder)
+
+
+def _benchmarks(folder, values):
+    jobs = {"collection/pydocs": (61, 640), "tokenizer/small": (4.1, 310), "tokens/small/pydocs": (2.2, 240)}
+    jobs |= {
+        "ngrams/ami/small/pydocs": (3.1, 420),
+        "importance/ami/small/pydocs": (1.4, 260),
+        "masked_terms/cdmae": (5.2, 380),
+    }
+    jobs |= {f"pretrain/{name}": (190 if name != "none" else 3.2, 1210) for name in values["encoders"]}
+    jobs |= {"index_bm25/pydocs": (13, 900), "search_bm25/bm25": (21, 1100), "mine_bm25/bm25/pydocs/train": (19, 1000)}
+    for name, entry in values["systems"].items():
+        if entry["kind"] == "retriever":
+            jobs |= {
+                f"train_retriever/{name}": (61, 1830),
+                f"vectors/{name}/pydocs": (9, 700),
+                f"search/{name}": (6, 650),
+            }
+    jobs |= {
+        "train_reranker/cdmae-reranker": (88, 2100),
+        "teacher/cdmae-stage3": (40, 900),
+        "measures/bm25": (0.4, math.nan),
+    }
+    head = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time"
+    for name, (seconds, memory) in jobs.items():
+        path = folder / f"{name}.tsv"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        shown = "-" if memory != memory else f"{memory:.2f}"
+        row = f"{seconds}\t0:00:00\t{shown}\t0\t0\t0\t0\t0\t90.1\t{0.9 * seconds:.2f}"
+        path.write_text(f"{head}\n{row}\n")
+
+
+if __name__ == "__main__":
+    import sys
+
+    print(json.dumps(str(make(sys.argv[1]))))

@@ -1,0 +1,108 @@
+import ast
+import re
+import subprocess
+import sys
+
+import pandas as pd
+import pytest
+import yaml
+
+from cdmae import card, files
+from cdmae.errors import InputError
+
+FACTS = {
+    "name": "cdmae-stage1",
+    "system": {"kind": "retriever", "encoder": "cdmae", "stage": "stage1", "negatives": "bm25", "teacher": ""},
+    "stage": {"kind": "retriever", "collection": "pydocs", "queries": 32, "in_batch": True, "seed": 42},
+    "encoder": {"start": "small", "objective": "mae", "decoder_masking": "importance", "seed": 42},
+    "start": {"collection": "pydocs", "layers": 4},
+    "collections": {"pydocs": {"source": "pydocs", "size": "default"}},
+    "versions": {"torch": "2.13.0"},
+}
+LENGTHS = {
+    "retriever": {"kind": "retriever", "query_length": 32, "passage_length": 144},
+    "reranker": {"kind": "reranker", "max_length": 192},
+}
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """A trained retriever as far as a release looks at it, and its measures."""
+    folder = tmp_path / "trained"
+    (folder / "1_Pooling").mkdir(parents=True)
+    (folder / "model.safetensors").write_bytes(b"weights")
+    (folder / "1_Pooling" / "config.json").write_text("{}")
+    (folder / "README.md").write_text("the trainer's")
+    files.write_json(folder / "cdmae.json", LENGTHS["retriever"])
+    files.write_measures(tmp_path / "measures.tsv", measures())
+    return folder, tmp_path / "measures.tsv", tmp_path / "models" / "cdmae-stage1"
+
+
+def measures():
+    values = {"RR@10": [0.5, 0.25, 0.0], "R@50": [1.0, 1.0, 0.0]}
+    frames = [
+        pd.DataFrame({"collection": "pydocs", "split": "dev", "query_id": list("abc"), "measure": name, "value": each})
+        for name, each in values.items()
+    ]
+    return pd.concat(frames)
+
+
+def test_release_links_every_file_and_adds_the_card(trained):
+    folder, tsv, output = trained
+    card.release(folder, tsv, FACTS, output)
+    assert (output / "model.safetensors").stat().st_ino == (folder / "model.safetensors").stat().st_ino
+    assert (output / "1_Pooling" / "config.json").exists()
+    assert (output / "README.md").read_text().startswith("---\nlibrary_name: sentence-transformers\n")
+    assert (folder / "README.md").read_text() == "the trainer's"
+
+
+def test_release_copies_where_links_are_impossible(trained, monkeypatch):
+    folder, tsv, output = trained
+
+    def refuse(*_):
+        raise OSError(18, "Invalid cross-device link")
+
+    monkeypatch.setattr(card.os, "link", refuse)
+    card.release(folder, tsv, FACTS, output)
+    assert (output / "model.safetensors").read_bytes() == b"weights"
+
+
+def test_release_refuses_a_folder_without_a_model(tmp_path, trained):
+    with pytest.raises(InputError, match="holds no trained model"):
+        card.release(tmp_path / "nothing", trained[1], FACTS, trained[2])
+
+
+def test_release_needs_no_torch(trained):
+    code = "import sys; import cdmae.card; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+@pytest.mark.parametrize("kind", LENGTHS)
+def test_code_of_the_card_is_python_with_the_lengths_of_the_training(kind):
+    text = card.card(FACTS, measures(), LENGTHS[kind], "results/models/x")
+    blocks = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    assert len(blocks) == (2 if kind == "retriever" else 1)
+    for block in blocks:
+        ast.parse(block)
+    assert "results/models/x" in blocks[0]
+    for key, length in LENGTHS[kind].items():
+        assert key == "kind" or str(length) in text
+
+
+def test_front_matter_is_yaml_with_the_measures():
+    text = card.card(FACTS, measures(), LENGTHS["retriever"], "x")
+    values = yaml.safe_load(text.split("---\n")[1])
+    assert values["library_name"] == "sentence-transformers" and values["pipeline_tag"] == "sentence-similarity"
+    (result,) = values["model-index"][0]["results"]
+    assert result["metrics"][0] == {"type": "RR@10", "name": "MRR@10", "value": 0.25}
+    reranker = yaml.safe_load(card.card(FACTS, measures(), LENGTHS["reranker"], "x").split("---\n")[1])
+    assert reranker["pipeline_tag"] == "text-ranking"
+
+
+def test_the_card_tells_measures_data_and_settings(tmp_path):
+    files.write_json(tmp_path / "about.json", {"versions": {"numpy": "2.4.6"}})
+    facts = {**FACTS, "about": {"pydocs": str(tmp_path / "about.json")}}
+    text = card.card(facts, measures(), LENGTHS["retriever"], "x")
+    assert "| pydocs | dev | 3 | 25.0 | 66.7 |" in text
+    for part in ("numpy: 2.4.6", "source pydocs", "in_batch true", "negatives bm25", "torch 2.13.0", "seed 42"):
+        assert part in text

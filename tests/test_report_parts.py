@@ -1,0 +1,209 @@
+"""The parts that the report is put together from: comparisons, charts, tables, numbers."""
+
+import math
+
+import pytest
+import synthetic_run
+
+from cdmae import formats
+from cdmae.report import charts, comparisons, figures
+from cdmae.report.facts import Facts, Target, benchmarks
+from cdmae.report.markup import Markup, fill, tag
+from cdmae.report.tables import Cell, Table, highlight
+
+DEV = Target("pydocs", "dev")
+
+
+def run_of(config, values=None):
+    """Facts with the measures that are needed to be listed."""
+    import pandas as pd
+
+    values = values or {}
+    series = {
+        (name, DEV, "RR@10"): pd.Series(values.get(name, [0.1, 0.2]), index=["a", "b"]) for name in config["systems"]
+    }
+    return Facts(config, series)
+
+
+def with_system(config, name, encoder=None, stage=None, **changes):
+    """Add a system like cdmae-stage1 with an encoder or a stage of its own."""
+    system = {**config["systems"]["cdmae-stage1"], **changes}
+    if encoder:
+        config["encoders"][name] = {**config["encoders"]["cdmae"], **encoder}
+        system["encoder"] = name
+    if stage:
+        config["stages"][name] = {**config["stages"]["stage1"], **stage}
+        system["stage"] = name
+    config["systems"][name] = system
+    return config
+
+
+# --- which systems may be compared -----------------------------------------------------------------------------------
+
+
+def test_pairs_differ_in_the_masking_alone():
+    assert comparisons.masking_pairs(run_of(synthetic_run.config())) == [("cdmae-stage1", "mae-stage1")]
+
+
+def test_a_pair_that_differs_in_more_is_none():
+    config = synthetic_run.config()
+    config["encoders"]["mae"]["projection"] = False
+    assert comparisons.masking_pairs(run_of(config)) == []
+
+
+def test_chains_with_negatives_of_their_own_are_a_pair():
+    config = synthetic_run.config()
+    config["systems"]["mae-stage2"] = {
+        **config["systems"]["cdmae-stage2"], "encoder": "mae", "negatives": "mae-stage1"
+    }  # fmt: skip
+    found = comparisons.masking_pairs(run_of(config))
+    assert found == [("cdmae-stage1", "mae-stage1"), ("cdmae-stage2", "mae-stage2")]
+
+
+def test_the_system_without_pretraining_is_found():
+    assert comparisons.not_pretrained(run_of(synthetic_run.config()), "cdmae-stage1") == "none-stage1"
+
+
+def test_stages_follow_the_negatives():
+    run = run_of(synthetic_run.config())
+    assert comparisons.chains(run) == [["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]]
+    config = with_system(synthetic_run.config(), "other", stage={"epochs": 6}, negatives="cdmae-stage2")
+    assert comparisons.chains(run_of(config))[1] == ["cdmae-stage1", "cdmae-stage2", "other"]
+
+
+def test_changes_name_the_one_setting():
+    config = with_system(synthetic_run.config(), "sigma-4", encoder={"sigma": 4.0})
+    config = with_system(config, "group-16", stage={"group": 16, "queries": 16})
+    found = comparisons.changes(run_of(config))
+    assert {(each.reference, each.system, each.setting) for each in found} == {
+        ("cdmae-stage1", "none-stage1", "encoder.objective"),
+        ("cdmae-stage1", "mae-stage1", "encoder.decoder_masking"),
+        ("cdmae-stage1", "sigma-4", "encoder.sigma"),
+        ("cdmae-stage1", "group-16", "stage.group"),
+    }
+    sigma = next(each for each in found if each.system == "sigma-4")
+    assert (sigma.before, sigma.after) == ("1", "4")
+
+
+def test_the_next_stage_is_not_a_change():
+    config = synthetic_run.config()
+    config["stages"]["stage2"] = dict(config["stages"]["stage1"])
+    pairs = {(each.reference, each.system) for each in comparisons.changes(run_of(config))}
+    assert not pairs & {("cdmae-stage1", "cdmae-stage2"), ("cdmae-stage2", "cdmae-stage1")}
+
+
+def test_seeds_make_replicas_and_a_noise_band():
+    config = with_system(synthetic_run.config(), "seed-43", encoder={"seed": 43})
+    run = run_of(config, {"cdmae-stage1": [0.1, 0.2], "seed-43": [0.2, 0.3]})
+    assert comparisons.replicas(run) == [["cdmae-stage1", "seed-43"]]
+    deviation = math.sqrt(2 * 0.05**2)
+    assert comparisons.seed_deviation(run, DEV, "RR@10") == pytest.approx(deviation)
+    assert comparisons.noise(run, DEV, "RR@10") == pytest.approx(1.96 * math.sqrt(2) * deviation)
+    assert all("seed" not in each.setting for each in comparisons.changes(run))
+
+
+def test_without_replicas_the_band_is_the_fields():
+    assert comparisons.noise(run_of(synthetic_run.config()), DEV, "RR@10") == comparisons.NOISE == 0.003
+
+
+def test_holm():
+    assert comparisons.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert comparisons.holm([]) == []
+
+
+def test_pooled_is_the_mean_of_collections():
+    one = comparisons.Difference(0.5, 0.4, 0.1, 0.01, 0.07, 0.13, 100)
+    two = comparisons.Difference(0.3, 0.3, 0.0, 0.9, -0.04, 0.04, 50)
+    found = comparisons.pooled([one, two])
+    assert found.difference == pytest.approx(0.05) and found.queries == 150
+    assert found.high - found.difference == pytest.approx(0.025)  # sqrt(.03^2 + .04^2) / 2
+    assert found.p < 0.001
+
+
+# --- numbers ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("function", "value", "text"),
+    [
+        (formats.points, 0.1512, "15.1"), (formats.points, math.nan, "\N{EN DASH}"), (formats.signed, 0.024, "+2.4"),
+        (formats.signed, -0.0314, "\N{MINUS SIGN}3.1"), (formats.signed, -0.0001, "0.0"),
+        (formats.probability, 0.0341, "p = .034"), (formats.probability, 0.0002, "p < .001"),
+        (formats.probability, 1.0, "p = 1"), (formats.measure_name, "RR@10", "MRR@10"),
+        (formats.measure_name, "R@50", "R@50"), (formats.duration, 0.42, "0.4 s"), (formats.duration, 59.7, "1 min"),
+        (formats.duration, 312, "5 min 12 s"), (formats.duration, 12000, "3 h 20 min"),
+        (formats.duration, 187200, "2 d 4 h"), (formats.memory, 640, "640 MB"), (formats.memory, 1433.6, "1.4 GB"),
+        (formats.short_count, 4_402_688, "4.4 million"), (formats.short_count, 20_214, "20.2 thousand"),
+        (formats.short_count, 950, "950"), (formats.percent, 0.274, "27 %"),
+    ],
+)  # fmt: skip
+def test_formats(function, value, text):
+    assert function(value).replace("\N{NO-BREAK SPACE}", " ") == text
+
+
+def test_plural():
+    assert formats.plural(1, "query") == "1 query"
+    assert formats.plural(1618, "query") == "1,618 queries"
+
+
+# --- markup and tables -----------------------------------------------------------------------------------------------
+
+
+def test_markup_escapes_what_is_not_markup():
+    assert tag("p", "5 < 6 & 7", class_='"') == '<p class="&quot;">5 &lt; 6 &amp; 7</p>'
+    assert tag("p", tag("b", "x"), None, ["y", Markup("<i>")]) == "<p><b>x</b>y<i></p>"
+    assert fill("<b>{x}</b>", x="<") == "<b>&lt;</b>"
+
+
+def test_cells_that_read_equal_are_equally_best():
+    (column,) = highlight([[Cell("15.1", 15.14), Cell("15.1", 15.06), Cell("9.0", 9.0), Cell("8.0", 8.0)]])
+    assert [cell.best for cell in column] == [True, True, False, False]
+    assert [cell.second for cell in column] == [False, False, True, False]
+
+
+def test_tex_and_markdown_escape():
+    table = Table("t", "caption", ["a|b", "50 %"], [["x_1 & y", Cell("1.0", 1.0, best=True)]])
+    assert r"x\_1 \& y & \textbf{1.0} \\" in table.tex()
+    assert r"a|b & 50 \% \\" in table.tex()
+    assert "| a\\|b | 50 % |" in table.markdown()
+
+
+def test_csv_has_unrounded_numbers():
+    table = Table("t", "caption", ["name", "value"], [["a", Cell("15.1", 15.1234567)]])
+    assert table.csv() == "name,value\na,15.1235\n"
+
+
+# --- figures ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.4, 5.2), (3.2, 8.3), (0, 6000), (15.1, 15.9), (0, 0)])
+def test_ticks_are_few_and_inside(low, high):
+    found = figures.ticks(low, high)
+    assert 1 <= len(found) <= 8
+    assert all(low - 1e-9 <= value <= high + 1e-9 for value in found)
+    bottom, top = figures.nice(low, high)
+    assert bottom <= low and high <= top
+
+
+def test_long_labels_wrap_and_stay_inside():
+    label = "a-system-with-a-very-long-name-" * 4
+    figure = charts.rows("f", "title", [charts.Row(label, "+1.0", interval=(0.5, 1.0, 1.5))], band=0.3)
+    texts = [part.split("<")[0] for part in figure.drawing.split('text-anchor="start">')[1:]]
+    assert "".join(texts).startswith(label[:100])
+    assert max(map(len, texts)) * figures.LETTER * charts.SIZE <= figures.WIDTH
+
+
+def test_a_gap_interrupts_a_line():
+    canvas = figures.Canvas()
+    canvas.path([(0, 0), (1, 1), (2, math.nan), (3, 3), (4, 4)], "s0")
+    assert 'd="M0 0L1 1M3 3L4 4"' in canvas.marks[0]
+
+
+def test_benchmarks_read_dashes_as_unknown(tmp_path):
+    path = tmp_path / "search" / "bm25" / "pydocs.tsv"
+    path.parent.mkdir(parents=True)
+    path.write_text("s\th:m:s\tmax_rss\tcpu_time\n1.5\t0:00:01\t-\tNA\n")
+    (found,) = benchmarks(tmp_path).itertuples(index=False)
+    assert (found.rule, found.job, found.seconds) == ("search", "bm25/pydocs", 1.5)
+    assert math.isnan(found.memory) and math.isnan(found.cpu)
+    assert benchmarks(tmp_path / "nowhere").empty
