@@ -1,7 +1,10 @@
-"""Killed at any moment and started again: the same bits, whoever was killed."""
+"""Killed at any moment and started again: the same bits, whoever was killed and however."""
 
+import json
 import os
+import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -10,32 +13,85 @@ from tests.workflow.conftest import SMOKE, end, wait_for
 
 pytestmark = pytest.mark.workflow
 
-TRAINERS = {
-    "pretrain/cdmae": "encoders/cdmae",
-    "train_retriever/cdmae-stage3": "trained/cdmae-stage3",
-    "train_reranker/cdmae-reranker": "trained/cdmae-reranker",
-}
+
+class Training:
+    """A training of the smoke run, to be made once more."""
+
+    def __init__(self, checkout, name, output):
+        self.checkout, self.target = checkout, f"results/smoke/{output}"
+        self.output = checkout.folder / self.target
+        self.states = checkout.results / "state" / name
+        self.wanted = self.weights()
+        shutil.rmtree(self.output)
+
+    def weights(self) -> bytes:
+        return (self.output / "model.safetensors").read_bytes()
+
+    def steps(self) -> set[str]:
+        return {path.name for path in self.states.glob("*/step-*.pt")}
+
+    def begin(self):
+        """Start the workflow; its process, and the trainer's, halted after it saved a first state."""
+        before = self.steps()
+        process = self.checkout.start(*SMOKE, self.target, CDMAE_SAVE_SECONDS="0")
+        wait_for(lambda: self.steps() - before or process.poll() is not None)
+        assert process.poll() is None, process.communicate()[0]
+        lease = next(self.states.glob("*/lease.json"))
+        trainer = json.loads(lease.read_text())["pid"]
+        os.kill(trainer, signal.SIGSTOP)
+        return process, trainer
+
+    def kill_trainer(self):
+        process, trainer = self.begin()
+        os.kill(trainer, signal.SIGKILL)
+        said = process.communicate()[0]
+        assert process.returncode == 1, said
+        assert not self.output.exists()
+
+    def kill_snakemake(self):
+        """The trainer, left alone, saves its state and ends."""
+        process, trainer = self.begin()
+        end(process, signal.SIGKILL)
+        time.sleep(1.5)  # it looks for its parent every second
+        os.kill(trainer, signal.SIGCONT)
+        wait_for(lambda: not Path(f"/proc/{trainer}").exists())
+        assert not self.output.exists()
+
+    def press_ctrl_c(self):
+        process, trainer = self.begin()
+        os.killpg(process.pid, signal.SIGINT)
+        os.kill(trainer, signal.SIGCONT)
+        said = process.communicate()[0]
+        assert process.returncode != 0
+        assert "is saved at step" in said
+        assert not self.output.exists()
+
+    def finish(self):
+        said = self.checkout.run(*SMOKE, self.target)
+        assert "goes on from step" in said
+        assert self.weights() == self.wanted, "resumed, but not to the same bits"
+        assert not self.steps(), "states are left behind"
 
 
-def trainer(folder: Path) -> int:
-    """The process that holds the lease of a state folder."""
-    import json
-
-    return wait_for(lambda: next((json.loads(path.read_text())["pid"] for path in folder.glob("*/lease.json")), 0))
-
-
-def saved(folder: Path) -> int:
-    """The newest step that a state was saved at."""
-    return max((int(path.name[5:13]) for path in folder.glob("*/step-*.pt")), default=0)
+def test_pretrain(finished):
+    training = Training(finished, "pretrain/cdmae", "encoders/cdmae")
+    training.kill_trainer()
+    training.kill_snakemake()
+    training.finish()
 
 
-def alive(process: int) -> bool:
-    try:
-        os.kill(process, 0)
-    except ProcessLookupError:
-        return False
-    return True
+def test_train_retriever(finished):
+    training = Training(finished, "train_retriever/cdmae-stage3", "trained/cdmae-stage3")
+    training.kill_trainer()
+    training.press_ctrl_c()
+    training.finish()
 
 
-def weights(folder: Path) -> bytes:
-    return (folder / "model.safetensors").read_bytes()
+def test_train_reranker_with_a_state_adopted_after_an_edit(finished):
+    training = Training(finished, "train_reranker/cdmae-reranker", "trained/cdmae-reranker")
+    training.kill_trainer()
+    name = "train_reranker/cdmae-reranker"
+    finished.edit("cdmae/reranker.py", "import torch\n", "import torch\n\nUNUSED = 1\n")
+    assert f"{name} goes on from step" in finished.run("adopt", *SMOKE)
+    assert "no older training state" in finished.run("adopt", *SMOKE)
+    training.finish()

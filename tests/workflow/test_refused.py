@@ -11,7 +11,10 @@ WRONG = {
     "malformed": ("evaluation: {collections: [", "not YAML"),
     "key": ("importance: {ami: {windw: 3}}", "importance.ami.windw is not a setting; did you mean window?"),
     "value": ("importance: {ami: {window: 90}}", "importance.ami.window is 90; allowed: a whole number from 2 to 8"),
-    "name": ("systems: {cdmae-stage1: {negatives: bm52}}", "systems.cdmae-stage1.negatives is bm52; did you mean bm25?"),
+    "name": (
+        "systems: {cdmae-stage1: {negatives: bm52}}",
+        "systems.cdmae-stage1.negatives is bm52; did you mean bm25?",
+    ),
     "circle": ("systems: {cdmae-stage1: {negatives: cdmae-stage2}}", "cdmae-stage1 -> cdmae-stage2 -> cdmae-stage1"),
     "data": ("collections: {pydocs: null, mine: {source: beir, path: nowhere}}", "collections.mine"),
 }

@@ -65,7 +65,7 @@ rule tokens:
         graph.path("benchmarks/tokens/{start}/{collection}.tsv")
     conda:
         environment
-    threads: 16
+    threads: cores(16)
     resources:
         mem_mb=32000,
         runtime=120,

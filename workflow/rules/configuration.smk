@@ -108,6 +108,30 @@ def option(name, flag, value=str):
     return lambda wildcards, input: f"{flag} {value(input[name])}" if name in input.keys() else ""
 
 
+def cores(most):
+    """Cores by the size of the inputs, one per 16 MB: small jobs run side by side, not one after the other."""
+
+    def value(wildcards, input):
+        if not all(map(os.path.exists, input)):
+            return most
+        folders = [path for path in input if os.path.isdir(path)]
+        inside = [os.path.join(top, name) for path in folders for top, _, names in os.walk(path) for name in names]
+        size = sum(map(os.path.getsize, [*inside, *(path for path in input if path not in folders)]))
+        return max(1, min(most, size >> 24))
+
+    return value
+
+
+def network_cores(most, start):
+    """Cores by the width of a network; `start` tells from a wildcard where it starts. More do not help narrow ones."""
+
+    def value(wildcards):
+        found = settings.starts[start(wildcards[0])]
+        return most if found.checkpoint or found.hidden >= 256 else 1
+
+    return value
+
+
 def only(names):
     """A wildcard constraint: one of these names, and nothing where there is none."""
     return "|".join(sorted(names)) or "(?!)"

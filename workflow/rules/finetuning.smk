@@ -15,7 +15,7 @@ rule train_retriever:
         system=only(graph.systems("retriever")),
     conda:
         environment
-    threads: 8
+    threads: network_cores(8, graph.start_of)
     resources:
         gpu=1,
         mem_mb=32000,
@@ -50,7 +50,7 @@ rule train_reranker:
         system=only(graph.systems("reranker")),
     conda:
         environment
-    threads: 8
+    threads: network_cores(8, graph.start_of)
     resources:
         gpu=1,
         mem_mb=32000,
@@ -82,7 +82,7 @@ rule teacher:
         graph.path("benchmarks/teacher/{system}.tsv")
     conda:
         environment
-    threads: 8
+    threads: network_cores(8, lambda system: graph.start_of(settings.systems[system].teacher))
     resources:
         gpu=1,
         mem_mb=32000,

@@ -13,7 +13,7 @@ rule ngrams:
         graph.path("benchmarks/ngrams/{importance}/{start}/{collection}.tsv")
     conda:
         environment
-    threads: 16
+    threads: cores(16)
     resources:
         mem_mb=64000,
         runtime=120,
@@ -38,7 +38,7 @@ rule importance:
         graph.path("benchmarks/importance/{importance}/{start}/{collection}.tsv")
     conda:
         environment
-    threads: 16
+    threads: cores(16)
     resources:
         mem_mb=64000,
         runtime=120,

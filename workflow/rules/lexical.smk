@@ -13,7 +13,7 @@ rule index_bm25:
         graph.path("benchmarks/index_bm25/{collection}.tsv")
     conda:
         environment
-    threads: 16
+    threads: cores(16)
     resources:
         mem_mb=16000,
         runtime=120,
@@ -39,7 +39,7 @@ rule mine_bm25:
         system=only(graph.systems("bm25")),
     conda:
         environment
-    threads: 16
+    threads: cores(16)
     resources:
         mem_mb=16000,
         runtime=240,
@@ -70,7 +70,7 @@ rule search_bm25:
         system=only(graph.systems("bm25")),
     conda:
         environment
-    threads: 16
+    threads: cores(16)
     resources:
         mem_mb=16000,
         runtime=240,

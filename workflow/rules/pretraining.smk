@@ -13,7 +13,7 @@ rule pretrain:
         graph.path("benchmarks/pretrain/{encoder}.tsv")
     conda:
         environment
-    threads: 8
+    threads: network_cores(8, lambda encoder: settings.encoders[encoder].start)
     resources:
         gpu=8,
         mem_mb=32000,

@@ -15,7 +15,7 @@ rule vectors:
         system=only(graph.systems("retriever")),
     conda:
         environment
-    threads: 8
+    threads: network_cores(8, graph.start_of)
     resources:
         gpu=1,
         mem_mb=32000,
@@ -74,7 +74,7 @@ rule mine:
         system=only(graph.systems("retriever")),
     conda:
         environment
-    threads: 16
+    threads: cores(16)
     resources:
         gpu=1,
         mem_mb=64000,
@@ -105,7 +105,7 @@ rule search:
         system=only(graph.systems("retriever")),
     conda:
         environment
-    threads: 16
+    threads: cores(16)
     resources:
         gpu=1,
         mem_mb=64000,
@@ -137,7 +137,7 @@ rule mine_external:
         system=only(graph.systems("external")),
     conda:
         environment
-    threads: 16
+    threads: cores(16)
     resources:
         gpu=1,
         mem_mb=64000,
@@ -170,7 +170,7 @@ rule search_external:
         system=only(graph.systems("external")),
     conda:
         environment
-    threads: 16
+    threads: cores(16)
     resources:
         gpu=1,
         mem_mb=64000,
@@ -204,7 +204,7 @@ rule rerank:
         system=only(graph.systems("reranker")),
     conda:
         environment
-    threads: 8
+    threads: network_cores(8, graph.start_of)
     resources:
         gpu=1,
         mem_mb=32000,
