@@ -222,7 +222,7 @@ Receive data from the socket
             NUMPY,
             "tree.lerp",
             "Interpolate between two Points",
-            "The this function of is linear, e.g. for x. Both points stay unchanged. "
+            "this function of is linear, e.g. for x. Both points stay unchanged. "
             "x, y: The first and the second point. The point between them. "
             "For details see the manual or. Written as follows.",
         ),
@@ -270,7 +270,7 @@ def test_cleaning_refuses_what_has_no_summary_or_no_body(docstring):
     [
         ("a.read_csv", "Use read_csv or a.read_csv(x), not `b`.", "Use this function or this function, not `b`."),
         ("a.add", "To add, call `add` or add(x).", "To add, call this function or this function."),
-        ("a.DataFrame", "A :class:`~a.DataFrame` of DataFrames.", "A this class of DataFrames."),
+        ("a.DataFrame", "A :class:`~a.DataFrame` of DataFrames.", "this class of DataFrames."),
         ("a.f1", "Call outer(f1) here.", "Call outer(this function) here."),
         ("a.solve", "The solver solves.", "The solver solves."),
     ],

@@ -115,7 +115,7 @@ def check(settings: Settings, name: str) -> None:
 
 
 def load(settings: Settings, seed: int) -> files.Collection:
-    """Harvest, clean and divide; `seed` is not used, nothing being drawn. About 45 cpu-s and 0.5 GB at full size."""
+    """Harvest, clean and divide; `seed` is not used, nothing being drawn. The default takes 45 cpu-s and 0.3 GB."""
     from cdmae.datasets.pydocs import division
 
     counts: dict[str, int] = {}

@@ -27,7 +27,7 @@ _UNDERLINE = re.compile(r"^\s*([-=~^*+#`\"'])\1{2,}\s*$")
 _DIRECTIVE = re.compile(r"^\s*\.\.\s*([\w:+-]*?)::\s*(.*)$")
 _COMMENT = re.compile(r"^\s*\.\.(\s|$)")
 _FENCE = re.compile(r"^\s*(```|~~~)")
-_FIELD = re.compile(r"^\s*:(\w+)(?:\s+([^:]*))?:\s*(.*)$")
+_FIELD = re.compile(r"^\s*:(\w+)(?:\s+([^:]*))?:(?!`)\s*(.*)$")  # not a role such as :attr:`dim`
 _BULLET = re.compile(r"^\s*(?:[-*+•]|\(?(?:\d{1,2}|[a-z])[.)])\s+(?=\S)")
 _TABLE = re.compile(r"^\s*(?:[+|].*[+|]\s*$|[=-]{2,}(?:\s+[=-]{2,})+\s*$)")
 _GOOGLE_HEADING = re.compile(r"^\s*\**([A-Z][A-Za-z ]{2,20}?)\**\s*:{1,2}\**\s*$")
