@@ -27,33 +27,39 @@ def main(arguments: list[str]) -> None:
     if arguments and arguments[0] in COMMANDS:
         command(arguments)
         return
-    arguments = [*absolute(arguments)]
+    arguments, overlays = sorted_out(arguments)
     os.chdir(ROOT)
+    if "--config" not in arguments:
+        graph(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
 
 
-def absolute(arguments: list[str]) -> list[str]:
-    """The arguments with config files, which must be readable, as absolute paths: Snakemake runs in the checkout.
+def sorted_out(arguments: list[str]) -> tuple[list[str], list[str]]:
+    """The arguments with config files as absolute paths, since Snakemake runs in the checkout; and these files.
 
     Without the suffix .yaml or .yml, what follows a config file is a target, which Snakemake would read as a config.
     """
-    targets, found, after = [], [], 0  # `after`: how many arguments ago config files began, 0 where they ended
+    targets, found, files, after = [], [], [], 0  # `after`: how many arguments ago --configfile was, 0 when it is over
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if name in ("--configfile", "--configfiles"):
-            found.append(f"{name}={checked(value)}" if equals else argument)
+            files += [str(Path(value).resolve())] if equals else []
+            found.append(f"{name}={files[-1]}" if equals else argument)
             after = 0 if equals else 1
             continue
         after = 0 if argument.startswith("-") else after and after + 1
-        is_config = after == 2 or (after and Path(argument).suffix in (".yaml", ".yml"))
-        (targets if after and not is_config else found).append(checked(argument) if is_config else argument)
-    return targets + found
+        if after == 2 or (after and Path(argument).suffix in (".yaml", ".yml")):
+            files.append(str(Path(argument).resolve()))
+            found.append(files[-1])
+        else:
+            (targets if after else found).append(argument)
+    return targets + found, files
 
 
-def checked(path: str) -> str:
-    """The absolute path of a config file that can be read."""
-    read_yaml(path)
-    return str(Path(path).resolve())
+def graph(overlays: list[str]) -> Graph:
+    """The graph of the default config with others laid over it; raises `InputError` for one that is wrong."""
+    values = reduce(merge, map(read_yaml, overlays), {})
+    return Graph(load(gather(ROOT / "config/config.yaml", overlays, values)))
 
 
 # --- commands of our own ---------------------------------------------------------------------------------------------
@@ -71,10 +77,10 @@ def command(arguments: list[str]) -> None:
             each.add_argument(f"--{option}", type=kind, metavar=option.upper(), help=meaning)
         each.add_argument("--configfile", nargs="+", default=[], metavar="FILE", help="as for a run")
     given = parser.parse_args(arguments)
-    overlays = [checked(path) for path in given.configfile]
+    overlays = [str(Path(path).resolve()) for path in given.configfile]
     os.chdir(ROOT)
-    graph = Graph(load(gather(ROOT / "config/config.yaml", overlays, reduce(merge, map(read_yaml, overlays), {}))))
-    {"adopt": adopt_states, "search": search, "importance": importance}[given.command](graph, given)
+    found = graph(overlays)
+    {"adopt": adopt_states, "search": search, "importance": importance}[given.command](found, given)
 
 
 def adopt_states(graph: Graph, _: argparse.Namespace) -> None:

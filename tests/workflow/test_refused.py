@@ -7,7 +7,7 @@ from tests.workflow.conftest import SMOKE, wait_for
 pytestmark = pytest.mark.workflow
 
 WRONG = {
-    "no such file": (None, "the config file nowhere.yaml cannot be read: No such file or directory"),
+    "no such file": (None, "nowhere.yaml cannot be read: No such file or directory"),
     "malformed": ("evaluation: {collections: [", "not YAML"),
     "key": ("importance: {ami: {windw: 3}}", "importance.ami.windw is not a setting; did you mean window?"),
     "value": ("importance: {ami: {window: 90}}", "importance.ami.window is 90; allowed: a whole number from 2 to 8"),
@@ -26,6 +26,14 @@ def test_a_wrong_config_ends_in_a_sentence_before_any_job(code, overlay, case):
     path = overlay(text) if text else "nowhere.yaml"
     said = code.run("--configfile", "config/smoke.yaml", path, status=1)
     assert sentence in said
+    assert len(said.splitlines()) == 1
+    assert not code.results.exists()
+
+
+def test_snakemake_itself_refuses_it_too(code, overlay):
+    """Without ./run, or with --config, the rules' own check speaks."""
+    said = code.run("--configfile", "config/smoke.yaml", overlay(WRONG["key"][0]), "--config", "seed=3", status=1)
+    assert WRONG["key"][1] in said
     assert "Traceback" not in said and "rule " not in said
     assert not code.results.exists()
 
