@@ -2,6 +2,9 @@
 # Which job reads and writes what, and which settings it depends on: cdmae/jobs.py. Where things lie: cdmae/graph.py.
 
 
+report: "workflow/report/workflow.rst"
+
+
 include: "workflow/rules/configuration.smk"
 
 

@@ -33,7 +33,8 @@ shell.executable("bash")
 shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()}; ")
 
 
-environment = str(Path(workflow.basedir, "envs/cpu.yaml"))  # of every rule, for --sdm conda; see the slurm profile
+# The environment of every rule, for --sdm conda.
+environment = str(Path(workflow.basedir, f"envs/{os.environ.get('CDMAE_DEVICE', 'cpu')}.yaml"))
 
 
 # --- what rules ask for ---------------------------------------------------------------------------------------------

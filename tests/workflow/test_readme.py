@@ -1,0 +1,55 @@
+"""What the README tells people to type works: on the smoke run, or as a dry run where the real one takes long."""
+
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.conftest import ROOT, SMOKE
+
+pytestmark = pytest.mark.workflow
+
+README = (ROOT / "README.md").read_text()
+BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+SHELL = "\n".join(text for kind, text in BLOCKS if kind == "sh")
+COMMANDS = sorted(
+    {*re.findall(r"^(\./run[^#\n]*)", SHELL, flags=re.MULTILINE), *re.findall(r"`(\./run[^`]*)`", README)}
+)
+PYTHON = [text for kind, text in BLOCKS if kind == "python"]
+ELSEWHERE = ("--workflow-profile", "mine.yaml", "my.yaml")  # needs a cluster, or a collection of one's own
+
+
+def test_there_is_something_to_try():
+    assert "./run" in [command.strip() for command in COMMANDS]
+    assert PYTHON
+
+
+@pytest.mark.parametrize("command", [each for each in COMMANDS if not any(word in each for word in ELSEWHERE)])
+def test_command(smoke, command):
+    words = shlex.split(command)[1:]
+    if words[:1] == ["test"]:
+        assert (ROOT / "run").exists()  # this is what runs here
+        return
+    if words[:1] and words[0] in ("search", "importance", "adopt"):
+        assert smoke.run(*words, *SMOKE).strip()
+        return
+    said = smoke.run(*words, "-n")
+    assert "Traceback" not in said
+    assert "This was a dry-run" in said or "Nothing to be done" in said
+
+
+@pytest.mark.parametrize("text", PYTHON)
+def test_python(smoke, text):
+    text = text.replace('"results/', '"results/smoke/')
+    found = subprocess.run([sys.executable, "-c", text], cwd=smoke.folder, capture_output=True, text=True)
+    assert found.returncode == 0, found.stderr
+    assert found.stdout.strip()
+
+
+def test_every_file_that_is_named_is_there():
+    named = re.findall(r"`((?:cdmae|config|envs|workflow|tests|benchmarks)/[\w./-]*)`", README)
+    named += re.findall(r"\]\(([\w./-]+\.md)\)", README)
+    assert not [path for path in named if not Path(ROOT, path).exists()]
