@@ -1,0 +1,145 @@
+"""Measures: worked examples by hand, and every number against ir_measures on runs with ties, gaps and odd grades."""
+
+import math
+import tempfile
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from cdmae import trec
+from cdmae.errors import InputError
+from cdmae.files import Run
+from cdmae.measures import FUNCTIONS, check, measure
+
+NAMES = [f"{name}@{depth}" for name in FUNCTIONS for depth in (1, 3, 10, 1000)]
+
+
+def run_of(*ranked):
+    """Passages per query, best first, scores going down."""
+    return Run.of(
+        [np.array(each, np.int32) for each in ranked],
+        [np.arange(len(each), 0, -1, dtype=np.float32) for each in ranked],
+    )
+
+
+def qrels_of(*rows):
+    return pd.DataFrame(rows, columns=["query", "passage", "grade"]).astype(np.int32)
+
+
+def values(run, qrels, name):
+    return measure(run, qrels, [f"q{i}" for i in range(len(run))], [name])["value"].tolist()
+
+
+# --- by hand ---------------------------------------------------------------------------------------------------------
+
+RUN = run_of([4, 7, 1, 9], [3, 5])
+QRELS = qrels_of((0, 7, 1), (0, 9, 2), (0, 8, 1), (0, 4, 0), (1, 6, 1))
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("RR@10", 1 / 2),
+        ("RR@1", 0),
+        ("R@2", 1 / 3),
+        ("R@10", 2 / 3),
+        ("P@2", 1 / 2),
+        ("P@10", 2 / 10),
+        ("Success@1", 0),
+        ("Success@2", 1),
+        ("AP@10", (1 / 2 + 2 / 4) / 3),
+        ("AP@3", (1 / 2) / 3),
+        ("nDCG@10", (1 / math.log2(3) + 2 / math.log2(5)) / (2 + 1 / math.log2(3) + 1 / math.log2(4))),
+        ("nDCG@2", (1 / math.log2(3)) / (2 + 1 / math.log2(3))),
+    ],
+)
+def test_measures_by_hand(name, expected):
+    assert values(RUN, QRELS, name) == pytest.approx([expected, 0.0])
+
+
+def test_queries_without_judgments_are_left_out_and_without_hits_count_nothing():
+    run = run_of([1, 2], [], [5], [1])
+    qrels = qrels_of((1, 1, 1), (2, 5, 1), (3, 1, 0))
+    frame = measure(run, qrels, ["a", "b", "c", "d"], ["RR@10", "nDCG@10"])
+    assert frame["query_id"].tolist() == ["b", "c", "d"] * 2
+    assert frame["measure"].tolist() == ["RR@10"] * 3 + ["nDCG@10"] * 3
+    assert frame["value"].tolist() == [0, 1, 0] * 2
+
+
+def test_nothing_judged_and_nothing_found():
+    assert measure(run_of([1], [2]), qrels_of(), ["a", "b"], ["R@10"]).empty
+    assert measure(run_of([], []), qrels_of((0, 3, 1)), ["a", "b"], ["R@10"])["value"].tolist() == [0]
+    assert measure(RUN, QRELS, ["a", "b"], []).empty
+
+
+# --- against ir_measures ---------------------------------------------------------------------------------------------
+
+
+def reference(path, qrels, query_ids):
+    """What ir_measures says of a TREC file; passages are named p and their row."""
+    judged = [ir_measures.Qrel(query_ids[q], f"p{p}", int(g)) for q, p, g in qrels.itertuples(index=False)]
+    parsed = [ir_measures.parse_measure(name) for name in NAMES]
+    found = ir_measures.iter_calc(parsed, judged, list(ir_measures.read_trec_run(str(path))))
+    return {(metric.query_id, str(metric.measure)): metric.value for metric in found}
+
+
+@st.composite
+def cases(draw):
+    """Up to 5 queries over 30 passages; lists may be empty, scores tie, grades go from -1 to 3."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    count, levels = draw(st.integers(1, 5)), draw(st.sampled_from([1, 2, 100]))
+    passages, scores, judged = [], [], []
+    for query in range(count):
+        rows = rng.permutation(30)[: rng.integers(0, 25) * rng.integers(0, 2)].astype(np.int32)
+        score = rng.integers(0, levels, len(rows)).astype(np.float32)
+        order = np.lexsort((rows, -score))
+        passages.append(rows[order])
+        scores.append(score[order])
+        for row in rng.permutation(30)[: rng.integers(0, 12)]:
+            judged.append((query, int(row), int(rng.integers(-1, 4))))
+    return Run.of(passages, scores), qrels_of(*judged)
+
+
+@settings(max_examples=60, deadline=None)
+@given(cases())
+def test_measures_equal_ir_measures(case):
+    """Through the exported file, in which ties are told apart: trec_eval itself would order them by passage id."""
+    run, qrels = case
+    query_ids = [f"q{i}" for i in range(len(run))]
+    with tempfile.TemporaryDirectory() as folder:
+        trec.write_run(f"{folder}/run", run, query_ids, [f"p{i}" for i in range(30)], "us")
+        expected = reference(f"{folder}/run", qrels, query_ids)
+    frame = measure(run, qrels, query_ids, NAMES)
+    assert len(frame) == len(expected)
+    for query_id, name, value in frame.itertuples(index=False):
+        assert value == pytest.approx(expected[query_id, name], abs=1e-12), (query_id, name)
+
+
+def test_judged_passages_beyond_the_collection_and_unsorted_judgments():
+    """Judgments come in any order; a passage that no run mentions still counts as relevant."""
+    qrels = qrels_of((1, 6, 1), (0, 900, 1), (0, 9, 2), (0, 7, 1))
+    assert values(RUN, qrels, "R@10") == pytest.approx([2 / 3, 0])
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["MRR@10", "nDCG", "R@0", "ndcg@10", "RR@ten", "", "RR@10 "])
+def test_unknown_measures_are_refused_with_what_is_allowed(name):
+    with pytest.raises(InputError, match="is not a measure; allowed: RR, R, P, AP, nDCG, Success with a depth"):
+        check(name)
+    with pytest.raises(InputError):
+        measure(RUN, QRELS, ["a", "b"], [name])
+
+
+def test_check_splits_name_and_depth():
+    assert [check(name) for name in ("RR@10", "Success@5")] == [("RR", 10), ("Success", 5)]
+
+
+def test_a_run_of_other_queries_is_refused():
+    with pytest.raises(InputError, match="the run has 2 queries and the split 3"):
+        measure(RUN, QRELS, ["a", "b", "c"], ["RR@10"])
