@@ -131,17 +131,17 @@ def pack(
     layout, within = _layout(sequences.starts, on)
     ids = _filled(sequences.values, layout.rows)
     return Packed(
-        ids=_put(ids, on),
-        positions=_put(_filled(within, layout.rows), on),
+        ids=put(ids, on),
+        positions=put(_filled(within, layout.rows), on),
         layout=layout,
-        types=None if types is None else _put(_filled(types.values, layout.rows), on),
+        types=None if types is None else put(_filled(types.values, layout.rows), on),
     )
 
 
 def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Rows:
     """The rows `index` (ascending) of a packed batch whose passages lie at `starts` [B + 1] (on the host)."""
     layout, _ = _layout(np.searchsorted(index, starts), on)
-    return Rows(_put(_filled(index, layout.rows), on), layout)
+    return Rows(put(_filled(index, layout.rows), on), layout)
 
 
 def row_count(count: int, on: torch.device) -> int:
@@ -156,7 +156,7 @@ def _layout(starts: np.ndarray, on: torch.device) -> tuple[Layout, np.ndarray]:
     within = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
     cells = within + np.repeat(np.arange(len(lengths)) * longest, lengths)
     rows = row_count(int(starts[-1]), on)
-    return Layout(_put(starts.astype(np.int32), on), rows, longest, _put(cells, on)), within
+    return Layout(put(starts.astype(np.int32), on), rows, longest, put(cells, on)), within
 
 
 def _filled(values: np.ndarray, rows: int) -> np.ndarray:
@@ -166,6 +166,7 @@ def _filled(values: np.ndarray, rows: int) -> np.ndarray:
     return filled
 
 
-def _put(array: np.ndarray, on: torch.device) -> Tensor:
+def put(array: np.ndarray, on: torch.device) -> Tensor:
+    """An array on the device, not waited for; on the CPU the array's own memory."""
     tensor = torch.from_numpy(array)
     return tensor if on.type == "cpu" else tensor.pin_memory().to(on, non_blocking=True)

@@ -41,6 +41,12 @@ def load(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedModel:
     return model.float()
 
 
+def save(model: PreTrainedModel, folder: Path) -> None:
+    """Write a model's config and weights (safetensors) into a folder."""
+    with _quiet():
+        model.save_pretrained(folder)
+
+
 def _random(start: Start, vocabulary: Vocabulary) -> PreTrainedModel:
     """BERT of the given size; every matrix is drawn from N(0, initializer)."""
     from transformers import BertConfig, BertForMaskedLM

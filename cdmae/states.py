@@ -53,8 +53,9 @@ class Curve:
     def __init__(self, path: Path, columns: list[str], step: int) -> None:
         """Open the curve of a training that goes on after `step` updates: later rows are dropped."""
         self.columns = columns
-        kept = [row for row in _rows(path, columns) if int(row[0]) <= step]
-        files.write_text(path, "".join("\t".join(row) + "\n" for row in [columns, *kept]))
+        if path.name == "steps.tsv":
+            kept = [row for row in _rows(path, columns) if int(row[0]) <= step]
+            files.write_text(path, "".join("\t".join(row) + "\n" for row in [columns, *kept]))
         self._file: TextIO = open(path, "a", encoding="utf-8")  # noqa: SIM115 (closed by the state)
 
     def add(self, **values: float) -> None:
@@ -88,9 +89,9 @@ def _rows(path: Path, columns: list[str]) -> list[list[str]]:
 class State:
     """The state folder of one training, held by this process; made by `hold`."""
 
-    def __init__(self, folder: Path) -> None:
-        """`folder` exists and is leased."""
-        self.folder = folder
+    def __init__(self, folder: Path, *, writes: bool = True) -> None:
+        """`folder` exists and is leased; without `writes` only `latest` does anything."""
+        self.folder, self.writes = folder, writes
         self.step = 0  # of the state resumed from; 0 = from the start
         self.resumed = False
         self._curve: Curve | None = None
@@ -114,6 +115,8 @@ class State:
 
     def save(self, step: int, payload: dict[str, Any]) -> None:
         """Write the state after `step` updates; `payload` holds tensors, numbers, strings and containers of them."""
+        if not self.writes:
+            return
         begun = time.monotonic()
         if self._curve:
             self._curve.sync()  # its rows up to `step` must outlive a crash as the state does
@@ -129,11 +132,12 @@ class State:
 
     def due(self) -> bool:
         """Whether it is time to save again."""
-        return time.monotonic() - self._saved_at >= self._pause
+        return self.writes and time.monotonic() - self._saved_at >= self._pause
 
     def curve(self, columns: list[str]) -> Curve:
         """The training curve with these columns, "step" first; call it after `latest`, whose step cuts it."""
-        self._curve = Curve(self.folder / "steps.tsv", columns, self.step)
+        path = self.folder / "steps.tsv" if self.writes else Path(os.devnull)
+        self._curve = Curve(path, columns, self.step)
         return self._curve
 
     def discard(self) -> None:
@@ -188,6 +192,16 @@ def hold(folder: Path | str, name: str) -> Iterator[State]:
             ended.set()
             beating.join()
             (folder / "lease.json").unlink(missing_ok=True)
+
+
+@contextmanager
+def look(folder: Path | str) -> Iterator[State]:
+    """The state folder that another process of the same training holds: to be read, not written."""
+    state = State(Path(folder), writes=False)
+    try:
+        yield state
+    finally:
+        state.close()
 
 
 def _sweep(folder: Path) -> None:

@@ -163,20 +163,29 @@ class Grid:
 
     @cached_property
     def real(self) -> Tensor | None:
-        """Which cells hold a row: bool [B, 1, n, 1]; None where all do."""
+        """Which cells hold a row: bool [B, n]; None where all do."""
         layout = self.layout
         if len(layout.cells) == len(layout) * layout.longest:
             return None
         real = torch.zeros(len(layout) * layout.longest, dtype=torch.bool, device=layout.cells.device)
-        return real.index_fill_(0, layout.cells, True).view(len(layout), 1, layout.longest, 1)
+        return real.index_fill_(0, layout.cells, True).view(len(layout), layout.longest)
+
+    @cached_property
+    def hidden(self) -> Tensor:
+        """What to add to scores so that padding is not attended to: 0 or minus infinity, [B x H, 1, n]."""
+        layout = self.layout
+        hidden = torch.zeros(len(layout), 1, layout.longest, device=layout.cells.device)
+        if self.real is not None:
+            hidden.masked_fill_(~self.real[:, None], -torch.inf)
+        return hidden.repeat_interleave(self.heads, 0)
 
     def spread(self, states: Tensor) -> Tensor:
-        """Rows [rows, D] to cells [B, H, n, D / H]."""
+        """Rows [rows, D] to cells [B x H, n, D / H]."""
         flat = states.view(-1, states.shape[1] // self.heads)
-        return _Spread.apply(flat, self).view(len(self.layout), self.heads, self.layout.longest, -1)
+        return _Spread.apply(flat, self).view(len(self.layout) * self.heads, self.layout.longest, -1)
 
     def collect(self, states: Tensor) -> Tensor:
-        """Cells [B, H, n, D / H] to rows [rows, D]; filler rows are 0."""
+        """Cells [B x H, n, D / H] to rows [rows, D]; filler rows are 0."""
         flat = states.reshape(-1, states.shape[-1])
         return _Collect.apply(flat, self).view(self.layout.rows, -1)
 
@@ -220,7 +229,7 @@ class _Collect(torch.autograd.Function):
         grid = ctx.grid
         cells = grid.to_cells(gradient)
         if grid.real is not None:
-            cells.view(len(grid.layout), grid.heads, grid.layout.longest, -1).mul_(grid.real)
+            cells.view(len(grid.layout), grid.heads, grid.layout.longest, -1).mul_(grid.real[:, None, :, None])
         return cells, None
 
 
@@ -232,15 +241,12 @@ def attention(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> 
     """
     if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16):
         return _varlen(query, key, value, to, of)
-    q, k, v = to.spread(query), of.spread(key), of.spread(value)  # [B, H, n, D / H]
-    scale = q.shape[-1] ** -0.5
-    masked = None if of.real is None else of.real.transpose(2, 3)  # [B, 1, 1, n]
+    q, k, v = to.spread(query), of.spread(key), of.spread(value)  # [B x H, n, D / H]
+    scale, hidden = q.shape[-1] ** -0.5, of.hidden.to(q.dtype)
     if of.layout.longest > LONG:
-        return to.collect(functional.scaled_dot_product_attention(q, k, v, attn_mask=masked, scale=scale))
-    scores = (q * scale) @ k.transpose(2, 3)
-    if masked is not None:
-        scores = scores.masked_fill_(~masked, -torch.inf)
-    return to.collect(scores.softmax(-1) @ v)
+        return to.collect(functional.scaled_dot_product_attention(q, k, v, attn_mask=hidden, scale=scale))
+    scores = torch.baddbmm(hidden, q, k.transpose(1, 2), alpha=scale)
+    return to.collect(torch.bmm(scores.softmax(-1), v))
 
 
 def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:

@@ -1,0 +1,77 @@
+"""The language-model head at masked positions: cross-entropy without ever holding all logits.
+
+    M masked rows, V word-pieces, D dimensions
+
+Logits of every position of the paper's batch would need 75 GB. Here they are made for some rows at a time, and turned
+into the gradient at once, in place of being kept for the backward pass: no logit is computed twice.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+LOGITS_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 27}
+ALIGNED = 32  # columns
+TINY = torch.finfo(torch.float32).tiny
+
+
+def predict(head: nn.Module, states: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """The weighted sum of -log P(label | state), and each -log P without gradient [M].
+
+    head: transformers' BertLMPredictionHead (dense, activation, LayerNorm, tied matrix with bias); states [M, D].
+    """
+    transform, output = head.transform, head.decoder
+    states = transform.transform_act_fn(functional.linear(states, transform.dense.weight, transform.dense.bias))
+    norm = transform.LayerNorm
+    states = functional.layer_norm(states.float(), norm.normalized_shape, norm.weight, norm.bias, norm.eps)
+    return _CrossEntropy.apply(states, output.weight, output.bias, labels, weights)
+
+
+class _CrossEntropy(torch.autograd.Function):
+    """Loss and gradient in one go; the bias is one more column of the matrix (adding it to [m, V] costs as much)."""
+
+    @staticmethod
+    def forward(ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, weights: Tensor) -> Any:
+        kind = states.device.type
+        product = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else states.dtype
+        size, width = matrix.shape
+        wanted = any(ctx.needs_input_grad)
+        losses = torch.empty_like(weights)
+        of_states, of_matrix = torch.empty_like(states), states.new_zeros(width + ALIGNED, size)
+        with torch.autocast(kind, enabled=False):
+            w = _widened(matrix, bias, product)
+            at_once = max(1, LOGITS_AT_ONCE[kind] // size)
+            for first in range(0, len(states), at_once):
+                cut = slice(first, first + at_once)
+                one = weights.new_ones(len(weights[cut]))
+                p = functional.linear(_widened(states[cut], one, product), w).softmax(-1)  # [m, V]
+                flat = p.view(-1)
+                place = labels[cut] + torch.arange(0, len(flat), size, device=flat.device)
+                of_label = flat[place]
+                losses[cut] = -of_label.float().clamp_min(TINY).log()
+                if wanted:
+                    flat.index_copy_(0, place, of_label - 1)  # p is d loss / d logits now, but for the row's weight
+                    of_states[cut] = (p @ w)[:, :width] * weights[cut, None]
+                    of_matrix += _widened(states[cut] * weights[cut, None], weights[cut], product).t() @ p
+        ctx.save_for_backward(of_states, of_matrix[:width], of_matrix[width])
+        ctx.mark_non_differentiable(losses)
+        return torch.dot(losses, weights), losses
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
+        of_states, of_matrix, of_bias = ctx.saved_tensors
+        return of_states * gradient, (of_matrix * gradient).t(), of_bias * gradient, None, None
+
+
+def _widened(matrix: Tensor, column: Tensor, kind: torch.dtype) -> Tensor:
+    """The matrix with one more column, and columns of 0 up to an aligned width."""
+    wide = matrix.new_zeros(len(matrix), matrix.shape[1] + ALIGNED, dtype=kind)
+    wide[:, : matrix.shape[1]] = matrix
+    wide[:, matrix.shape[1]] = column
+    return wide

@@ -1,0 +1,60 @@
+"""The processes of one training, as torchrun starts them: one per GPU, or the only one.
+
+Losses are normalised over the global batch before the processes share it out, so all they ever exchange is sums.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, distributed
+
+
+@dataclass(frozen=True)
+class Ranks:
+    """Process number `rank` of `size`."""
+
+    rank: int = 0
+    size: int = 1
+    device: torch.device = torch.device("cpu")
+
+    @property
+    def first(self) -> bool:
+        """Whether this process writes what is written once."""
+        return self.rank == 0
+
+    def add_up(self, tensors: Sequence[Tensor]) -> None:
+        """Replace each tensor by its sum over the processes, all in one exchange."""
+        if self.size == 1:
+            return
+        flat = torch.cat([each.reshape(-1) for each in tensors])
+        distributed.all_reduce(flat)
+        parts = flat.split([each.numel() for each in tensors])
+        for each, part in zip(tensors, parts, strict=True):
+            each.copy_(part.view_as(each))
+
+    def any(self, flag: bool) -> bool:
+        """Whether the flag is set in any process."""
+        if self.size == 1:
+            return flag
+        total = torch.tensor(float(flag), device=self.device)
+        distributed.all_reduce(total)
+        return bool(total > 0)
+
+
+@contextmanager
+def joined(device: torch.device) -> Iterator[Ranks]:
+    """Join the processes that torchrun started (``RANK``, ``WORLD_SIZE``), as long as the context lasts."""
+    size = int(os.environ.get("WORLD_SIZE", 1))
+    if size == 1:
+        yield Ranks(device=device)
+        return
+    distributed.init_process_group("nccl" if device.type == "cuda" else "gloo")
+    try:
+        yield Ranks(distributed.get_rank(), size, device)
+    finally:
+        distributed.destroy_process_group()

@@ -1,0 +1,151 @@
+"""What a step reads: every passage once per epoch, masks of its own, the same however it is cut."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from cdmae import masking
+from cdmae.batches import Reader, Step, _cuts
+from cdmae.errors import InputError
+from cdmae.files import Tokens
+from cdmae.masking import Side
+from cdmae.tokens import Vocabulary
+
+V, CLS, SEP, MASK = 60, 2, 3, 4
+CPU = torch.device("cpu")
+
+
+def reader(lengths: tuple[int, ...], batch: int, seed: int = 1) -> Reader:
+    starts = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
+    ids = (5 + np.arange(starts[-1]) % (V - 5)).astype(np.uint16)
+    special = np.arange(V) < 5
+    vocabulary = Vocabulary(V, 0, CLS, SEP, MASK, special, np.flatnonzero(~special), np.arange(V) % 3 > 0)
+    importance = np.random.default_rng(0).normal(size=len(ids)).astype(np.float16)
+    tokens = Tokens(ids, starts, starts[:-1], vocabulary.word_starts)
+    sides = {"encoder": Side("whole_word", 0.3), "decoder": Side("importance", 0.5)}
+    return Reader(tokens, importance, vocabulary, sides, batch=batch, max_length=12, seed=seed)
+
+
+LENGTHS = tuple(int(n) for n in np.random.default_rng(3).integers(0, 20, 37))
+
+
+def test_every_epoch_has_every_passage_once() -> None:
+    """Batches run on across epochs; each epoch has an order of its own, a function of the seed."""
+    source = reader(LENGTHS, batch=8)
+    epochs, rows = source.passages(np.arange(3 * 37))
+    assert epochs.tolist() == [0] * 37 + [1] * 37 + [2] * 37
+    orders = rows.reshape(3, 37)
+    assert all(sorted(order) == list(range(37)) for order in orders.tolist())
+    assert len({tuple(order) for order in orders.tolist()}) == 3
+    assert (reader(LENGTHS, batch=5).passages(np.arange(111))[1] == rows).all()
+    assert (reader(LENGTHS, batch=8, seed=2).passages(np.arange(111))[1] != rows).any()
+
+
+def rows_of(step: Step, side: str) -> set[tuple[tuple[int, ...], ...]]:
+    """Inputs, choices and labels of every passage, in no order."""
+    masked = step.sides[side]
+    cuts = zip(masked.inputs.starts[:-1].tolist(), masked.inputs.starts[1:].tolist(), strict=True)
+    return {
+        tuple(tuple(array[a:b].tolist()) for array in (masked.inputs.values, masked.chosen, masked.labels))
+        for a, b in cuts
+    }
+
+
+def test_a_step_does_not_depend_on_where_reading_begins() -> None:
+    """What resuming relies on: step 7 read alone, after others, in a thread, or with more at once is the same."""
+    source = reader(LENGTHS, batch=8)
+    expected = list(source.steps(0, 12))[7]
+    for found in (next(source.steps(7, 12)), list(source.steps(0, 12, ahead=True))[7], source.read(5, 9)[2]):
+        for side in ("encoder", "decoder"):
+            for name in ("chosen", "labels"):
+                assert (getattr(found.sides[side], name) == getattr(expected.sides[side], name)).all()
+            assert (found.sides[side].inputs.values == expected.sides[side].inputs.values).all()
+
+
+def test_reading_ahead_gives_every_step_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from cdmae import batches
+
+    monkeypatch.setattr(batches, "PASSAGES_AT_ONCE", 16)
+    source = reader(LENGTHS, batch=8)
+    plain, ahead = list(source.steps(3, 10)), list(source.steps(3, 10, ahead=True))
+    assert len(plain) == len(ahead) == 7
+    for one, other in zip(plain, ahead, strict=True):
+        assert (one.sides["decoder"].inputs.values == other.sides["decoder"].inputs.values).all()
+
+
+def test_masks_are_those_of_the_strategy() -> None:
+    """Equation 1 on each side with a key per epoch; specials are framed around and never chosen."""
+    source = reader(LENGTHS, batch=37)
+    for epoch, step in enumerate(source.steps(0, 2)):
+        _, rows = source.passages(np.arange(epoch * 37, (epoch + 1) * 37))
+        for side, settings in source.sides.items():
+            batch = masking.read(source.tokens, rows, 10, source.vocabulary, source.importance)
+            inputs, chosen = masking.mask(batch, settings, source.vocabulary, masking.key(1, side, epoch))
+            expected = set()
+            for row, length in enumerate(batch.lengths.tolist()):
+                expected.add(
+                    (
+                        (CLS, *inputs[row, :length].tolist(), SEP),
+                        (False, *chosen[row, :length].tolist(), False),
+                        (0, *batch.ids[row, :length].tolist(), 0),
+                    )
+                )
+            assert rows_of(step, side) == expected
+
+
+def test_masks_change_with_the_epoch_and_differ_between_sides() -> None:
+    source = reader((12,) * 4, batch=4)
+    first, second = source.steps(0, 2)
+    assert rows_of(first, "decoder") != rows_of(second, "decoder")
+    assert rows_of(first, "encoder") != rows_of(first, "decoder")
+
+
+def test_a_passage_twice_in_one_batch_is_masked_twice() -> None:
+    """A batch larger than the collection spans epochs."""
+    (step,) = reader((10, 10), batch=6).steps(0, 1)
+    assert len(rows_of(step, "encoder")) == 6
+
+
+def test_views_by_hand() -> None:
+    """Rows, places, labels and weights of a micro-batch."""
+    (step,) = reader((4, 6, 0), batch=3).steps(0, 1)
+    (batch,) = step.batches(1000, CPU)
+    for side in ("encoder", "decoder"):
+        masked, view = step.sides[side], batch[side]
+        count = int(masked.chosen.sum())
+        chosen = np.flatnonzero(masked.chosen)
+        assert view.rows.index[view.masked[:count]].tolist() == chosen.tolist()
+        assert view.labels[:count].tolist() == masked.labels[chosen].tolist()
+        assert view.weights[:count].tolist() == pytest.approx([1 / count] * count)
+        assert not view.weights[count:].any()
+    encoder, decoder = batch["encoder"], batch["decoder"]
+    assert encoder.rows.index[encoder.rows.layout.starts[:-1].long()].tolist() == encoder.inputs.starts[:-1].tolist()
+    assert len(decoder.rows.layout.cells) == step.sides["decoder"].chosen.sum()
+    assert batch.share == 1
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 3])
+@pytest.mark.parametrize("rows", [1, 30, 100, 10_000])
+def test_micro_batches_hold_every_passage_once(rows: int, ranks: int) -> None:
+    """Whatever their number: none is empty, every process has one, as many as another where there are enough."""
+    for lengths in (LENGTHS, (200, 1, 1, 1), (1, 1, 1, 200), (5, 5, 5)):
+        starts = np.concatenate([[0], np.cumsum(np.array(lengths) + 2)])
+        cuts = _cuts(starts, rows, ranks)
+        assert (cuts[0], cuts[-1]) == (0, len(lengths))
+        assert (np.diff(cuts) > 0).all()
+        assert len(cuts) - 1 >= min(ranks, len(lengths))
+        assert (len(cuts) - 1) % ranks == 0 or len(cuts) - 1 == len(lengths)
+        longest = max(lengths) + 2
+        assert np.diff(starts[cuts]).max() <= rows + 2 * longest
+
+
+def test_passages_of_a_step_are_sorted_by_length() -> None:
+    for step in reader(LENGTHS, batch=8).steps(0, 5):
+        assert (np.diff(np.diff(step.sides["encoder"].inputs.starts)) >= 0).all()
+
+
+def test_an_empty_collection_is_refused() -> None:
+    with pytest.raises(InputError, match="no passages"):
+        reader((), batch=2)

@@ -1,0 +1,265 @@
+"""The loop: what it writes, what it resumes from bit for bit, what stops it with words."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer, BertForMaskedLM, BertTokenizer
+
+from cdmae import files, pretrain, states, training
+from cdmae.config import Encoder, Start
+from cdmae.errors import InputError, Interrupted
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(45))]
+START = Start(
+    collection="c", vocabulary=100, layers=2, hidden=16, heads=2, feedforward=24, positions=32, initializer=0.1
+)
+SETTINGS = Encoder(
+    start="s", decoder_masking="uniform", max_length=16, batch=6, steps=7, learning_rate=1e-2, precision="fp32"
+)
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("inputs")
+    BertTokenizer(vocab={piece: index for index, piece in enumerate(PIECES)}).save_pretrained(folder / "tokenizer")
+    rng = np.random.default_rng(0)
+    starts = np.concatenate([[0], np.cumsum(rng.integers(1, 20, 20))])
+    ids = rng.integers(5, len(PIECES), starts[-1]).astype(np.uint16)
+    files.write_tokens(folder / "tokens", files.Tokens(ids, starts, starts[:-1], np.ones(len(PIECES), bool)))
+    return {"tokenizer": folder / "tokenizer", "tokens": folder / "tokens"}
+
+
+def run(inputs: dict[str, Path], folder: Path, settings: Encoder = SETTINGS, **changed: Any) -> Path:
+    output = folder / "encoder"
+    arguments = {
+        "name": "x",
+        "settings": settings,
+        "start": START,
+        **inputs,
+        "importance": None,
+        "seed": 1,
+        "threads": 1,
+    }
+    pretrain.pretrain(**{**arguments, "state": folder / "state", "output": output, **changed})
+    return output
+
+
+@pytest.fixture(scope="module")
+def whole(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The encoder of an uninterrupted training."""
+    return run(inputs, tmp_path_factory.mktemp("whole"))
+
+
+def test_what_is_written(whole: Path) -> None:
+    """A transformers folder with head and tokenizer, the curve, a record; no state is left."""
+    model = BertForMaskedLM.from_pretrained(whole)
+    assert model.config.hidden_size == 16
+    assert AutoTokenizer.from_pretrained(whole).vocab_size == len(PIECES)
+    curve = np.loadtxt(whole / "steps.tsv", skiprows=1)
+    assert curve.shape == (7, len(pretrain.COLUMNS))
+    assert curve[:, 0].tolist() == list(range(1, 8))
+    assert np.allclose(curve[:, 1], curve[:, 2] + curve[:, 3], atol=1e-4)
+    assert curve[:, -1].tolist() == pytest.approx([training.learning_rate(n, 7, 1, 1e-2) for n in range(7)], rel=1e-4)
+    about = files.read_json(whole / "about.json")
+    assert (about["name"], about["steps"], about["passages"], about["precision"]) == ("x", 7, 20, "fp32")
+    assert about["settings"]["batch"] == 6
+    assert about["parameters"] == sum(each.numel() for each in model.parameters())
+    assert [path.name for path in (whole.parent / "state").iterdir()] == ["lease.lock"]
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """The names of the weights that differ in any bit."""
+    left, right = (BertForMaskedLM.from_pretrained(each).state_dict() for each in (one, other))
+    assert left.keys() == right.keys()
+    return [name for name in left if not torch.equal(left[name], right[name])]
+
+
+def test_training_is_repeatable_and_depends_on_its_seed(whole: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
+    assert differences(whole, run(inputs, tmp_path / "again")) == []
+    assert len(differences(whole, run(inputs, tmp_path / "other", seed=2))) > 20
+
+
+def after(step: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do something in the middle of an update."""
+    original, calls = training.clip, []
+
+    def clip(*arguments: Any) -> torch.Tensor:
+        calls.append(1)
+        if len(calls) == step:
+            act()
+        return original(*arguments)
+
+    monkeypatch.setattr(training, "clip", clip)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
+def test_resume_after_a_signal_ends_in_the_same_bits(
+    whole: Path, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """The step is finished, saved and named; the next run goes on, weights and curve end the same."""
+    with monkeypatch.context() as patch:
+        after(3, lambda: os.kill(os.getpid(), number), patch)
+        with pytest.raises(Interrupted, match=f"{number.name}: x is saved at step 3"):
+            run(inputs, tmp_path)
+    assert not (tmp_path / "encoder").exists()
+    after(5, lambda: pytest.fail("only four steps were left"), monkeypatch)
+    assert differences(whole, run(inputs, tmp_path)) == []
+    assert (tmp_path / "encoder" / "steps.tsv").read_text() == (whole / "steps.tsv").read_text()
+
+
+class Killed(BaseException):
+    """What no handler in the code may catch."""
+
+
+@pytest.mark.parametrize("damaged", [False, True])
+def test_resume_after_a_crash_ends_in_the_same_bits(
+    whole: Path, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
+) -> None:
+    """From the newest whole state, also when the newest one was cut off."""
+
+    def kill() -> None:
+        raise Killed
+
+    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
+    monkeypatch.setattr(states, "SAVING_SHARE", 1e9)
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        after(5, kill, patch)
+        run(inputs, tmp_path)
+    newest = max((tmp_path / "state").glob("step-*"))
+    assert newest.name.startswith("step-00000004")
+    if damaged:
+        newest.write_bytes(newest.read_bytes()[:1000])
+    assert differences(whole, run(inputs, tmp_path)) == []
+    assert (tmp_path / "encoder" / "steps.tsv").read_text() == (whole / "steps.tsv").read_text()
+
+
+def test_resume_in_the_middle_of_an_interval_keeps_the_curve(
+    inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sums over an interval are part of the state."""
+    monkeypatch.setattr(pretrain, "interval", lambda steps: 3)
+    expected = (run(inputs, tmp_path / "whole") / "steps.tsv").read_text()
+    assert [line.split("\t")[0] for line in expected.splitlines()] == ["step", "3", "6", "7"]
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        after(5, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
+        run(inputs, tmp_path / "cut")
+    assert (run(inputs, tmp_path / "cut") / "steps.tsv").read_text() == expected
+
+
+def test_take_step_is_a_snapshot_of_the_longer_schedule(
+    whole: Path, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The weights after 4 of 7 steps are those that the whole training passes through."""
+    taken = run(inputs, tmp_path / "taken", dataclasses.replace(SETTINGS, take_step=4))
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        after(4, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
+        run(inputs, tmp_path / "cut")
+    (saved,) = (tmp_path / "cut" / "state").glob("step-00000004.*")
+    network = torch.load(saved, weights_only=True)["network"]
+    weights = BertForMaskedLM.from_pretrained(taken).state_dict()
+    assert all(torch.equal(weights[name], network[f"model.{name}"]) for name in weights)
+    assert len((taken / "steps.tsv").read_text().splitlines()) == 5
+    assert len(differences(whole, taken)) > 20
+    with pytest.raises(InputError, match="take_step is 90; allowed: up to 7"):
+        run(inputs, tmp_path, dataclasses.replace(SETTINGS, steps=0, epochs=2, take_step=90))
+
+
+def test_the_papers_number_of_steps() -> None:
+    """20 epochs of MS MARCO in batches of 2048; the snapshot does not shorten the schedule."""
+    paper = Encoder(start="s", take_step=80_000)
+    assert pretrain.schedule(paper, 8_841_823) == (86_346, 8_635, 80_000)
+    assert pretrain.schedule(dataclasses.replace(paper, epochs=0.001, take_step=0), 100) == (1, 1, 1)
+
+
+def test_micro_batches_do_not_change_what_is_learnt(
+    inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A training in micro-batches of a few rows follows the one in whole batches (without dropout)."""
+    monkeypatch.setattr(training, "generator", undropped(training.generator))
+    curves = []
+    for rows in (4096, 20):
+        monkeypatch.setattr(pretrain, "micro_batch", lambda *_, rows=rows: rows)
+        curves.append(np.loadtxt(run(inputs, tmp_path / str(rows)) / "steps.tsv", skiprows=1))
+    kept = [index for index, name in enumerate(pretrain.COLUMNS) if name != "spread"]  # a micro-batch's own
+    assert np.allclose(*(curve[:, kept] for curve in curves), atol=1e-3, rtol=1e-3)
+
+
+def undropped(original: Callable[..., torch.Generator]) -> Callable[..., torch.Generator | None]:
+    return lambda on, seed, purpose, *rest: None if purpose == "dropout" else original(on, seed, purpose, *rest)
+
+
+def test_objective_none_is_the_start_itself(inputs: dict[str, Path], tmp_path: Path) -> None:
+    """Bit for bit, without reading tokens or leaving a state."""
+    from cdmae import starts
+
+    settings = Encoder(start="s", objective="none")
+    found = BertForMaskedLM.from_pretrained(run(inputs, tmp_path, settings, tokens=None)).state_dict()
+    expected = starts.load(START, inputs["tokenizer"], 1).state_dict()
+    assert all(torch.equal(found[name], expected[name]) for name in expected)
+    assert AutoTokenizer.from_pretrained(tmp_path / "encoder").vocab_size == len(PIECES)
+    assert not (tmp_path / "state").exists()
+
+
+def test_pretraining_goes_on_from_a_checkpoint(whole: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
+    """An encoder is a start for another."""
+    again = run(inputs, tmp_path, start=Start(checkpoint=str(whole)))
+    assert len(differences(whole, again)) > 20
+    first = [np.loadtxt(each / "steps.tsv", skiprows=1)[0, 2] for each in (whole, again)]
+    assert first[1] < first[0]
+
+
+# --- what stops it ---------------------------------------------------------------------------------------------------
+
+
+def test_divergence_ends_with_words(inputs: dict[str, Path], tmp_path: Path) -> None:
+    """The sentence names the setting; no encoder is written."""
+    with pytest.raises(InputError, match=r"training diverged: .* lower learning_rate \(now 1e\+09\)"):
+        run(inputs, tmp_path, dataclasses.replace(SETTINGS, learning_rate=1e9))
+    assert not (tmp_path / "encoder").exists()
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"loss": np.nan}, "the loss of step 9 is nan"),
+        ({"gradient_norm": np.inf}, "the loss of step 9 is inf"),
+        ({"decoder_loss": 33.0}, r"loss of a side is 33, guessing any of the 1,000 word-pieces costs 6\.91"),
+        ({"spread": 1e-6}, r"training collapsed: at step 9 all passages have the same vector"),
+    ],
+)
+def test_what_the_loop_checks(wrong: dict[str, float], message: str) -> None:
+    """Bounds that only hold once the warm-up is over are not applied before."""
+    fine = {"loss": 9.0, "encoder_loss": 4.0, "decoder_loss": 5.0, "spread": 0.2, "gradient_norm": 1.0}
+    pretrain.check(fine, 9, SETTINGS, 1000, warm=True)
+    with pytest.raises(InputError, match=message):
+        pretrain.check({**fine, **wrong}, 9, SETTINGS, 1000, warm=True)
+    if {"decoder_loss", "spread"} & wrong.keys():
+        pretrain.check({**fine, **wrong}, 9, SETTINGS, 1000, warm=False)
+
+
+def test_a_second_training_of_the_same_encoder_is_refused(
+    inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(states, "WAIT", 0.1)
+    with states.hold(tmp_path / "state", "x"), pytest.raises(InputError, match="x is being trained already"):
+        run(inputs, tmp_path)
+
+
+def test_files_that_do_not_fit_together_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="needs the tokens of a collection"):
+        run(inputs, tmp_path, tokens=None)
+    with pytest.raises(InputError, match="needs the importance"):
+        run(inputs, tmp_path, dataclasses.replace(SETTINGS, decoder_masking="importance"))
+    tokens = files.read_tokens(inputs["tokens"])
+    files.write_tokens(tmp_path / "other", dataclasses.replace(tokens, word_starts=np.ones(51, bool)))
+    with pytest.raises(InputError, match="made by a tokenizer of 51 word-pieces, .* has 50"):
+        run(inputs, tmp_path, tokens=tmp_path / "other")
