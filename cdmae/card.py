@@ -206,8 +206,8 @@ def _limits(facts: dict[str, Any]) -> str:
     collection = facts["stage"].get("collection")
     return (
         f"Trained once, with seed {facts['stage'].get('seed')}; a difference of a few tenths of a point between two "
-        f"such models may be the seed's. It has seen queries of {collection} only: on other kinds of text expect less, and "
-        "measure before use. Texts longer than the lengths above are cut. It ranks by what the training data calls "
+        f"such models may be the seed's. It has seen queries of {collection} only: on other kinds of text expect less, "
+        "and measure before use. Texts longer than the lengths above are cut. It ranks by what the training data calls "
         "relevant, with that data's gaps and biases."
     )
 

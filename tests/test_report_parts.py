@@ -106,11 +106,6 @@ def test_without_replicas_the_band_is_the_fields():
     assert comparisons.noise(run_of(synthetic_run.config()), DEV, "RR@10") == comparisons.NOISE == 0.003
 
 
-def test_holm():
-    assert comparisons.holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
-    assert comparisons.holm([]) == []
-
-
 def test_pooled_is_the_mean_of_collections():
     one = comparisons.Difference(0.5, 0.4, 0.1, 0.01, 0.07, 0.13, 100)
     two = comparisons.Difference(0.3, 0.3, 0.0, 0.9, -0.04, 0.04, 50)
@@ -187,7 +182,7 @@ def test_ticks_are_few_and_inside(low, high):
 
 def test_long_labels_wrap_and_stay_inside():
     label = "a-system-with-a-very-long-name-" * 4
-    figure = charts.rows("f", "title", [charts.Row(label, "+1.0", interval=(0.5, 1.0, 1.5))], band=0.3)
+    figure = charts.rows("f", "title", [charts.Row(label, "+1.0", interval=(0.5, 1.0, 1.5), band=0.3)])
     texts = [part.split("<")[0] for part in figure.drawing.split('text-anchor="start">')[1:]]
     assert "".join(texts).startswith(label[:100])
     assert max(map(len, texts)) * figures.LETTER * charts.SIZE <= figures.WIDTH

@@ -19,12 +19,16 @@ BESIDE = 110.0  # the widest label that may stand beside its marks
 
 @dataclass(frozen=True)
 class Row:
-    """A label, the number it stands for, and marks on a common scale: a bar, an interval with its middle, or dots."""
+    """A label, the number it stands for, and marks on a common scale: a bar, an interval with its middle, or dots.
+
+    `band` shades plus and minus that much around zero.
+    """
 
     label: str
     shown: str
     bar: float | None = None
     interval: tuple[float, float, float] | None = None
+    band: float = 0.0
     dots: tuple[tuple[float, int], ...] = ()
     colour: int = 0
     strong: bool = False
@@ -46,20 +50,18 @@ def rows(
     entries: Sequence[Row],
     *,
     axis: str = "",
-    band: float = 0.0,
     low: float | None = None,
     high: float | None = None,
     legend: Sequence[tuple[str, int]] = (),
     beside: bool = False,
 ) -> Figure:
-    """One row per entry below each other, a scale below; `band` shades plus and minus that much around zero.
+    """One row per entry below each other, a scale below.
 
     `beside` sets labels left of their marks instead of above, if all of them are short.
     """
     canvas = Canvas()
     at = _legend(canvas, legend, dots=True)
     found = [value for entry in entries for value in _values(entry)] + [0.0]
-    found += [-band, band] if band else []
     low, high = nice(min(found) if low is None else low, max(found) if high is None else high)
     widest = max(text_width(entry.label, SIZE) for entry in entries)
     beside = beside and widest <= BESIDE
@@ -68,7 +70,7 @@ def rows(
     scale = Scale(low, high, left, right)
     for entry in entries:
         at, lane = _labels(canvas, entry, at, beside)
-        _marks(canvas, entry, lane, scale, band)
+        _marks(canvas, entry, lane, scale)
     for value in ticks(low, high, 5 if right - left > 200 else 4):
         canvas.line(scale(value), at, scale(value), at + 4, "axis")
         canvas.text(scale(value), at + 16, tick_label(value), "small", anchor=_anchor(scale(value)))
@@ -117,7 +119,8 @@ def lines(
 
 
 def _values(entry: Row) -> list[float]:
-    return [*([entry.bar] if entry.bar is not None else []), *(entry.interval or ()), *(x for x, _ in entry.dots)]
+    bar = [] if entry.bar is None else [entry.bar]
+    return [*bar, *(entry.interval or ()), -entry.band, entry.band, *(x for x, _ in entry.dots)]
 
 
 def _labels(canvas: Canvas, entry: Row, at: float, beside: bool) -> tuple[float, float]:
@@ -134,11 +137,11 @@ def _labels(canvas: Canvas, entry: Row, at: float, beside: bool) -> tuple[float,
     return lane + LANE + 5, lane
 
 
-def _marks(canvas: Canvas, entry: Row, lane: float, scale: Scale, band: float) -> None:
+def _marks(canvas: Canvas, entry: Row, lane: float, scale: Scale) -> None:
     """Paint the marks of a row whose lane begins at `lane`."""
     middle, note = lane + LANE / 2, f"{entry.label}: {entry.shown}"
-    if band:
-        canvas.rect(scale(-band), lane, scale(band) - scale(-band), LANE, "band")
+    if entry.band:
+        canvas.rect(scale(-entry.band), lane, scale(entry.band) - scale(-entry.band), LANE, "band")
     if scale.low <= 0 <= scale.high and not entry.dots:
         canvas.line(scale(0), lane, scale(0), lane + LANE, "zero")
     if entry.bar is not None:

@@ -199,16 +199,6 @@ def pooled(found: list[Difference]) -> Difference:
     return Difference(a, b, mean, p, mean - half, mean + half, sum(each.queries for each in found))
 
 
-def holm(p_values: list[float]) -> list[float]:
-    """P-values corrected for looking at all of them (Holm 1979): ``max over smaller ones of (m - rank) p``."""
-    order = sorted(range(len(p_values)), key=lambda index: p_values[index])
-    corrected, highest = [0.0] * len(p_values), 0.0
-    for rank, index in enumerate(order):
-        highest = max(highest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        corrected[index] = highest
-    return corrected
-
-
 def _retrievers(facts: Facts) -> list[str]:
     systems = facts.entries("systems")
     return [name for name in facts.systems if systems.get(name, {}).get("kind") == "retriever"]

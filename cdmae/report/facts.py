@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cdmae import files
+from cdmae import files, significance
 from cdmae.errors import InputError
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
@@ -147,8 +147,20 @@ class Facts:
     @cache  # noqa: B019 (one report, one process)
     def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
         """System `a` minus system `b`, or None where one of them was not measured."""
-        from cdmae import significance
+        pair = self._pair(a, b, target, measure)
+        if pair is None:
+            return None
+        found = significance.paired(*pair, self.seed)
+        means = (float(values.mean()) for values in pair)
+        return Difference(*means, *(found[key] for key in Difference._fields[2:]))
 
+    @cache  # noqa: B019
+    def p_value(self, a: str, b: str, target: Target, measure: str) -> float | None:
+        """Only the p-value of the same test, without the interval, which takes longer."""
+        pair = self._pair(a, b, target, measure)
+        return None if pair is None else significance.randomisation(pair[0] - pair[1], self.seed)
+
+    def _pair(self, a: str, b: str, target: Target, measure: str) -> tuple[np.ndarray, np.ndarray] | None:
         first, second = (self.values.get((system, target, measure)) for system in (a, b))
         if first is None or second is None or first is second:
             return None
@@ -157,8 +169,7 @@ class Facts:
             raise InputError(
                 f"the measures of {a} and {b} on {target} are of different queries; delete both and run again"
             )
-        found = significance.paired(first.to_numpy(), second.to_numpy(), self.seed)
-        return Difference(float(first.mean()), float(second.mean()), *(found[key] for key in Difference._fields[2:]))
+        return first.to_numpy(), second.to_numpy()
 
 
 BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]

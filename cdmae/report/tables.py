@@ -114,7 +114,8 @@ class Table:
             return tag(
                 "th", text, scope="row", class_="name" if len(cell.text) <= NAME and " " not in cell.text else None
             )
-        classes = [self._side(column), "none" if cell.text in ("", NONE) else None]
+        short = self._side(column) is None and len(cell.text) <= NAME - 4
+        classes = [self._side(column), "name" if short else None, "none" if cell.text in ("", NONE) else None]
         return tag("td", text, class_=" ".join(filter(None, classes)) or None, data_label=self.columns[column])
 
     def _downloads(self) -> Markup:

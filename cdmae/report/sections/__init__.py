@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from cdmae import formats
 from cdmae.report.charts import Row
-from cdmae.report.comparisons import pooled
+from cdmae.report.comparisons import noise, pooled
 from cdmae.report.facts import Difference, Facts, Target
 from cdmae.report.figures import Figure
 from cdmae.report.markup import Markup, tag
@@ -16,6 +16,7 @@ from cdmae.report.tables import Table
 
 UP, DOWN = "\N{BLACK UP-POINTING TRIANGLE}", "\N{BLACK DOWN-POINTING TRIANGLE}"
 GREY = 2
+NOISE_AXIS = "points, with the 95 % interval; grey: noise of one seed"
 
 
 @dataclass(frozen=True)
@@ -72,10 +73,21 @@ def set_difference(facts: Facts, a: str, b: str, targets: Sequence[Target]) -> D
     return found[0] if len(found) == 1 else pooled([each for each in found if each])
 
 
-def difference_row(label: str, found: Difference, colour_: int) -> Row:
-    """A row of a figure of differences, in points."""
+def difference_row(label: str, found: Difference, colour_: int, band: float = 0.0) -> Row:
+    """A row of a figure of differences, in points, with the band of noise around zero."""
     interval = (100 * found.low, 100 * found.difference, 100 * found.high)
-    return Row(label, formats.signed(found.difference), interval=interval, colour=colour_)
+    return Row(label, formats.signed(found.difference), interval=interval, band=100 * band, colour=colour_)
+
+
+def set_noise(facts: Facts, targets: Sequence[Target]) -> float:
+    """The noise band of a mean over targets: the mean of theirs, one seed serving them all."""
+    return sum(noise(facts, target, facts.main_measure(target)) for target in targets) / len(targets)
+
+
+def bm25(facts: Facts) -> str:
+    """The first BM25 system, or nothing."""
+    systems = facts.entries("systems")
+    return next((name for name in facts.systems if systems.get(name, {}).get("kind") == "bm25"), "")
 
 
 def main_target(facts: Facts) -> Target | None:

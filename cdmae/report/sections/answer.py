@@ -11,7 +11,9 @@ from cdmae.report.facts import Difference, Facts, Target
 from cdmae.report.figures import Figure
 from cdmae.report.markup import Markup, fill, tag
 from cdmae.report.sections import (
+    NOISE_AXIS,
     Section,
+    bm25,
     colour,
     difference_row,
     in_domain,
@@ -19,6 +21,7 @@ from cdmae.report.sections import (
     panels,
     paragraphs,
     set_difference,
+    set_noise,
     zero_shot_sets,
 )
 
@@ -147,8 +150,7 @@ def _stop_words(facts: Facts, a: str) -> tuple[str, str] | None:
 
 def _levels(facts: Facts, a: str, b: str, target: Target) -> Figure:
     measure = facts.main_measure(target)
-    systems = facts.entries("systems")
-    lexical = next((name for name in facts.systems if systems.get(name, {}).get("kind") == "bm25"), "")
+    lexical = bm25(facts)
     names = [name for name in (not_pretrained(facts, a), b, a, lexical) if name]
     labels = {a: "importance-aware masking", b: "uniform masking", lexical: "no training at all"}
     entries = [
@@ -177,11 +179,9 @@ def _everywhere(facts: Facts, a: str, b: str) -> Figure:
         found = set_difference(facts, a, b, targets)
         if found:
             label = f"{name}, {formats.measure_name(facts.main_measure(targets[0]))}"
-            entries.append(difference_row(label, found, colour(facts, a)))
-    band = 100 * max(noise(facts, target, facts.main_measure(target)) for target in facts.targets)
+            entries.append(difference_row(label, found, colour(facts, a), set_noise(facts, targets)))
     title = "Importance-aware minus uniform, everywhere"
-    axis = "points, with the 95 % interval; grey: noise of one seed"
-    return rows("answer-everywhere", title, entries, band=band, axis=axis)
+    return rows("answer-everywhere", title, entries, axis=NOISE_AXIS)
 
 
 def _no_answer(facts: Facts) -> Markup:
@@ -197,8 +197,11 @@ def _no_answer(facts: Facts) -> Markup:
     if target and facts.systems:
         measure = facts.main_measure(target)
         name = max(facts.systems, key=lambda each: np.nan_to_num(facts.value(each, target, measure), nan=-1))
+        text_of_best = "The best of {systems} on {target} is {name}: {measure} {value}."
+        if len(facts.systems) == 1:
+            text_of_best = "The only system, {name}, reaches {measure} {value} on {target}."
         best = fill(
-            "The best of {systems} on {target} is {name}: {measure} {value}.",
+            text_of_best,
             systems=formats.plural(len(facts.systems), "system"), target=str(target), name=tag("strong", name),
             measure=formats.measure_name(measure), value=formats.points(facts.value(name, target, measure)),
         )  # fmt: skip

@@ -10,7 +10,7 @@ from cdmae.report import published
 from cdmae.report.comparisons import chains, differences, masking_pairs, noise, pooled, steps
 from cdmae.report.facts import GRADED, Difference, Facts
 from cdmae.report.markup import Markup
-from cdmae.report.sections import Section, main_target, paragraphs, set_difference, zero_shot_sets
+from cdmae.report.sections import Section, bm25, main_target, paragraphs, set_difference, zero_shot_sets
 from cdmae.report.sections.answer import verdict
 from cdmae.report.sections.masking import shown_encoder
 from cdmae.report.sections.zero_shot import set_value
@@ -19,10 +19,10 @@ from cdmae.report.tables import Cell, Table
 
 def section(facts: Facts) -> Section | None:
     """The claims, and the tables that there are numbers for."""
-    tables = [table for table in (claims(facts), measured(facts)) if table.rows]
+    tables = [table for table in (claims(facts), measured(facts), beir(facts)) if table.rows]
     if not tables:
         return None
-    lead = None if measured(facts).rows else (
+    lead = None if len(tables) > 1 else (
         "Nothing of the paper's own collections was measured here, so the heights do not compare; the directions may."
     )  # fmt: skip
     body = Markup("".join([paragraphs(lead), *(table.html() for table in tables)]))
@@ -37,56 +37,52 @@ def claims(facts: Facts) -> Table:
 
 
 def measured(facts: Facts) -> Table:
-    """Paper, ours and difference for BM25 and each stage, on the paper's own collections."""
+    """Tables 1 and 2: paper, ours and difference for BM25 and each stage."""
     rows = []
     for target in facts.targets:
         name = published.dataset(facts, target)
         for measure in facts.measures if name else []:
-            for system, row, value in _in_domain(facts, name, measure):
-                rows += _beside(str(target), measure, row, system, value, facts.value(system, target, measure))
-    sets = {name: targets for name, targets in zero_shot_sets(facts).items() if name in published.BEIR}
-    for name, targets in sets.items():
-        for system, row, value in _systems(facts, published.BEIR[name]):
-            rows += _beside(name, GRADED, row, system, value, set_value(facts, system, targets, GRADED))
-    if len(sets) == len(published.BEIR):
-        for system, row, value in _systems(facts, published.BEIR_MEAN):
-            ours = [set_value(facts, system, targets, GRADED) for targets in sets.values()]
-            rows += _beside("mean of BEIR", GRADED, row, system, value, math.fsum(ours) / len(ours))
+            for system, row, value in _published(facts, name, measure):
+                ours = facts.value(system, target, measure)
+                if ours == ours:
+                    rows.append([str(target), formats.measure_name(measure), row, system, *_beside(value, ours)])
     head = ["collection", "measure", "row of the paper", "system", "paper", "ours", "difference"]
-    return Table("paper", "The paper's tables", head, rows, texts=["measure", "row of the paper", "system"])
+    return Table(
+        "paper-stages", "The paper's tables 1 and 2", head, rows, texts=["measure", "row of the paper", "system"]
+    )
 
 
-def _beside(where: str, measure: str, row: str, system: str, value: float, ours: float) -> list[list[Cell | str]]:
-    """A row of the table, or none where there is no number of ours."""
-    if math.isnan(ours):
-        return []
-    numbers = [Cell(f"{value:.1f}", value), Cell(formats.points(ours), 100 * ours)]
-    difference = Cell(formats.signed(ours - value / 100), 100 * ours - value)
-    return [[where, formats.measure_name(measure), row, system, *numbers, difference]]
+def beir(facts: Facts) -> Table:
+    """Table 3: paper, ours and difference on BEIR, for BM25 and the last stage."""
+    chain, rows = _chain(facts), []
+    systems = [(bm25(facts), "BM25", 0), (chain[-1] if chain else "", "CDMAE", 2)]
+    systems = [each for each in systems if each[0]]
+    sets = {name: targets for name, targets in zero_shot_sets(facts).items() if name in published.BEIR}
+    ours = {name: [set_value(facts, system, each, GRADED) for system, _, _ in systems] for name, each in sets.items()}
+    values = {name: published.BEIR[name] for name in sets}
+    if len(sets) == len(published.BEIR):
+        ours["mean"] = [math.fsum(each) / len(each) for each in zip(*ours.values(), strict=True)]
+        values["mean"] = published.BEIR_MEAN
+    for name, found in ours.items():
+        pairs = zip(systems, found, strict=True)
+        rows.append([name, *(cell for (_, _, place), each in pairs for cell in _beside(values[name][place], each))])
+    head = ["dataset", *(f"{row}, {what}" for _, row, _ in systems for what in ("paper", "ours", "difference"))]
+    return Table("paper-beir", "The paper's table 3, nDCG@10", head, rows if systems else [])
 
 
-def _in_domain(facts: Facts, name: str, measure: str) -> Iterator[tuple[str, str, float]]:
+def _beside(value: float, ours: float) -> list[Cell]:
+    numbers = [Cell(f"{value:.1f}", value), Cell(formats.points(ours), 100 * ours if ours == ours else None)]
+    return [*numbers, Cell(formats.signed(ours - value / 100), 100 * ours - value if ours == ours else None)]
+
+
+def _published(facts: Facts, name: str, measure: str) -> Iterator[tuple[str, str, float]]:
     """(Our system, the paper's row, its value) of tables 1 and 2."""
-    if _bm25(facts) and (name, measure) in published.BM25:
-        yield _bm25(facts), "BM25", published.BM25[name, measure]
-    for place, (system, value) in enumerate(
-        zip(_chain(facts), published.STAGES.get((name, measure), ()), strict=False)
-    ):
+    if bm25(facts) and (name, measure) in published.BM25:
+        yield bm25(facts), "BM25", published.BM25[name, measure]
+    values = published.STAGES.get((name, measure), ())
+    for place, (system, value) in enumerate(zip(_chain(facts), values, strict=False)):
         if value is not None:
             yield system, f"CDMAE, stage {place + 1}", value
-
-
-def _systems(facts: Facts, values: tuple[float, float, float]) -> Iterator[tuple[str, str, float]]:
-    """(Our system, the paper's row, its value) of table 3."""
-    if _bm25(facts):
-        yield _bm25(facts), "BM25", values[0]
-    if _chain(facts):
-        yield _chain(facts)[-1], "CDMAE", values[2]
-
-
-def _bm25(facts: Facts) -> str:
-    systems = facts.entries("systems")
-    return next((each for each in facts.systems if systems.get(each, {}).get("kind") == "bm25"), "")
 
 
 def _chain(facts: Facts) -> list[str]:

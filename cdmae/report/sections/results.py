@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from cdmae import formats
+from cdmae import formats, significance
 from cdmae.report.charts import rows
-from cdmae.report.comparisons import holm, noise
+from cdmae.report.comparisons import noise
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
 from cdmae.report.markup import Markup, fill, tag
-from cdmae.report.sections import DOWN, UP, Section, colour, difference_row, in_domain, panels, paragraphs
+from cdmae.report.sections import DOWN, NOISE_AXIS, UP, Section, colour, difference_row, in_domain, panels, paragraphs
 from cdmae.report.tables import Cell, Table, highlight
 
 
@@ -54,19 +54,16 @@ def measures_table(facts: Facts, target: Target) -> Table:
 
 def measure_column(facts: Facts, target: Target, measure: str) -> list[Cell]:
     """A cell per system: its mean as points, marked where it differs from the baseline."""
-    tested = {name: facts.difference(name, facts.baseline, target, measure) for name in facts.systems}
-    names = [name for name, found in tested.items() if found]
-    corrected = dict(zip(names, holm([tested[name].p for name in names]), strict=True))
+    tested = {name: facts.p_value(name, facts.baseline, target, measure) for name in facts.systems}
+    tested = {name: p for name, p in tested.items() if p is not None}
+    corrected = dict(zip(tested, significance.holm(list(tested.values())), strict=True))
     cells = []
     for name in facts.systems:
-        value = facts.value(name, target, measure)
-        mark, note = "", ""
+        value, mark, note = facts.value(name, target, measure), "", ""
         if corrected.get(name, 1.0) < 0.05:
-            found = tested[name]
-            mark = UP if found.difference > 0 else DOWN
-            note = (
-                f"{formats.signed(found.difference)} against {facts.baseline}, {formats.probability(corrected[name])}"
-            )
+            gain = value - facts.value(facts.baseline, target, measure)
+            mark = UP if gain > 0 else DOWN
+            note = f"{formats.signed(gain)} against {facts.baseline}, {formats.probability(corrected[name])}"
         cells.append(Cell(formats.points(value), 100 * value if value == value else None, mark=mark, note=note))
     return cells
 
@@ -78,10 +75,9 @@ def against_baseline(facts: Facts, target: Target) -> Figure | None:
     for name in facts.systems:
         found = facts.difference(name, facts.baseline, target, measure) if facts.baseline else None
         if found:
-            entries.append(difference_row(name, found, colour(facts, name)))
+            entries.append(difference_row(name, found, colour(facts, name), noise(facts, target, measure)))
     if not entries:
         return None
     title = f"{target}: {formats.measure_name(measure)} minus {facts.baseline}\N{RIGHT SINGLE QUOTATION MARK}s"
     name = f"baseline-{target.collection}-{target.split}"
-    band = 100 * noise(facts, target, measure)
-    return rows(name, title, entries, band=band, axis="points, with the 95 % interval")
+    return rows(name, title, entries, axis=NOISE_AXIS)

@@ -11,6 +11,7 @@ from cdmae.report.markup import Markup, escape, fill, tag
 from cdmae.report.sections import Section, paragraphs
 from cdmae.report.tables import Cell, Table
 
+LONG = 12  # tables with more rows are folded
 KINDS = {"whole_word": "whole words, uniform", "uniform": "word-pieces, uniform", "importance": "by importance"}
 
 
@@ -21,8 +22,15 @@ def section(facts: Facts) -> Section | None:
         return None
     started = f"Started {facts.started}. " if facts.started else ""
     lead = f"{started}Everything random follows from seed {facts.seed}."
-    body = [paragraphs(lead), *(table.html() for table in tables), _about(facts), _versions(facts)]
+    body = [paragraphs(lead), *(_folded(table) for table in tables), _about(facts), _versions(facts)]
     return Section("setting", "What was run", "What was run", Markup("".join(body)), tables=tables)
+
+
+def _folded(table: Table) -> Markup:
+    """A short table as it is, a long one behind its caption."""
+    if len(table.rows) <= LONG:
+        return table.html()
+    return tag("details", tag("summary", f"{table.caption} ({len(table.rows)})"), table.html())
 
 
 def collections(facts: Facts) -> Table:

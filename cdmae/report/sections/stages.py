@@ -8,7 +8,7 @@ from cdmae.report.comparisons import chains, noise, steps
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
 from cdmae.report.markup import Markup
-from cdmae.report.sections import Section, colour, difference_row, in_domain, panels, paragraphs
+from cdmae.report.sections import NOISE_AXIS, Section, bm25, colour, difference_row, in_domain, panels, paragraphs
 from cdmae.report.tables import Cell, Table, highlight
 
 
@@ -77,13 +77,13 @@ def _levels(facts: Facts, target: Target) -> Figure:
         )
         for chain in chains(facts)
     ]
-    base = facts.value(facts.baseline, target, measure) if facts.baseline else float("nan")
+    base = facts.value(bm25(facts), target, measure)
     near = base == base and 100 * base < 2 * max(value for each in series for value in each.y)
     title = f"{formats.measure_name(measure)} from stage to stage, {target}"
     return lines(
         f"stages-{target.collection}-{target.split}", title, series, x_axis="",
         y_axis=formats.measure_name(measure), x_names=names, markers=True,
-        reference=(facts.baseline, 100 * base) if near else None,
+        reference=(bm25(facts), 100 * base) if near else None,
     )  # fmt: skip
 
 
@@ -100,9 +100,8 @@ def _added(facts: Facts, target: Target) -> Figure:
     for before, after in steps(facts):
         found = facts.difference(after, before, target, measure)
         if found:
-            entries.append(difference_row(f"{after} over {before}", found, colour(facts, after)))
+            band = noise(facts, target, measure)
+            entries.append(difference_row(f"{after} over {before}", found, colour(facts, after), band))
     title = f"Added by a stage, {formats.measure_name(measure)}, {target}"
-    return rows(
-        f"stage-differences-{target.collection}-{target.split}", title, entries,
-        band=100 * noise(facts, target, measure), axis="points, with the 95 % interval; grey: noise of one seed",
-    )  # fmt: skip
+    name = f"stage-differences-{target.collection}-{target.split}"
+    return rows(name, title, entries, axis=NOISE_AXIS)

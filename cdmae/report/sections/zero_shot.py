@@ -11,12 +11,14 @@ from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
 from cdmae.report.markup import Markup
 from cdmae.report.sections import (
+    NOISE_AXIS,
     Section,
     colour,
     difference_row,
     panels,
     paragraphs,
     set_difference,
+    set_noise,
     zero_shot_sets,
 )
 from cdmae.report.sections.answer import MOST_SETS
@@ -66,10 +68,9 @@ def importance_minus_uniform(facts: Facts, sets: dict[str, list[Target]]) -> Fig
     for name, targets in sets.items():
         found = set_difference(facts, *pairs[0], targets)
         if found:
-            entries.append(difference_row(name, found, colour(facts, pairs[0][0])))
+            entries.append(difference_row(name, found, colour(facts, pairs[0][0]), set_noise(facts, targets)))
     title = "Importance-aware minus uniform, zero-shot"
-    axis = "points, with the 95 % interval"
-    return rows("zero-shot", title, entries, axis=axis) if entries else None
+    return rows("zero-shot", title, entries, axis=NOISE_AXIS) if entries else None
 
 
 def set_value(facts: Facts, system: str, targets: list[Target], measure: str) -> float:

@@ -1,0 +1,54 @@
+import numpy as np
+import pytest
+
+from cdmae import importance, shading
+from cdmae.errors import InputError
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cross", "##word", "is", "a", "puzzle", "!"]
+
+
+@pytest.fixture
+def tokenizer(tmp_path):
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    found = Tokenizer(models.WordPiece({piece: row for row, piece in enumerate(PIECES)}, unk_token="[UNK]"))
+    found.normalizer, found.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
+    found.add_special_tokens(PIECES[:5])
+    found.save(str(tmp_path / "tokenizer.json"))
+    return tmp_path
+
+
+@pytest.fixture
+def table(monkeypatch):
+    """A table that gives every word-piece its own id as importance."""
+
+    class Table:
+        def score(self, ids, vocabulary):
+            return ids.astype(np.float32)
+
+    monkeypatch.setattr(importance.Table, "read", lambda folder: Table())
+
+
+def test_words_are_spelt_whole_with_the_importance_of_their_first_piece(tokenizer, table):
+    found = shading.score("Crossword is a puzzle!", "table", tokenizer)
+    assert found == [("crossword", 5.0), ("is", 7.0), ("a", 8.0), ("puzzle", 9.0), ("!", 10.0)]
+
+
+def test_numbers_are_one_word_a_line():
+    assert shading.as_numbers([("a", 1.0), ("b", -0.256)]) == "a\t1.00\nb\t-0.26"
+
+
+def test_grounds_follow_the_importance():
+    shown = shading.for_terminal([("a", -2.0), ("b", 10.0), ("c", 5.0)]).split(" ")
+    assert shown[0] == "a"
+    assert f"48;5;{shading.GROUNDS[-1]}m" in shown[1] and shown[1].endswith("b\x1b[0m")
+    assert shown[2] != shown[1] and "\x1b[48;5;" in shown[2]
+
+
+def test_unimportant_words_alone_stay_plain():
+    assert shading.for_terminal([("a", 0.0), ("b", -1.0)]) == "a b"
+
+
+def test_a_text_without_words_is_refused(tokenizer, table):
+    with pytest.raises(InputError, match="no words"):
+        shading.score("  ", "table", tokenizer)
