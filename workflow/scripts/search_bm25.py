@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cdmae import bm25, files
+from cdmae import bm25, files, targets
 from cdmae.command import command
 
 
@@ -18,10 +18,12 @@ def main(
     b: float,
     threads: int = 1,
 ):
-    """Search each of `indexes` for the queries of a collection's split and write the run to the output in its place."""
-    for index, collection, split, output in zip(indexes, collections, splits, outputs, strict=True):
-        texts = files.read_queries(collection, split)["text"].tolist()
-        files.write_run(output, bm25.search(index, texts, depth, k1, b, threads))
+    """Search the index of each collection for the queries of its split and write the run to the output in its place."""
+
+    def find(number: int, texts: list[str], depth: int) -> files.Run:
+        return bm25.search(indexes[number], texts, depth, k1, b, threads)
+
+    targets.search(collections, splits, outputs, depth, find)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,118 @@
+"""Retrievers of others, loaded by sentence-transformers with their own pooling, prompts and normalisation.
+
+Vectors are compared by inner product throughout. A model made for the cosine gets its vectors normalised, which is the
+same thing; one made for a distance is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cdmae import files
+from cdmae.errors import InputError
+from cdmae.progress import Progress
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+SHARD = 1 << 15  # passages
+BATCH = 64
+
+
+def load(model: str) -> SentenceTransformer:
+    """The model in the folder `model`, or of that name at the hub; raises `InputError` with the reason if it fails.
+
+    What the hub's cache holds is taken from there. Code that comes with a model is not run.
+    """
+    folder = Path(model)
+    if folder.is_dir():
+        if not any((folder / name).exists() for name in ("modules.json", "config.json")):
+            raise InputError(f"the folder {model} holds no model: it has neither modules.json nor config.json")
+        loaded = _load(model, local=True)
+    elif folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
+        raise InputError(f"the model {model} is not a folder; allowed: a folder, or a name at the hub")
+    else:
+        loaded = _load(model, local=_cached(model))
+    if loaded.similarity_fn_name not in ("dot", "cosine"):
+        raise InputError(f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: dot, cosine")
+    return loaded.eval()
+
+
+def _cached(name: str) -> bool:
+    """Whether the cache holds a model of the hub; if not, the hub must have it, or it is an `InputError`."""
+    import huggingface_hub
+
+    if isinstance(huggingface_hub.try_to_load_from_cache(name, "config.json"), str):
+        return True
+    try:
+        huggingface_hub.model_info(name, timeout=10)  # asked once; loading would ask, and wait, for every file
+    except Exception as error:
+        raise InputError(
+            f"the model {name} is neither a folder here nor in the cache, and the hub does not give it: {_first(error)}"
+        ) from None
+    return False
+
+
+def _load(model: str, *, local: bool) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
+
+    try:
+        return SentenceTransformer(model, local_files_only=local)
+    except (OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError) as error:
+        raise InputError(f"sentence-transformers cannot load the model {model}: {_first(error)}") from None
+
+
+def _first(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def encode_passages(model: str, collection: Path, output: Path, length: int) -> None:
+    """Write the vectors of a collection, float32 shards [p, D]; title and text are joined, cut to `length` pieces."""
+    loaded = _cut(load(model), length)
+    passages = files.read_passages(collection, ["title", "text"])
+    with (
+        files.complete(output) as aside,
+        Progress(len(passages), unit="passages", label=f"encode with {model}") as progress,
+    ):
+        aside.mkdir()
+        for number, start in enumerate(range(0, len(passages), SHARD)):
+            columns = passages.slice(start, SHARD).to_pydict()
+            texts = [f"{title} {text}" if title else text for title, text in zip(*columns.values(), strict=True)]
+            vectors = [
+                _encode(loaded.encode_document, texts[a : a + 16 * BATCH], loaded, progress)
+                for a in range(0, len(texts), 16 * BATCH)
+            ]
+            np.save(aside / f"{number:05d}.npy", np.concatenate(vectors))
+
+
+def encode_queries(model: str, texts: list[str], length: int) -> np.ndarray:
+    """The vectors of queries cut to `length` word-pieces, float32 [Q, D]."""
+    loaded = _cut(load(model), length)
+    return _encode(loaded.encode_query, texts or [""], loaded)[: len(texts)]
+
+
+def _cut(model: SentenceTransformer, length: int) -> SentenceTransformer:
+    if length:
+        longest = model.max_seq_length or length
+        model.max_seq_length = min(length, longest)
+    return model
+
+
+def _encode(
+    function: Callable[..., Any], texts: list[str], model: SentenceTransformer, progress: Progress | None = None
+) -> np.ndarray:
+    vectors = function(
+        texts,
+        batch_size=BATCH,
+        show_progress_bar=False,
+        convert_to_numpy=True,
+        normalize_embeddings=model.similarity_fn_name == "cosine",
+    )
+    if progress:
+        progress.advance(len(texts))
+    return np.asarray(vectors, np.float32)

@@ -1,0 +1,95 @@
+"""Foreign models: their own prompts, pooling and normalisation; what cannot be loaded ends in a sentence."""
+
+import json
+import shutil
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cdmae import external, files
+from cdmae.errors import InputError
+
+WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ask", "say", ":", "ant", "bee", "cow", "dog"]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A tiny BERT with mean pooling, compared by cosine, whose queries and passages get prompts."""
+    import torch
+    from sentence_transformers import SentenceTransformer
+    from transformers import BertConfig, BertModel, BertTokenizerFast
+
+    bare, folder = tmp_path_factory.mktemp("bare"), tmp_path_factory.mktemp("model")
+    (bare / "vocab.txt").write_text("\n".join(WORDS))
+    BertTokenizerFast(str(bare / "vocab.txt")).save_pretrained(bare)
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        size = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 8}
+        BertModel(BertConfig(vocab_size=len(WORDS), max_position_embeddings=16, **size)).save_pretrained(bare)
+    built = SentenceTransformer(str(bare), device="cpu")
+    built.prompts = {"query": "ask : ", "document": "say : "}
+    built.save(str(folder))
+    return folder
+
+
+@pytest.fixture
+def collection(tmp_path):
+    passages = pa.table(
+        {"passage_id": ["a", "b", "c"], "title": ["ant", "", "bee"], "text": ["bee cow", "dog", "cow dog " * 20]}
+    )
+    files.write_collection(tmp_path / "docs", files.Collection(passages, {}, {}, {}))
+    return tmp_path / "docs"
+
+
+def test_passages_and_queries_are_encoded_the_models_own_way(model, collection, tmp_path, monkeypatch):
+    from sentence_transformers import SentenceTransformer
+
+    monkeypatch.setattr(external, "SHARD", 2)
+    external.encode_passages(str(model), collection, tmp_path / "vectors", 0)
+    shards = files.read_vectors(tmp_path / "vectors")
+    assert [shard.shape for shard in shards] == [(2, 8), (1, 8)]
+    vectors = np.concatenate(shards)
+    assert vectors.dtype == np.float32
+    own = SentenceTransformer(str(model), device="cpu")
+    texts = ["ant bee cow", "dog", "bee " + "cow dog " * 20]
+    np.testing.assert_allclose(
+        vectors, own.encode([f"say : {text}" for text in texts], normalize_embeddings=True), atol=1e-6
+    )
+    queries = external.encode_queries(str(model), ["ant", "bee cow"], 0)
+    np.testing.assert_allclose(
+        queries, own.encode(["ask : ant", "ask : bee cow"], normalize_embeddings=True), atol=1e-6
+    )
+    np.testing.assert_allclose(np.linalg.norm(queries, axis=1), 1, atol=1e-6)
+
+
+def test_lengths_cut(model):
+    whole = external.encode_queries(str(model), ["ant bee cow dog", "ant bee"], 0)
+    cut = external.encode_queries(str(model), ["ant bee cow dog", "ant bee"], 6)  # [CLS] ask : ant bee [SEP]
+    np.testing.assert_allclose(cut, whole[[1, 1]], atol=1e-6)
+
+
+def test_no_queries(model):
+    assert external.encode_queries(str(model), [], 0).shape == (0, 8)
+
+
+def test_models_made_for_a_distance_are_refused(model, tmp_path):
+    shutil.copytree(model, tmp_path / "far")
+    path = tmp_path / "far" / "config_sentence_transformers.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), "similarity_fn_name": "euclidean"}))
+    with pytest.raises(InputError, match="compares vectors by euclidean; allowed: dot, cosine"):
+        external.load(str(tmp_path / "far"))
+
+
+def test_what_cannot_be_loaded_ends_in_a_sentence(tmp_path):
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputError, match="holds no model: it has neither modules.json nor config.json"):
+        external.load(str(tmp_path / "empty"))
+    (tmp_path / "broken").mkdir()
+    (tmp_path / "broken" / "config.json").write_text("{}")
+    with pytest.raises(InputError, match="sentence-transformers cannot load the model .*broken: "):
+        external.load(str(tmp_path / "broken"))
+    with pytest.raises(InputError, match="is not a folder; allowed: a folder, or a name at the hub"):
+        external.load(str(tmp_path / "missing"))
+    with pytest.raises(InputError, match="nobody/nothing is neither a folder here nor in the cache, and the hub does"):
+        external.load("nobody/nothing")

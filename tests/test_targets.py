@@ -1,0 +1,43 @@
+"""Around a search: queries that are passages themselves do not find themselves."""
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from cdmae import files, targets
+from cdmae.files import Run
+
+
+def collection(folder, source="beir"):
+    ids = ["1", "2", "3", "arg"]
+    passages = pa.table({"passage_id": ids, "title": ["T"] * 4, "text": ["one", "two", "three", "An  argument."]})
+    queries = pd.DataFrame({"query_id": ["arg", "2", "9"], "text": ["An argument.", "what is two?", "nine"]})
+    files.write_collection(folder, files.Collection(passages, {"test": queries}, {}, {"source": source}))
+    return folder
+
+
+def test_a_passage_with_the_id_and_the_text_of_the_query_is_its_own(tmp_path):
+    queries = files.read_queries(collection(tmp_path), "test")
+    assert targets.own_passages(tmp_path, queries).tolist() == [3, -1, -1]
+    assert targets.own_passages(collection(tmp_path / "b", "msmarco"), queries).tolist() == [-1, -1, -1]
+
+
+def test_runs_are_searched_one_deeper_and_cut(tmp_path):
+    asked = []
+
+    def find(number, texts, depth):
+        asked.append((number, texts, depth))
+        rows = np.array([3, 0, 1, 2], np.int32)[:depth]
+        return Run.of([rows, rows, rows[:0]], [np.arange(len(rows), 0, -1, dtype=np.float32)] * 2 + [np.empty(0)])
+
+    collection(tmp_path)
+    targets.search([tmp_path], ["test"], [tmp_path / "run.parquet"], 2, find)
+    assert asked == [(0, ["An argument.", "what is two?", "nine"], 3)]
+    run = files.read_run(tmp_path / "run.parquet")
+    assert [run.ranked(query)[0].tolist() for query in range(3)] == [[0, 1], [3, 0], []]
+    assert run.ranked(0)[1].tolist() == [2, 1]
+
+
+def test_empty_runs_stay_empty():
+    empty = Run.of([np.empty(0, np.int32)] * 2, [np.empty(0, np.float32)] * 2)
+    assert targets.without(empty, np.array([1, -1]), 5).starts.tolist() == [0, 0, 0]

@@ -1,0 +1,35 @@
+"""Every measure of every query of a system."""
+
+from pathlib import Path
+
+import pandas as pd
+
+from cdmae import files
+from cdmae.command import command
+from cdmae.measures import measure
+
+
+@command
+def main(
+    *,
+    system: str,
+    names: list[str],
+    collections: list[Path],
+    splits: list[str],
+    runs: list[Path],
+    measures: list[str],
+    output: Path,
+):
+    """Measure the runs of `system`, one per target: the collection's name, its folder, the split, the run."""
+    frames = []
+    for name, collection, split, run in zip(names, collections, splits, runs, strict=True):
+        query_ids = files.read_queries(collection, split)["query_id"]
+        found = measure(files.read_run(run), files.read_qrels(collection, split), query_ids, measures)
+        frames.append(found.assign(collection=name, split=split))
+        for label, value in found.groupby("measure", sort=False)["value"].mean().items():
+            print(f"{system} {name} {split}: {label} {value:.4f} over {found['query_id'].nunique():,} queries")
+    files.write_measures(output, pd.concat(frames))
+
+
+if __name__ == "__main__":
+    main()
