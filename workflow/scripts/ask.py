@@ -1,0 +1,32 @@
+"""Ask a retriever: the passages nearest to a text."""
+
+import os
+import shutil
+import sys
+from pathlib import Path
+
+from cdmae import files, inference, training
+from cdmae.answers import Answer, show
+from cdmae.command import command
+from cdmae.errors import InputError
+from cdmae.progress import say
+from cdmae.search import search
+
+
+@command
+def main(*, system: str, model: Path, vectors: Path, collection: Path, text: str, depth: int = 5, threads: int = 1):
+    """Print the `depth` passages of `collection` that `system` finds for `text`."""
+    if not text.strip():
+        raise InputError("the text is empty; allowed: a text with at least one word")
+    passages = files.read_passages(collection)
+    query = inference.encode_queries(model, [text], threads)
+    run = search(query, files.read_vectors(vectors), depth, threads=threads, device=str(training.device()))
+    say(f"{system} on {collection.name}, {len(passages):,} passages:\n")
+    found = passages.take(run.passages).to_pylist()
+    answers = [Answer(score, **passage) for score, passage in zip(run.scores.tolist(), found, strict=True)]
+    coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    print(show(text, answers, width=min(shutil.get_terminal_size((100, 24)).columns, 100), coloured=coloured))
+
+
+if __name__ == "__main__":
+    main()
