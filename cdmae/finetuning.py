@@ -87,9 +87,10 @@ def save(held: State, step: int, network: nn.Module, adam: torch.optim.Optimizer
     held.save(step, payload)
 
 
-def interrupted(name: str, step: int, signal: str) -> Interrupted:
-    """What ends a loop after a signal; its state is saved."""
-    return Interrupted(f"{signal}: {name} is saved at step {step:,}; run it again to go on")
+def end_if_asked(stop: training.Stop, name: str, step: int) -> None:
+    """Raise `Interrupted` after a signal; the state of `step` is saved."""
+    if stop.requested:
+        raise Interrupted(f"{stop.requested}: {name} is saved at step {step:,}; run it again to go on")
 
 
 def check(numbers: dict[str, Tensor], step: int, warm: bool, peak: float) -> None:

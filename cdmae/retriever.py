@@ -77,15 +77,15 @@ def train(
                 meter.add(numbers)
                 progress.advance(loss=numbers["loss"])
                 done = step + 1
-                shown, stopped = done % meter.interval == 0 or done == steps, stop.requested and done < steps
-                if shown or stopped or held.due():
+                shown = done % meter.interval == 0 or done == steps
+                saved = done < steps and (bool(stop.requested) or held.due())
+                if shown or saved:
                     finetuning.check(numbers, done, step > warmup, stage.learning_rate)
                 if shown:
                     curve.add(step=done, learning_rate=rate, **meter.means())
-                if stopped or held.due():
+                if saved:
                     finetuning.save(held, done, network, adam, meter)
-                if stopped:
-                    raise finetuning.interrupted(name, done, stop.requested)
+                    finetuning.end_if_asked(stop, name, done)
         about = {"name": name, "seed": seed, "queries": len(data.examples), "steps": steps, "seconds": seconds()}
         finetuning.write(output, encoder, model, stage, held, about)
 

@@ -183,6 +183,29 @@ def test_a_killed_training_ends_in_the_same_bits(tiny, tmp_path, teacher, taught
     assert not list((tmp_path / "killed" / "state").glob("*.pt"))
 
 
+def test_a_training_that_dies_goes_on_from_its_last_state(tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
+    whole = train(tiny, tmp_path / "whole", stage("retriever"))
+    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
+    steps, learnt = iter(range(100)), retriever.learn
+
+    def die(*given, **how):
+        if next(steps) in (3, 6):
+            raise ZeroDivisionError
+        return learnt(*given, **how)
+
+    monkeypatch.setattr(retriever, "learn", die)
+    monkeypatch.setattr("cdmae.states.SAVING_SHARE", 1e9)
+    for _ in range(2):
+        with pytest.raises(ZeroDivisionError):
+            train(tiny, tmp_path / "died", stage("retriever"))
+    capsys.readouterr()
+    died = train(tiny, tmp_path / "died", stage("retriever"))
+    assert "tiny goes on from step 5" in capsys.readouterr().err
+    first, second = weights(whole), weights(died)
+    assert all((first[name] == second[name]).all() for name in first)
+    assert (whole / "steps.tsv").read_text() == (died / "steps.tsv").read_text()
+
+
 def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys) -> None:  # noqa: F811
     assert finetuning.schedule(stage("retriever", warmup_steps=1000, epochs=5.0), 24, "tiny") == (20, 2)
     assert "tiny has only 20 steps: the warm-up is 2 of them, not 1,000" in capsys.readouterr().err

@@ -1,0 +1,100 @@
+"""Encoding a collection: ours beside the padded forms that others use.
+
+    python -m benchmarks.encoding                                   a small encoder, seconds
+    python -m benchmarks.encoding --size base --passages 256        the paper's, minutes on a CPU
+
+Every form runs in a process of its own on the same weights and texts, with the lengths of MS MARCO (see
+`benchmarks.finetuning`). The peers read batches of 32: in the order of the collection with eager attention, which is
+what a plain loop over transformers does, and sorted by length with SDPA, which is what sentence-transformers does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import time
+
+import numpy as np
+import torch
+
+from benchmarks.finetuning import SIZES, batch, network, padded
+from benchmarks.tables import table
+from cdmae import inference, training
+from cdmae.models import Model
+from cdmae.sequences import Sequences
+
+FORMS = {
+    "eager": "padded, in order, eager",
+    "sorted": "padded, sorted, SDPA",
+    "ours": "ours: packed, sorted",
+    "ours_bf16": "ours in bf16",
+}
+
+
+@torch.inference_mode()
+def encode(form: str, size: str, read: Sequences) -> np.ndarray:
+    """The vectors [n, D] of all sequences."""
+    model = network(size).eval()
+    if form.startswith("ours"):
+        whole = Model("retriever", model, None, {}, "bf16" if form == "ours_bf16" else "fp32")
+        return inference.encode(whole, read, torch.device("cpu"))
+    model.set_attn_implementation("eager" if form == "eager" else "sdpa")
+    order = np.arange(len(read)) if form == "eager" else np.argsort(-read.lengths, kind="stable")
+    found = np.empty((len(read), model.config.hidden_size), dtype=np.float32)
+    for begin in range(0, len(read), 32):
+        rows = order[begin : begin + 32]
+        found[rows] = model(**padded(read, rows)).last_hidden_state[:, 0].numpy()
+    return found
+
+
+def measure(form: str, arguments: argparse.Namespace) -> dict[str, object]:
+    """Seconds of the processor for all passages, and the vectors of the first."""
+    torch.set_num_threads(arguments.threads)
+    if form.startswith("ours"):
+        training.set_up(arguments.threads)
+    read = batch(arguments.size, 1, arguments.passages).sequences.take(np.arange(1, arguments.passages + 1))
+    encode(form, arguments.size, read.take(np.arange(8)))
+    taken = []
+    for _ in range(arguments.repeats):
+        begun = time.process_time()
+        found = encode(form, arguments.size, read)
+        taken.append(time.process_time() - begun)
+    return {"seconds": min(taken), "vectors": found[:16].tolist()}
+
+
+def main() -> None:
+    """Measure every form and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=SIZES, default="tiny")
+    parser.add_argument("--passages", type=int, default=2000)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=2)
+    parser.add_argument("--form", choices=FORMS, help="internal: measure this form only and print JSON")
+    arguments = parser.parse_args()
+    if arguments.form:
+        print(json.dumps(measure(arguments.form, arguments)))
+        return
+    found = {}
+    for form in FORMS:
+        command = [sys.executable, "-m", "benchmarks.encoding", *sys.argv[1:], "--form", form]
+        found[form] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    peer = found["eager"]
+    print(f"{arguments.size}, {arguments.passages:,} passages of up to {SIZES[arguments.size][4]} word-pieces\n")
+    rows = []
+    for form, each in found.items():
+        gap = np.abs(np.array(each["vectors"]) - np.array(peer["vectors"])).max()
+        rows.append(
+            {
+                "form": FORMS[form],
+                "passages per cpu-s": f"{arguments.passages / each['seconds']:,.1f}",
+                "speed": f"{peer['seconds'] / each['seconds']:.2f} x",
+                "largest difference": f"{gap:.1e}",
+            }
+        )
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()

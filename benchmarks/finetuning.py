@@ -1,0 +1,187 @@
+"""One fine-tuning step of a retriever: ours beside the padded forms that others use.
+
+    python -m benchmarks.finetuning                                  a small encoder, seconds
+    python -m benchmarks.finetuning --size base --queries 64 --group 32    the paper's step, minutes on a CPU
+
+Every form runs in a process of its own, without dropout, on the same weights and texts. Lengths are drawn like those of
+MS MARCO: passages of 76 word-pieces on average, at most 144; queries of 9.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch import Tensor
+from transformers import BertConfig, BertModel
+
+from benchmarks.tables import table
+from cdmae import losses, retriever, training
+from cdmae.config import Stage
+from cdmae.sequences import Sequences
+
+SIZES = {  # layers, width, vocabulary, longest query and passage
+    "tiny": (4, 256, 4096, 32, 64),
+    "base": (12, 768, 30522, 32, 144),
+}
+FORMS = {
+    "padded": "padded, one batch",
+    "padded_cached": "padded chunks, gradient caching",
+    "ours": "ours: packed, sorted chunks, gradient caching",
+    "ours_bf16": "ours in bf16",
+}
+
+
+def lengths(count: int, mean: float, longest: int, generator: np.random.Generator) -> np.ndarray:
+    """Lengths with a long tail, cut at `longest`."""
+    return np.clip(np.exp(generator.normal(np.log(mean * 0.93), 0.38, count)), 5, longest).astype(np.int64)
+
+
+def batch(size: str, queries: int, group: int) -> retriever.Batch:
+    """A step of random texts."""
+    layers, _, vocabulary, longest_query, longest = SIZES[size]
+    generator = np.random.default_rng(1)
+    scale = 1.0 if size == "base" else longest / 120
+    every = np.concatenate(
+        [
+            lengths(queries, 9, longest_query, generator),
+            lengths(queries * group, 78 * scale, longest, generator),
+        ]
+    )
+    starts = np.concatenate([[0], np.cumsum(every)])
+    ids = generator.integers(5, vocabulary, starts[-1])
+    return retriever.Batch(Sequences(ids, starts), queries, None, None)
+
+
+def network(size: str) -> BertModel:
+    """An encoder with random weights, the same in every process, without dropout."""
+    layers, width, vocabulary, _, longest = SIZES[size]
+    config = BertConfig(
+        vocab_size=vocabulary,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=max(4, width // 64),
+        intermediate_size=4 * width,
+        max_position_embeddings=max(512, longest),
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return BertModel(config, add_pooling_layer=False)
+
+
+def padded(read: Sequences, rows: np.ndarray) -> dict[str, Tensor]:
+    """Some sequences as a padded batch for transformers."""
+    longest = int(read.lengths[rows].max())
+    ids, mask = torch.zeros(len(rows), longest, dtype=torch.long), torch.zeros(len(rows), longest, dtype=torch.long)
+    for place, row in enumerate(rows):
+        ids[place, : read.lengths[row]] = torch.from_numpy(read.ids[read.starts[row] : read.starts[row + 1]])
+        mask[place, : read.lengths[row]] = 1
+    return {"input_ids": ids, "attention_mask": mask}
+
+
+def loss_of(vectors: Tensor, queries: int) -> Tensor:
+    """Equation 10 of the vectors of all queries, then all passages."""
+    passages = vectors[queries:].view(queries, -1, vectors.shape[1])
+    return losses.contrastive(vectors[:queries], passages)
+
+
+def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest: int) -> float:
+    """One forward and backward pass; returns the loss."""
+    read, queries = work.sequences, work.queries
+    if form == "padded":
+        parts = [np.arange(queries), np.arange(queries, len(read))]
+        vectors = torch.cat([model(**padded(read, rows)).last_hidden_state[:, 0] for rows in parts])
+        loss = loss_of(vectors, queries)
+        loss.backward()
+        return loss.item()
+    if form == "padded_cached":
+        starts = [*range(queries, len(read), chunk), len(read)]
+        cuts = [np.arange(queries), *(np.arange(a, b) for a, b in zip(starts, starts[1:], strict=False))]
+        encode: Callable[[int], Tensor] = lambda i: model(**padded(read, cuts[i])).last_hidden_state[:, 0]  # noqa: E731
+        rows = [torch.from_numpy(each) for each in cuts]
+
+        def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+            value = loss_of(vectors, queries)
+            return value, {"loss": value.detach()}
+
+        return retriever.cached_backward(encode, rows, loss)["loss"].item()
+    stage = Stage(
+        kind="retriever",
+        collection="",
+        chunk=chunk,
+        passage_length=longest,
+        precision="bf16" if form == "ours_bf16" else "fp32",
+    )
+    return retriever.learn(model, work, stage, seed=1, step=0)["loss"].item()
+
+
+def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
+    """Seconds of the processor per step, memory above what the weights take, loss and gradient."""
+    torch.set_num_threads(arguments.threads)
+    if form.startswith("ours"):
+        training.set_up(arguments.threads)
+    model, work = network(arguments.size), batch(arguments.size, arguments.queries, arguments.group)
+    longest = SIZES[arguments.size][4]
+    small = batch(arguments.size, 2, 2)
+    step(form, model, small, arguments.chunk, longest)  # kernels are compiled, gradients allocated
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    taken = []
+    for _ in range(arguments.repeats):
+        model.zero_grad(set_to_none=False)
+        begun = time.process_time()
+        loss = step(form, model, work, arguments.chunk, longest)
+        taken.append(time.process_time() - begun)
+    memory = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) / 2**20
+    gradient = torch.cat([each.grad.flatten() for each in model.parameters()])
+    return {"seconds": min(taken), "memory": memory, "loss": loss, "gradient": float(gradient.norm())}
+
+
+def main() -> None:
+    """Measure every form and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=SIZES, default="tiny")
+    parser.add_argument("--queries", type=int, default=16)
+    parser.add_argument("--group", type=int, default=8)
+    parser.add_argument("--chunk", type=int, default=64)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--form", choices=FORMS, help="internal: measure this form only and print JSON")
+    arguments = parser.parse_args()
+    if arguments.form:
+        print(json.dumps(measure(arguments.form, arguments)))
+        return
+    found = {}
+    for form in FORMS:
+        command = [sys.executable, "-m", "benchmarks.finetuning", *sys.argv[1:], "--form", form]
+        found[form] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    peer, read = found["padded"], batch(arguments.size, arguments.queries, arguments.group).sequences
+    lengths_ = read.lengths[arguments.queries :]
+    print(
+        f"{arguments.size}, {arguments.queries} queries x {arguments.group} passages, chunk {arguments.chunk}, "
+        f"{1 - lengths_.mean() / lengths_.max():.0%} of the padded passages is padding\n"
+    )
+    rows = [
+        {
+            "form": FORMS[form],
+            "cpu-s per step": f"{each['seconds']:.2f}",
+            "speed": f"{peer['seconds'] / each['seconds']:.2f} x",
+            "memory, GB": f"{each['memory']:.2f}",
+            "loss": f"{each['loss']:.6f}",
+            "gradient norm": f"{each['gradient']:.6f}",
+        }
+        for form, each in found.items()
+    ]
+    print(table(rows))
+
+
+if __name__ == "__main__":
+    main()
