@@ -80,7 +80,8 @@ def _verdict(facts: Facts, a: str, b: str, target: Target, found: Difference) ->
         "better": fill("Yes, by <b>{size} points</b>.", size=size),
         "worse": fill("No: it lost <b>{size} points</b>.", size=size),
         "open": fill("Not measurably: {signed} points is within the noise.", signed=formats.signed(found.difference)),
-    }[verdict(found, band)]
+        "small": Markup("Too small a run to tell."),
+    }["small" if is_small(facts, found.queries) else verdict(found, band)]
     none = not_pretrained(facts, a)
     without = facts.value(none, target, facts.main_measure(target)) if none else np.nan
     text = fill(
@@ -145,7 +146,8 @@ def _stop_words(facts: Facts, a: str) -> tuple[str, str] | None:
     if None in shares:
         return None
     shown = " \N{RIGHTWARDS ARROW} ".join(formats.percent(share) for share in shares)
-    return shown, "stop-words and punctuation among what the decoder must restore: it restores content instead"
+    note = "stop-words and punctuation among what the decoder must restore"
+    return shown, note + (": it restores content instead" if shares[1] < shares[0] else ", no fewer than before")
 
 
 def _levels(facts: Facts, a: str, b: str, target: Target) -> Figure:

@@ -39,7 +39,7 @@ def legend(facts: Facts) -> Markup:
             "baseline: a paired test over the queries with p < .05, corrected (Holm) for the number of systems in the "
             "column."
         )
-    return fill(text.replace("p < .05", "p &lt; .05"), baseline=tag("strong", facts.baseline))
+    return fill(text.replace("p < .05", "p&nbsp;&lt;&nbsp;.05"), baseline=tag("strong", facts.baseline))
 
 
 def measures_table(facts: Facts, target: Target) -> Table:
