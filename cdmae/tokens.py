@@ -1,7 +1,7 @@
 """From text to word-pieces: one tokenizer, one tokenisation, in one place.
 
-Text is split where every BERT tokenizer splits it first, at blanks; each distinct chunk between two blanks goes
-through the tokenizer once, and its word-pieces are copied to wherever the chunk occurs. The ids are those of the
+Text is cut where BERT's tokenizers cut it (`cdmae.chunks`); each distinct chunk goes through the tokenizer once, and
+its word-pieces are copied to wherever the chunk occurs. The ids are those of the
 Hugging Face tokenizer on the whole text, bit for bit, at several times its speed: natural text repeats its words.
 """
 
@@ -9,19 +9,19 @@ from __future__ import annotations
 
 import json
 import re
-from array import array
 from collections import Counter
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 
-from cdmae import files
-from cdmae.compiled import compiled
+from cdmae import chunks, files
+from cdmae.compiled import Threads
 from cdmae.errors import InputError
 
 if TYPE_CHECKING:
@@ -29,10 +29,11 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # ids 0 to 4 of a tokenizer trained here
-BLANKS = " \t\n\r"  # other white space is no blank to BERT: it removes some control characters before it splits
 ALPHABET = 1000  # single characters that a trained vocabulary keeps at most, the commonest, as BERT's has about 1,000
-PASSAGES_AT_ONCE = 1 << 15
-REMEMBERED = 1 << 20  # distinct chunks kept between batches: bounds memory, changes no id
+PASSAGES_AT_ONCE = 1 << 12
+JOINED = 256  # chunks that go through the tokenizer as one text: it spends most of its time between texts
+MARKS = "|.,()"  # what joins them; no other character is decomposed to one of these
+REMEMBERED = 1 << 21  # distinct chunks kept by a thread: bounds its memory to about 200 MB, changes no id
 
 
 @dataclass(frozen=True)
@@ -167,7 +168,7 @@ def _check(parts: dict[str, Any], folder: Path | str) -> None:
             f"the tokenizer in {folder} is made of {found}; only BERT's WordPiece tokenizers are supported"
         )
     for added in parts.get("added_tokens", []):
-        if any(letter in BLANKS for letter in added["content"]):
+        if any(letter in chunks.BLANKS for letter in added["content"]):
             raise InputError(
                 f"the tokenizer in {folder} adds the token {added['content']!r}; tokens with blanks are not supported"
             )
@@ -187,142 +188,74 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> files.T
     The ids are those that the Hugging Face tokenizer gives for the title and for the text without special tokens. A
     special token spelt out in a text, such as ``[MASK]``, becomes that special token there, and so it does here.
     """
-    backend = _read_backend(tokenizer)
     vocabulary = Vocabulary.read(tokenizer)
-    chunks = _Chunks(backend)
-    batches = passages.select(["title", "text"]).to_batches(max_chunksize=PASSAGES_AT_ONCE)
     kind = np.uint16 if vocabulary.size <= 1 << 16 else np.uint32
-    with ThreadPoolExecutor(max(1, threads)) as pool:
-        done = list(pool.map(lambda batch: chunks.tokenise(batch, kind), batches))
+    batches = passages.select(["title", "text"]).to_batches(max_chunksize=PASSAGES_AT_ONCE)
+    workers: SimpleQueue[_Worker] = SimpleQueue()
+    for _ in range(max(1, threads)):
+        workers.put(_Worker(tokenizer, kind))
+
+    def work(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        worker = workers.get()
+        try:
+            return worker.tokenise(batch)
+        finally:
+            workers.put(worker)
+
+    with Threads(threads) as pool:
+        done = pool.run(work, batches)
     ids = np.concatenate([np.empty(0, kind), *(pieces for pieces, _ in done)])
     lengths = np.concatenate([np.empty(0, np.int64), *(each for _, each in done)])  # title, text, title, text, ...
     edges = np.concatenate([[0], np.cumsum(lengths)])
-    return files.Tokens(ids, edges[::2], edges[1::2], vocabulary.word_starts)
+    return files.Tokens(ids, edges[::2].copy(), edges[1::2].copy(), vocabulary.word_starts)
 
 
-class _Chunks:
-    """The word-pieces of the chunks met so far."""
+class _Worker:
+    """Tokenises batches, one at a time, and remembers the word-pieces of the chunks it met."""
 
-    def __init__(self, backend: Tokenizer) -> None:
-        self.backend = backend
-        self.known: dict[bytes, bytes] = {}
+    def __init__(self, tokenizer: Path | str, kind: type) -> None:
+        self.backend = _read_backend(tokenizer)
+        self.kind = kind
+        added = self.backend.get_added_tokens_decoder().values()
+        self.added = [each.content.encode() for each in added]
+        self.always = any(each.normalized for each in added)  # they may be met in other spellings
+        self.mark = next((mark for mark in MARKS if self.backend.token_to_id(mark) is not None), "")
+        self.mark_id = self.backend.token_to_id(self.mark)
+        self.forget()
 
-    def tokenise(self, batch: pa.RecordBatch, kind: type) -> tuple[np.ndarray, np.ndarray]:
+    def forget(self) -> None:
+        self.chunks = chunks.Chunks()
+        self.edges, self.pieces = np.zeros(1, np.int64), np.empty(0, np.uint32)
+        self.learn(0, joined=False)
+
+    def learn(self, first: int, joined: bool) -> None:
+        """Tokenise the chunks from number `first` on, many `joined` by a punctuation mark or each on its own."""
+        texts = self.chunks.texts(first)
+        if joined and self.mark:
+            texts = [self.mark.join([*texts[at : at + JOINED], ""]) for at in range(0, len(texts), JOINED)]
+        found = [each.ids for each in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
+        pieces = np.fromiter(chain.from_iterable(found), np.uint32, sum(map(len, found)))
+        if joined and self.mark:
+            ends = np.flatnonzero(pieces == self.mark_id)
+            pieces = np.delete(pieces, ends)
+            ends -= np.arange(len(ends))
+        else:
+            ends = np.cumsum(list(map(len, found)), dtype=np.int64)
+        self.edges = np.concatenate([self.edges, ends + self.edges[-1]])
+        self.pieces = np.concatenate([self.pieces, pieces])
+
+    def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         """The ids of a batch, and the lengths of its segments: title, text, title, text, ..."""
-        data, offsets = _segments(batch)
-        starts, ends, chunk_of, chunks_in = _split(data, offsets)
-        pieces = self._look_up([data[a:b].tobytes() for a, b in zip(starts.tolist(), ends.tolist(), strict=True)])
-        flat = np.frombuffer(b"".join(pieces), np.uint32)
-        edges = np.zeros(len(pieces) + 1, np.int64)
-        np.cumsum([len(each) >> 2 for each in pieces], out=edges[1:])
-        lengths = _lengths(chunk_of, chunks_in, edges)
-        ids = np.empty(lengths.sum(), kind)
-        _gather(chunk_of, edges, flat, ids)
+        if self.chunks.known > REMEMBERED:
+            self.forget()
+        data, offsets = chunks.segments(*batch.columns)
+        # A special token may be spelt out, and has punctuation marks inside.
+        met = self.always or any(map(data.tobytes().__contains__, self.added))
+        before = self.chunks.known
+        numbers, found = self.chunks.cut(data, offsets, chunks.kinds(marks=not met))
+        if self.chunks.known > before:
+            self.learn(before, joined=not met)
+        lengths = chunks.lengths(numbers, found, self.edges)
+        ids = np.empty(lengths.sum(), self.kind)
+        chunks.gather(numbers, self.edges, self.pieces, ids)
         return ids, lengths
-
-    def _look_up(self, chunks: list[bytes]) -> list[bytes]:
-        found = [self.known.get(chunk) for chunk in chunks]
-        new = [index for index, pieces in enumerate(found) if pieces is None]
-        texts = [chunks[index].decode() for index in new]
-        for index, encoded in zip(new, self.backend.encode_batch_fast(texts, add_special_tokens=False), strict=True):
-            found[index] = array("I", encoded.ids).tobytes()
-        if len(self.known) < REMEMBERED:
-            self.known.update((chunks[index], found[index]) for index in new)
-        return found
-
-
-def _segments(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-    """The UTF-8 bytes of titles and texts in turn, and where each begins and ends: uint8 [.], int64 [2 P + 1]."""
-    columns = [column.cast(pa.large_string()).fill_null("") for column in batch.columns]
-    turns = np.arange(2 * len(batch)).reshape(2, -1).T.ravel()
-    joined = pa.concat_arrays(columns).take(pa.array(turns))
-    offsets = np.frombuffer(joined.buffers()[1], np.int64)[joined.offset : joined.offset + len(joined) + 1]
-    data = joined.buffers()[2]
-    return np.frombuffer(data, np.uint8) if data is not None else np.empty(0, np.uint8), offsets
-
-
-@compiled
-def _split(data, offsets):  # noqa: ANN001, ANN202
-    """Split every segment at blanks and give equal chunks one number, in the order in which they are met.
-
-    Returns the place of each distinct chunk in `data`, the number of each chunk met, and the chunks per segment.
-    """
-    segments = len(offsets) - 1
-    chunks_in = np.zeros(segments, np.int64)
-    for segment in range(segments):
-        inside = False
-        for place in range(offsets[segment], offsets[segment + 1]):
-            letter = data[place]
-            blank = letter == 32 or letter == 9 or letter == 10 or letter == 13
-            if not blank and not inside:
-                chunks_in[segment] += 1
-            inside = not blank
-    total = chunks_in.sum()
-    size = 1024
-    while size < total * 2:
-        size *= 2
-    slots = np.full(size, -1, np.int32)
-    hashes = np.empty(size, np.uint64)
-    starts = np.empty(total, np.int64)
-    ends = np.empty(total, np.int64)
-    chunk_of = np.empty(total, np.int32)
-    distinct = 0
-    met = 0
-    for segment in range(segments):
-        place, last = offsets[segment], offsets[segment + 1]
-        while place < last:
-            letter = data[place]
-            if letter == 32 or letter == 9 or letter == 10 or letter == 13:
-                place += 1
-                continue
-            start = place
-            key = np.uint64(14695981039346656037)  # FNV-1a
-            while place < last:
-                letter = data[place]
-                if letter == 32 or letter == 9 or letter == 10 or letter == 13:
-                    break
-                key = (key ^ np.uint64(letter)) * np.uint64(1099511628211)
-                place += 1
-            slot = np.int64((key ^ (key >> np.uint64(32))) & np.uint64(size - 1))
-            while True:
-                number = slots[slot]
-                if number < 0:
-                    slots[slot] = distinct
-                    hashes[slot] = key
-                    starts[distinct] = start
-                    ends[distinct] = place
-                    number = distinct
-                    distinct += 1
-                    break
-                if hashes[slot] == key and ends[number] - starts[number] == place - start:
-                    same = True
-                    for ahead in range(place - start):
-                        if data[starts[number] + ahead] != data[start + ahead]:
-                            same = False
-                            break
-                    if same:
-                        break
-                slot = (slot + 1) & (size - 1)
-            chunk_of[met] = number
-            met += 1
-    return starts[:distinct].copy(), ends[:distinct].copy(), chunk_of, chunks_in
-
-
-@compiled
-def _lengths(chunk_of, chunks_in, edges):  # noqa: ANN001, ANN202
-    lengths = np.zeros(len(chunks_in), np.int64)
-    met = 0
-    for segment in range(len(chunks_in)):
-        for _ in range(chunks_in[segment]):
-            lengths[segment] += edges[chunk_of[met] + 1] - edges[chunk_of[met]]
-            met += 1
-    return lengths
-
-
-@compiled
-def _gather(chunk_of, edges, flat, ids):  # noqa: ANN001, ANN202
-    written = 0
-    for chunk in chunk_of:
-        for place in range(edges[chunk], edges[chunk + 1]):
-            ids[written] = flat[place]
-            written += 1
