@@ -62,12 +62,17 @@ class Training:
 
 @dataclass(frozen=True)
 class Corpus:
-    """A collection in numbers: passages, and per split its queries and judgments; `about` is what its source says."""
+    """A collection in numbers: passages, and per split its queries, how many are judged, and the judgments."""
 
     passages: int
     queries: dict[str, int]
+    judged: dict[str, int]
     judgments: dict[str, int]
     about: dict[str, Any]
+
+    def per_query(self, split: str) -> float:
+        """Judgments per judged query; 0 where there are none."""
+        return self.judgments.get(split, 0) / max(self.judged.get(split, 0), 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,8 +135,8 @@ class Facts:
     def main_measure(self, target: Target) -> str:
         """The measure that stands for a target: the first of the config; nDCG@10 for zero-shot and many judgments."""
         corpus = self.collections.get(target.collection)
-        judged = corpus.judgments.get(target.split, 0) / max(corpus.queries.get(target.split, 0), 1) if corpus else 0
-        if GRADED in self.measures and (self.zero_shot(target) or judged > MANY):
+        many = corpus is not None and corpus.per_query(target.split) > MANY
+        if GRADED in self.measures and (many or self.zero_shot(target)):
             return GRADED
         return self.measures[0]
 
@@ -207,8 +212,10 @@ def corpus(folder: Path | str, splits: list[str]) -> Corpus:
     folder = Path(folder)
     about = files.read_json(folder / "about.json") if (folder / "about.json").exists() else {}
     queries = {split: len(files.read_queries(folder, split)) for split in splits}
-    judgments = {split: len(files.read_qrels(folder, split)) for split in splits}
-    return Corpus(len(files.read_passages(folder, columns=[])), queries, judgments, about)
+    qrels = {split: files.read_qrels(folder, split)["query"] for split in splits}
+    judged = {split: int(found.nunique()) for split, found in qrels.items()}
+    judgments = {split: len(found) for split, found in qrels.items()}
+    return Corpus(len(files.read_passages(folder, columns=[])), queries, judged, judgments, about)
 
 
 def training(folder: Path | str) -> Training:

@@ -66,12 +66,12 @@ def _queries(facts: Facts) -> Iterator[Markup]:
 def _judgments(facts: Facts) -> Iterator[Markup]:
     target = main_target(facts)
     corpus = facts.collections.get(target.collection) if target else None
-    queries = corpus.queries.get(target.split, 0) if corpus else 0
-    if queries and corpus.judgments[target.split] / queries < 1.5:
+    mean = corpus.per_query(target.split) if corpus and target else 0.0
+    if 0 < mean < 1.5:
         yield fill(
             "<b>One right answer.</b> The queries of {target} have {mean} judged passages each. Other passages that "
             "would serve as well count as misses, for all systems alike.",
-            target=str(target), mean=f"{corpus.judgments[target.split] / queries:.1f}",
+            target=str(target), mean=f"{mean:.1f}",
         )  # fmt: skip
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from cdmae import formats
 from cdmae.report.comparisons import shown
-from cdmae.report.facts import Facts
+from cdmae.report.facts import Corpus, Facts
 from cdmae.report.markup import Markup, escape, fill, tag
 from cdmae.report.sections import Section, paragraphs
 from cdmae.report.tables import Cell, Table
@@ -37,11 +37,7 @@ def collections(facts: Facts) -> Table:
     """One row per collection: its size and what it was used for."""
     rows = []
     for name, corpus in facts.collections.items():
-        splits = [
-            f"{split} {formats.count(corpus.queries[split])}"
-            + _per_query(corpus.judgments[split], corpus.queries[split])
-            for split in corpus.queries
-        ]
+        splits = [_split(corpus, split) for split in corpus.queries]
         source = facts.entries("collections").get(name, {}).get("source", "")
         rows.append(
             [name, source, Cell(formats.count(corpus.passages), corpus.passages), "; ".join(splits), _role(facts, name)]
@@ -109,8 +105,11 @@ def _recipe(facts: Facts, name: str) -> str:
     )
 
 
-def _per_query(judgments: int, queries: int) -> str:
-    return f" ({judgments / queries:.1f} judged each)" if queries else ""
+def _split(corpus: Corpus, split: str) -> str:
+    """The queries of a split, as far as they are judged, and how many passages are judged for each."""
+    judged, queries = corpus.judged[split], corpus.queries[split]
+    some = "" if judged == queries else f" of {formats.count(queries)}"
+    return f"{split} {formats.count(judged)}{some} ({corpus.per_query(split):.3g} judged each)"
 
 
 def _role(facts: Facts, name: str) -> str:
