@@ -1,6 +1,6 @@
 """Token importance: the average mutual information of a word with its neighbours (equations 7 and 8).
 
-W words in S segments (titles and texts), n-gram orders 1 to L (the window), T word-pieces.
+W words, n-gram orders 1 to L (the window), T word-pieces.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ PMI = ("min", "product")
 NORMALISERS = ("order", "pooled")
 EDGES = ("literal", "mean")
 LARGEST = 65504.0  # of float16
+BLOCK = 1024  # words
 
 
 def log_normalisers(totals: np.ndarray, normaliser: str) -> np.ndarray:
@@ -36,7 +37,6 @@ def log_normalisers(totals: np.ndarray, normaliser: str) -> np.ndarray:
 
 def ami(
     counts: np.ndarray,
-    segments: np.ndarray,
     totals: np.ndarray,
     *,
     pmi: str = "min",
@@ -46,8 +46,7 @@ def ami(
 ) -> np.ndarray:
     """The importance of every word, AMI(w_i) of equation 8, in nats: float32 [W].
 
-    counts [L, W]: occurrences of the n-gram that begins at each word, 0 where it would leave its segment; segments
-    int64 [S + 1]; totals [L].
+    counts [L, W]: occurrences of the n-gram that begins at each word, 0 where it would leave its segment; totals [L].
 
     Equation 7 defines PMI for two words. For more, `min` takes the minimum over all ways of cutting the n-gram into at
     least two pieces, log p(w_1..w_n) - max sum log p(piece) (Levine et al. 2021, eq. 3), and `product` cuts it into
@@ -57,15 +56,11 @@ def ami(
     _check("pmi", pmi, PMI)
     _check("edges", edges, EDGES)
     norms = log_normalisers(totals, normaliser)
-    values = np.zeros(counts.shape[1], np.float32)
     logs = np.log(np.arange(1 << 16, dtype=np.float64).clip(1))
-    parts = ngrams.shares(segments, max(1, threads))
-
-    def fill(part: tuple[int, int]) -> None:
-        _ami(counts, segments, *part, norms, logs, pmi == "min", edges == "mean", values)
-
+    values = np.empty(counts.shape[1], np.float32)
+    cuts = np.linspace(0, len(values), max(1, threads) + 1).astype(np.int64)
     with Threads(threads) as pool:
-        pool.run(fill, parts)
+        pool.run(lambda a, b: _ami(counts, a, b, norms, logs, pmi == "min", edges == "mean", values), cuts, cuts[1:])
     return values
 
 
@@ -75,38 +70,49 @@ def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:
 
 
 @compiled
-def _ami(counts, segments, first, last, norms, logs, smallest, mean, values):  # noqa: ANN001, ANN202
+def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN001, ANN202
+    # Block by block, so that everything stays in the first-level cache; the n-grams that end in a block begin up to
+    # L - 1 words before it. Where there is no n-gram the sums hold what nothing reads.
     window = counts.shape[0]
-    longest = 0
-    for segment in range(first, last):
-        longest = max(longest, segments[segment + 1] - segments[segment])
-    best = np.empty((longest + 1, window))  # the best sum of log p over all ways of cutting, the whole included
-    sums = np.empty(longest + 1)
-    for segment in range(first, last):
-        begin = segments[segment]
-        length = segments[segment + 1] - begin
-        sums[:length] = 0.0
-        for place in range(length - 1, -1, -1):
-            for order in range(min(window, length - place)):  # n = order + 1
-                count = counts[order, begin + place]
-                whole = (logs[count] if count < len(logs) else np.log(np.float64(count))) - norms[order]
-                if order == 0:
-                    best[place, 0] = whole
-                    continue
-                if smallest:
-                    cut = -np.inf
-                    for left in range(order):
-                        cut = max(cut, best[place, left] + best[place + left + 1, order - left - 1])
-                    best[place, order] = max(whole, cut)
-                else:
-                    cut = best[place, 0] + best[place + 1, order - 1]
-                    best[place, order] = cut
-                sums[place] += whole - cut
-                sums[place + order] += whole - cut
-        for place in range(length):
-            weight = 1.0 / (window - 1)
-            if mean:
-                weight = 2.0 / max(1, min(window - 1, place) + min(window - 1, length - 1 - place))
+    best = np.zeros((window, BLOCK + 2 * window))  # of all ways of cutting, the whole included, the largest sum log p
+    pmi, sums, number = np.empty(best.shape[1]), np.empty(best.shape[1]), np.empty(best.shape[1])
+    for block in range(first, last, BLOCK):
+        begin = max(0, block - window + 1)
+        size = min(last, block + BLOCK) - begin
+        sums[:] = 0.0
+        number[:] = 0.0
+        for order in range(window):  # n = order + 1
+            count = counts[order, begin:]
+            whole = best[order]
+            for place in range(min(len(count), size + window - 1)):
+                seen = count[place]
+                whole[place] = (logs[seen] if seen < len(logs) else np.log(np.float64(seen))) - norms[order]
+            if order == 0:
+                continue
+            cut, rest = best[0], best[order - 1, 1:]
+            for place in range(len(pmi) - 1):
+                pmi[place] = cut[place] + rest[place]
+            if smallest:
+                for left in range(1, order):
+                    cut, rest = best[left], best[order - left - 1, left + 1 :]
+                    for place in range(len(rest)):
+                        pmi[place] = max(pmi[place], cut[place] + rest[place])
+            for place in range(len(pmi)):
+                cut_ = pmi[place]
+                pmi[place] = whole[place] - cut_
+                whole[place] = max(whole[place], cut_) if smallest else cut_
+            for place in range(min(size, len(count))):
+                exists = count[place] > 0
+                pmi[place] = pmi[place] if exists else 0.0
+                number[place] += exists
+            ends, ends_number = sums[order:], number[order:]
+            for place in range(size):
+                sums[place] += pmi[place]
+            for place in range(size - order):
+                ends[place] += pmi[place]
+                ends_number[place] += count[place] > 0
+        for place in range(max(first, block) - begin, size):
+            weight = 2.0 / max(1.0, number[place]) if mean else 1.0 / (window - 1)
             values[begin + place] = sums[place] * weight
 
 
@@ -144,7 +150,7 @@ class Table:
         """The importance of each word-piece of one segment (a title or a text): float32 [n]."""
         words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
         counts = self.ngrams.look_up(words)
-        values = ami(counts, np.array([0, len(words)]), self.ngrams.totals, **self.settings)
+        values = ami(counts, self.ngrams.totals, **self.settings)
         return np.repeat(values, np.diff(np.append(starts, len(ids))))
 
     def write(self, folder: Path) -> None:

@@ -13,7 +13,7 @@ def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path, 
     """Turn the counts of `ngrams` into the importance of the word-pieces of `tokens`."""
     counts = counted.Counts.read(ngrams)
     formula = {name: settings[name] for name in ("pmi", "normaliser", "edges")}
-    words = importance.ami(counts.counts, counts.segments, counts.totals, **formula, threads=threads)
+    words = importance.ami(counts.counts, counts.totals, **formula, threads=threads)
     values = importance.broadcast(words, files.read_tokens(tokens), counts.table.unit)
     importance.write(output, values, importance.Table(counts.table, formula))
 
