@@ -69,6 +69,19 @@ def uniform(draw):
 
 
 @compiled
+def normals(state, into):
+    """Standard normal numbers from the first places of a stream, written to `into` float64."""
+    for place in range(len(into)):
+        draw = bits(state, place)
+        layer = np.int64(draw & np.uint64(LAYERS - 1))
+        x = (2.0 * uniform(draw) - 1.0) * EDGES[layer]
+        into[place] = x if abs(x) < EDGES[layer + 1] else np.nan
+    for place in range(len(into)):
+        if np.isnan(into[place]):  # one in a hundred lies outside its layer's rectangle
+            into[place] = normal(bits(state, place))
+
+
+@compiled
 def normal(draw):
     """A standard normal number from 64 random bits."""
     while True:

@@ -40,7 +40,7 @@ REMEMBERED = 1 << 21  # distinct chunks kept by a thread: bounds its memory to a
 class Vocabulary:
     """What masking and counting must know of a tokenizer; V word-pieces.
 
-    special: bool [V], the tokens that are never masked; ordinary: int64 [.], the ids that may replace a masked one
+    special: bool [V], the tokens that are never masked; ordinary: int32 [.], the ids that may replace a masked one
     (neither special nor ``[unused...]``); word_starts: bool [V], whether a word-piece begins a word.
     """
 
@@ -66,7 +66,7 @@ class Vocabulary:
             size=len(pieces),
             **{f"{name}_id": _id(tokenizer, f"[{name.upper()}]", folder) for name in ("pad", "cls", "sep", "mask")},
             special=special,
-            ordinary=np.flatnonzero(~special & ~unused),
+            ordinary=np.flatnonzero(~special & ~unused).astype(np.int32),
             word_starts=np.array([not piece.startswith("##") for piece in pieces]),
         )
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 from dataclasses import dataclass
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ import numpy as np
 
 from cdmae.compiled import compiled
 from cdmae.errors import InputError
-from cdmae.noise import bits, key, stream, uniform
+from cdmae.noise import bits, key, stream
 
 if TYPE_CHECKING:
     from cdmae.files import Tokens
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Side", "corrupt", "key", "mask", "read", "sides", "strategies", "strategy"]
 
 SELECT, CORRUPT = 1, 2  # salts of the streams
+UPPER, LOWER = 2.0**-32, np.uint64(0xFFFFFFFF)  # one draw of 64 bits tells whether to replace, and by what
 
 
 @dataclass(frozen=True)
@@ -79,6 +81,7 @@ def strategies() -> list[str]:
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
+@cache  # listing the folder takes as long as masking a batch
 def strategy(name: str) -> ModuleType:
     """The module of a strategy; raises `InputError` for an unknown name."""
     if name not in strategies():
@@ -94,17 +97,40 @@ def read(
     starts = tokens.starts[rows]
     lengths = np.minimum(tokens.starts[rows + 1] - starts, length)
     shape = len(rows), int(lengths.max(initial=0))
-    real = np.arange(shape[1]) < lengths[:, None]
-    places = np.concatenate([np.arange(a, a + m) for a, m in zip(starts, lengths, strict=True)] or [np.empty(0, int)])
-    ids = np.zeros(shape, np.int32)
-    ids[real] = tokens.ids[places]
+    ids, word_starts, candidates = np.zeros(shape, np.int32), np.zeros(shape, bool), np.zeros(shape, bool)
+    _read(
+        np.asarray(tokens.ids),
+        starts,
+        lengths,
+        vocabulary.word_starts,
+        vocabulary.special,
+        ids,
+        word_starts,
+        candidates,
+    )
     values = None
     if importance is not None:
-        values = np.zeros(shape, np.float32)
-        values[real] = importance[places]
-    word_starts = vocabulary.word_starts[ids]
-    word_starts[:, :1] = True
-    return Batch(ids, lengths, rows, word_starts, real & ~vocabulary.special[ids], values)
+        halves = np.zeros(shape, np.uint16)
+        _gather(np.asarray(importance).view(np.uint16), starts, lengths, halves)
+        values = halves.view(np.float16).astype(np.float32)
+    return Batch(ids, lengths, rows, word_starts, candidates, values)
+
+
+@compiled
+def _read(tokens, starts, lengths, begins, special, ids, word_starts, candidates):  # noqa: ANN001, ANN202
+    for passage in range(len(starts)):
+        for place in range(lengths[passage]):
+            token = tokens[starts[passage] + place]
+            ids[passage, place] = token
+            word_starts[passage, place] = begins[token] or place == 0
+            candidates[passage, place] = not special[token]
+
+
+@compiled
+def _gather(values, starts, lengths, into):  # noqa: ANN001, ANN202
+    for passage in range(len(starts)):
+        for place in range(lengths[passage]):
+            into[passage, place] = values[starts[passage] + place]
 
 
 def mask(batch: Batch, side: Side, vocabulary: Vocabulary, key: np.uint64) -> tuple[np.ndarray, np.ndarray]:
@@ -124,13 +150,14 @@ def corrupt(batch: Batch, chosen: np.ndarray, side: Side, vocabulary: Vocabulary
 
 @compiled
 def _corrupt(inputs, chosen, rows, key, mask_id, ordinary, mask_share, random_share):  # noqa: ANN001, ANN202
+    # All places are drawn for: a branch on what is chosen would be guessed wrong half the time.
     for passage in range(inputs.shape[0]):
         state = stream(key, rows[passage], CORRUPT)
+        seen, predicted = inputs[passage], chosen[passage]
         for place in range(inputs.shape[1]):
-            if chosen[passage, place]:
-                draw = uniform(bits(state, 2 * place))
-                if draw < mask_share:
-                    inputs[passage, place] = mask_id
-                elif draw < mask_share + random_share:
-                    other = uniform(bits(state, 2 * place + 1))
-                    inputs[passage, place] = ordinary[np.int64(other * len(ordinary))]
+            draw = bits(state, place)
+            share = np.float64(draw >> np.uint64(32)) * UPPER
+            other = ordinary[np.int64((draw & LOWER) * np.uint64(len(ordinary)) >> np.uint64(32))]
+            other = other if share < mask_share + random_share else seen[place]
+            other = mask_id if share < mask_share else other
+            seen[place] = other if predicted[place] else seen[place]

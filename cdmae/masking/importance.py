@@ -8,7 +8,7 @@ from cdmae.compiled import compiled
 from cdmae.errors import InputError
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking._top import budget, top
-from cdmae.noise import bits, normal, stream
+from cdmae.noise import normals, stream
 
 
 def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
@@ -31,15 +31,14 @@ def perturb(batch: Batch, sigma: float, unit: str, key: np.uint64) -> np.ndarray
 
 @compiled
 def _perturb(importance, rows, word_starts, candidates, sigma, each, key, values):  # noqa: ANN001, ANN202
+    length = values.shape[1]
+    noise = np.zeros(length)
+    scale, weight = (1.0, 0.0) if np.isinf(sigma) else (sigma, 1.0)
     for passage in range(values.shape[0]):
-        state = stream(key, rows[passage], SELECT)
-        noise = 0.0
-        for place in range(values.shape[1]):
-            if sigma > 0.0 and (each or word_starts[passage, place]):
-                noise = normal(bits(state, place))
-            if not candidates[passage, place]:
-                values[passage, place] = -np.inf
-            elif np.isinf(sigma):
-                values[passage, place] = noise
-            else:
-                values[passage, place] = importance[passage, place] + sigma * noise
+        if sigma > 0.0:
+            normals(stream(key, rows[passage], SELECT), noise)
+        shared = 0.0
+        for place in range(length):
+            shared = noise[place] if each or word_starts[passage, place] else shared
+            value = np.float32(weight * importance[passage, place] + scale * shared)
+            values[passage, place] = value if candidates[passage, place] else np.float32(-np.inf)

@@ -7,7 +7,7 @@ import numpy as np
 from cdmae.compiled import compiled
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking._top import budget
-from cdmae.noise import bits, stream
+from cdmae.noise import bits, stream, uniform
 
 
 def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
@@ -42,7 +42,7 @@ def _choose(rows, word_starts, candidates, budgets, key, chosen):  # noqa: ANN00
         for index in range(words):
             if left == 0:
                 break
-            other = index + np.int64(bits(state, index) % np.uint64(words - index))
+            other = index + np.int64(uniform(bits(state, index)) * (words - index))
             order[index], order[other] = order[other], order[index]
             start = starts[order[index]]
             end = start + 1
