@@ -10,7 +10,7 @@ from cdmae.errors import InputError
 from cdmae.files import Run
 
 
-def reciprocal_rank(runs: Sequence[Run], k: int, depth: int) -> Run:
+def reciprocal_rank(runs: Sequence[Run], k: float, depth: int) -> Run:
     """The best `depth` passages per query by the sum over `runs` of 1 / (k + rank), rank from 1, ties by row."""
     if not runs or len({len(run) for run in runs}) > 1:
         raise InputError(f"runs of {[len(run) for run in runs]} queries cannot be fused; allowed: of the same queries")

@@ -8,7 +8,7 @@ from cdmae.errors import InputError
 
 
 @command
-def main(*, runs: list[Path], outputs: list[Path], k: int, depth: int):
+def main(*, runs: list[Path], outputs: list[Path], k: float, depth: int):
     """Fuse the runs of several systems by reciprocal rank: for each output in turn, one run of every system."""
     systems, rest = divmod(len(runs), len(outputs))
     if rest or not systems:
