@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 __all__ = ["Batch", "Side", "corrupt", "key", "mask", "read", "sides", "strategies", "strategy"]
 
 SELECT, CORRUPT = 1, 2  # salts of the streams
-UPPER, LOWER = 2.0**-32, np.uint64(0xFFFFFFFF)  # one draw of 64 bits tells whether to replace, and by what
+LOWER = np.uint64(0xFFFFFFFF)  # the upper half of a draw tells whether to replace a token, the lower by what
 
 
 @dataclass(frozen=True)
@@ -150,14 +150,17 @@ def corrupt(batch: Batch, chosen: np.ndarray, side: Side, vocabulary: Vocabulary
 
 @compiled
 def _corrupt(inputs, chosen, rows, key, mask_id, ordinary, mask_share, random_share):  # noqa: ANN001, ANN202
-    # All places are drawn for: a branch on what is chosen would be guessed wrong half the time.
+    # All places are drawn for, without a branch: one on what is chosen would be guessed wrong half the time.
+    masked, replaced = np.uint64(mask_share * 2.0**32), np.uint64((mask_share + random_share) * 2.0**32)
+    draws = np.empty(inputs.shape[1], np.uint64)
     for passage in range(inputs.shape[0]):
         state = stream(key, rows[passage], CORRUPT)
         seen, predicted = inputs[passage], chosen[passage]
-        for place in range(inputs.shape[1]):
-            draw = bits(state, place)
-            share = np.float64(draw >> np.uint64(32)) * UPPER
-            other = ordinary[np.int64((draw & LOWER) * np.uint64(len(ordinary)) >> np.uint64(32))]
-            other = other if share < mask_share + random_share else seen[place]
-            other = mask_id if share < mask_share else other
+        for place in range(len(draws)):
+            draws[place] = bits(state, place)
+        for place in range(len(draws)):
+            share = draws[place] >> np.uint64(32)
+            other = ordinary[(draws[place] & LOWER) * np.uint64(len(ordinary)) >> np.uint64(32)]
+            other = other if share < replaced else seen[place]
+            other = np.int32(mask_id) if share < masked else other
             seen[place] = other if predicted[place] else seen[place]
