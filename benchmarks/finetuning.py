@@ -25,6 +25,7 @@ from transformers import BertConfig, BertModel
 from benchmarks.tables import table
 from cdmae import losses, retriever, training
 from cdmae.config import Stage
+from cdmae.ranks import Ranks
 from cdmae.sequences import Sequences
 
 SIZES = {  # layers, width, vocabulary, longest query and passage
@@ -113,7 +114,7 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
             value = loss_of(vectors, queries)
             return value, {"loss": value.detach()}
 
-        return retriever.cached_backward(encode, rows, loss)["loss"].item()
+        return retriever.cached_backward(encode, rows, loss, len(read), Ranks())["loss"].item()
     stage = Stage(
         kind="retriever",
         collection="",
@@ -121,7 +122,7 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
         passage_length=longest,
         precision="bf16" if form == "ours_bf16" else "fp32",
     )
-    return retriever.learn(model, work, stage, seed=1, step=0)["loss"].item()
+    return retriever.learn(model, work, stage, Ranks(), seed=1, step=0)["loss"].item()
 
 
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:

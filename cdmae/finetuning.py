@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from cdmae import files, models, settings, training
+from cdmae import files, models, ranks, settings, states, training
 from cdmae.errors import InputError, Interrupted
 from cdmae.progress import say
 
 if TYPE_CHECKING:
     from cdmae.config import Stage
     from cdmae.models import Model
+    from cdmae.ranks import Ranks
     from cdmae.states import State
 
 COLLAPSED = 1e-4  # spread of the vectors, relative to their size, below which nothing can be told apart any more
@@ -70,15 +72,35 @@ class Meter:
         self._count = saved["count"]
 
 
-def restore(held: State, network: nn.Module, adam: torch.optim.Optimizer, meter: Meter, name: str) -> None:
-    """Load the newest state, if there is one, and say so."""
+@contextmanager
+def shared(state: Path, name: str, device: torch.device) -> Iterator[tuple[State, Ranks]]:
+    """The state folder, held by the first of the processes that train together, and those processes."""
+    with ranks.joined(device) as group, states.hold(state, name) if group.first else states.look(state) as held:
+        yield held, group
+
+
+def restore(
+    held: State, group: Ranks, network: nn.Module, adam: torch.optim.Optimizer, meter: Meter, name: str
+) -> None:
+    """Load the newest state, if there is one, and say so; the first process reads first: it deletes damaged states."""
+    if not group.first:
+        group.any(False)
     saved = held.latest()
+    if group.first:
+        group.any(False)
     if saved is None:
         return
     network.load_state_dict(saved["network"])
     adam.load_state_dict(saved["optimiser"])
-    meter.restore(saved["meter"], next(network.parameters()).device)
+    meter.restore(saved["meter"], group.device)
     say(f"{name} goes on from step {held.step:,}")
+
+
+def pause(held: State, group: Ranks, stop: training.Stop, shown: bool) -> bool:
+    """Whether to save now: after a signal or after some time. Several processes agree on it when numbers are shown."""
+    if group.size == 1:
+        return bool(stop.requested) or held.due()
+    return shown and group.any(bool(stop.requested) or (group.first and held.due()))
 
 
 def save(held: State, step: int, network: nn.Module, adam: torch.optim.Optimizer, meter: Meter) -> None:
@@ -87,10 +109,11 @@ def save(held: State, step: int, network: nn.Module, adam: torch.optim.Optimizer
     held.save(step, payload)
 
 
-def end_if_asked(stop: training.Stop, name: str, step: int) -> None:
-    """Raise `Interrupted` after a signal; the state of `step` is saved."""
-    if stop.requested:
-        raise Interrupted(f"{stop.requested}: {name} is saved at step {step:,}; run it again to go on")
+def end_if_asked(group: Ranks, stop: training.Stop, name: str, step: int) -> None:
+    """Raise `Interrupted` after a signal to any of the processes; the state of `step` is saved."""
+    if group.any(bool(stop.requested)):
+        signal = stop.requested or "a signal"
+        raise Interrupted(f"{signal}: {name} is saved at step {step:,}; run it again to go on")
 
 
 def check(numbers: dict[str, Tensor], step: int, warm: bool, peak: float) -> None:

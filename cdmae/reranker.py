@@ -17,10 +17,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae import files, finetuning, groups, losses, models, sequences, states, training, transformer
+from cdmae import files, finetuning, groups, losses, models, sequences, training, transformer
 from cdmae.finetuning import Meter
 from cdmae.packed import Packed
 from cdmae.progress import Progress
+from cdmae.ranks import Ranks
 from cdmae.sequences import Sequences
 
 if TYPE_CHECKING:
@@ -55,34 +56,37 @@ def train(
     )
     models.check_tokens(model, data.passages.word_starts, str(tokens))
     network = model.network.to(device)
+    parameters = list(network.parameters())
     adam = training.optimiser(network, stage.learning_rate, stage.weight_decay)
     steps, warmup = finetuning.schedule(stage, len(data.examples), name)
     meter = Meter(steps)
-    with states.hold(state, name) as held, training.Stop() as stop:
-        finetuning.restore(held, network, adam, meter, name)
+    with finetuning.shared(state, name, device) as (held, group), training.Stop() as stop:
+        finetuning.restore(held, group, network, adam, meter, name)
         curve = held.curve(["step", "loss", "listwise", "accuracy", "spread", "learning_rate"])
         with Progress(steps, label=f"train {name}", start=held.step) as progress:
             for step, epoch, rows in data.examples.batches(stage.queries, steps, held.step):
                 rate = training.learning_rate(step, steps, warmup, stage.learning_rate)
                 training.set_learning_rate(adam, rate)
-                numbers = learn(network, data.batch(rows, epoch, model), stage, seed=seed, step=step)
-                training.clip(network.parameters(), stage.max_grad_norm)
+                numbers = learn(network, data.batch(rows, epoch, model), stage, group, seed=seed, step=step)
+                group.add_up([each.grad for each in parameters])
+                training.clip(parameters, stage.max_grad_norm)
                 adam.step()
                 adam.zero_grad()
                 meter.add(numbers)
                 progress.advance(loss=numbers["loss"])
                 done = step + 1
                 shown = done % meter.interval == 0 or done == steps
-                saved = done < steps and (bool(stop.requested) or held.due())
+                saved = done < steps and finetuning.pause(held, group, stop, shown)
                 if shown or saved:
                     finetuning.check(numbers, done, step > warmup, stage.learning_rate)
                 if shown:
                     curve.add(step=done, learning_rate=rate, **meter.means())
                 if saved:
                     finetuning.save(held, done, network, adam, meter)
-                    finetuning.end_if_asked(stop, name, done)
+                    finetuning.end_if_asked(group, stop, name, done)
         about = {"name": name, "seed": seed, "queries": len(data.examples), "steps": steps, "seconds": seconds()}
-        finetuning.write(output, encoder, model, stage, held, about)
+        if group.first:
+            finetuning.write(output, encoder, model, stage, held, about)
 
 
 # --- a step's data ---------------------------------------------------------------------------------------------------
@@ -124,39 +128,45 @@ def read(stage: Stage, encoder: Path, collection: Path, tokens: Path, negatives:
 # --- a step's gradient -----------------------------------------------------------------------------------------------
 
 
-def learn(network: nn.Module, pairs: Sequences, stage: Stage, *, seed: int, step: int) -> dict[str, Tensor]:
-    """Add the gradient of a batch's loss to the weights; returns the step's numbers, 0-d tensors.
+def learn(
+    network: nn.Module, pairs: Sequences, stage: Stage, group: Ranks, *, seed: int, step: int
+) -> dict[str, Tensor]:
+    """Add this process's part of the gradient of a batch's loss to the weights; returns the step's numbers, 0-d.
 
-    pairs: B x N, group by group. The loss is the mean over the B queries, whatever the chunk; dropout is drawn for
-    (seed, step, chunk).
+    pairs: B x N, query by query. The loss is the mean over the B queries, whatever the chunk and whoever computes which
+    of them; dropout is drawn for (seed, step, chunk, process).
     """
     device = next(network.parameters()).device
-    chosen = hardest(network, pairs, stage, device)  # [B, M] rows of the pairs
+    queries = len(pairs) // stage.group
+    chosen = hardest(network, pairs, np.arange(queries)[group.rank :: group.size], stage, device)  # [B, M]
     passes = 2 if stage.rdrop else 1
     per_chunk = max(1, stage.chunk // (passes * chosen.shape[1]))
     totals: dict[str, Tensor] = {}
     for chunk, begin in enumerate(range(0, len(chosen), per_chunk)):
         rows = chosen[begin : begin + per_chunk]
         packed = pairs.take(np.tile(rows.ravel(), passes)).pack(device)
-        generator = training.generator(device, seed, "dropout", step, chunk)
+        generator = training.generator(device, seed, "dropout", step, chunk, group.rank)
         with training.autocast(stage.precision, device):
             found = scores(network, packed, generator=generator).view(passes, *rows.shape)
         loss, numbers = objective(found, stage)
-        share = len(rows) / len(chosen)
+        share = len(rows) / queries
         (loss * share).backward()
         for name, value in numbers.items():
             totals[name] = totals.get(name, 0) + value * share
+    group.add_up(list(totals.values()))
     return totals
 
 
-def hardest(network: nn.Module, pairs: Sequences, stage: Stage, device: torch.device) -> np.ndarray:
-    """The rows of the pairs that are learnt from, int64 [B, M]: the positive of each group, then its best negatives."""
-    rows = np.arange(len(pairs)).reshape(-1, stage.group)
+def hardest(
+    network: nn.Module, pairs: Sequences, queries: np.ndarray, stage: Stage, device: torch.device
+) -> np.ndarray:
+    """The pairs that some queries are learnt from, int64 [B, M]: the positive of each, then its best negatives."""
+    rows = np.arange(len(pairs)).reshape(-1, stage.group)[queries]
     if stage.forward_factor == 1:
         return rows
     kept = stage.group // stage.forward_factor
-    found = score_all(network, pairs, stage.precision, stage.chunk * stage.max_length, device).reshape(rows.shape)
-    best = np.argsort(-found[:, 1:], axis=1, kind="stable")[:, : kept - 1] + 1
+    found = score_all(network, pairs.take(rows.ravel()), stage.precision, stage.chunk * stage.max_length, device)
+    best = np.argsort(-found.reshape(rows.shape)[:, 1:], axis=1, kind="stable")[:, : kept - 1] + 1
     return np.take_along_axis(rows, np.concatenate([np.zeros((len(rows), 1), np.int64), best], axis=1), axis=1)
 
 

@@ -20,10 +20,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae import files, finetuning, groups, losses, models, sequences, states, training, transformer
+from cdmae import files, finetuning, groups, losses, models, sequences, training, transformer
 from cdmae.errors import InputError
 from cdmae.finetuning import Meter
 from cdmae.progress import Progress
+from cdmae.ranks import Ranks
 from cdmae.sequences import Sequences
 
 if TYPE_CHECKING:
@@ -59,35 +60,38 @@ def train(
     )
     models.check_tokens(model, data.passages.word_starts, str(tokens))
     network = model.network.to(device)
+    parameters = list(network.parameters())
     adam = training.optimiser(network, stage.learning_rate, stage.weight_decay)
     steps, warmup = finetuning.schedule(stage, len(data.examples), name)
     meter = Meter(steps)
     columns = ["step", "loss", "contrastive", *(["kl"] if teacher else []), "accuracy", "spread", "learning_rate"]
-    with states.hold(state, name) as held, training.Stop() as stop:
-        finetuning.restore(held, network, adam, meter, name)
+    with finetuning.shared(state, name, device) as (held, group), training.Stop() as stop:
+        finetuning.restore(held, group, network, adam, meter, name)
         curve = held.curve(columns)
         with Progress(steps, label=f"train {name}", start=held.step) as progress:
             for step, epoch, rows in data.examples.batches(stage.queries, steps, held.step):
                 rate = training.learning_rate(step, steps, warmup, stage.learning_rate)
                 training.set_learning_rate(adam, rate)
-                numbers = learn(network, data.batch(rows, epoch, model), stage, seed=seed, step=step)
-                training.clip(network.parameters(), stage.max_grad_norm)
+                numbers = learn(network, data.batch(rows, epoch, model), stage, group, seed=seed, step=step)
+                group.add_up([each.grad for each in parameters])
+                training.clip(parameters, stage.max_grad_norm)
                 adam.step()
                 adam.zero_grad()
                 meter.add(numbers)
                 progress.advance(loss=numbers["loss"])
                 done = step + 1
                 shown = done % meter.interval == 0 or done == steps
-                saved = done < steps and (bool(stop.requested) or held.due())
+                saved = done < steps and finetuning.pause(held, group, stop, shown)
                 if shown or saved:
                     finetuning.check(numbers, done, step > warmup, stage.learning_rate)
                 if shown:
                     curve.add(step=done, learning_rate=rate, **meter.means())
                 if saved:
                     finetuning.save(held, done, network, adam, meter)
-                    finetuning.end_if_asked(stop, name, done)
+                    finetuning.end_if_asked(group, stop, name, done)
         about = {"name": name, "seed": seed, "queries": len(data.examples), "steps": steps, "seconds": seconds()}
-        finetuning.write(output, encoder, model, stage, held, about)
+        if group.first:
+            finetuning.write(output, encoder, model, stage, held, about)
 
 
 # --- a step's data ---------------------------------------------------------------------------------------------------
@@ -167,17 +171,20 @@ def read(
 # --- a step's gradient -----------------------------------------------------------------------------------------------
 
 
-def learn(network: nn.Module, batch: Batch, stage: Stage, *, seed: int, step: int) -> dict[str, Tensor]:
-    """Add the gradient of the batch's loss to the weights; returns the step's numbers, 0-d tensors.
+def learn(network: nn.Module, batch: Batch, stage: Stage, group: Ranks, *, seed: int, step: int) -> dict[str, Tensor]:
+    """Add this process's part of the gradient of the batch's loss to the weights; returns the step's numbers, 0-d.
 
-    Dropout is drawn for (seed, step, chunk), so that both passes over a chunk drop the same.
+    Every process encodes its share of the sequences, of all lengths; the loss is that of the whole batch in each.
+    Dropout is drawn for (seed, step, chunk, process), so that both passes over a chunk drop the same.
     """
     device = next(network.parameters()).device
-    cuts = sequences.chunks(batch.sequences.lengths, stage.chunk * stage.passage_length)
+    mine = np.argsort(batch.sequences.lengths, kind="stable")[group.rank :: group.size]
+    budget = stage.chunk * stage.passage_length
+    cuts = [mine[rows] for rows in sequences.chunks(batch.sequences.lengths[mine], budget)]
     packs = [batch.sequences.take(rows).pack(device) for rows in cuts]
 
     def encode(chunk: int) -> Tensor:
-        generator = training.generator(device, seed, "dropout", step, chunk)
+        generator = training.generator(device, seed, "dropout", step, chunk, group.rank)
         with training.autocast(stage.precision, device):
             vectors = transformer.cls(network, packs[chunk], generator=generator)
         return vectors.to(torch.promote_types(vectors.dtype, torch.float32))  # bf16 is for products, not for losses
@@ -185,17 +192,22 @@ def learn(network: nn.Module, batch: Batch, stage: Stage, *, seed: int, step: in
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         return objective(vectors[: batch.queries], vectors[batch.queries :], batch, stage)
 
-    return cached_backward(encode, [torch.from_numpy(rows).to(device) for rows in cuts], loss)
+    rows = [torch.from_numpy(each).to(device) for each in cuts]
+    return cached_backward(encode, rows, loss, len(batch.sequences), group)
 
 
 def cached_backward(
-    encode: Callable[[int], Tensor], cuts: list[Tensor], loss: Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]]
+    encode: Callable[[int], Tensor],
+    cuts: list[Tensor],
+    loss: Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]],
+    count: int,
+    group: Ranks,
 ) -> dict[str, Tensor]:
     """Back-propagate ``loss(vectors)`` to the weights behind `encode`, holding the graph of one chunk at a time.
 
-    encode(i): the vectors of chunk i, the same whenever it is called; cuts: the rows of each chunk, together 0 to
-    n - 1; loss: of all vectors [n, D], with numbers to show. Several processes that share the chunks of a step would
-    add up their `vectors` here and their weights' gradients afterwards: the loss need not know of them.
+    encode(i): the vectors of chunk i, the same whenever it is called; cuts: the rows of each chunk, in all processes of
+    the group together 0 to `count` - 1; loss: of all vectors [count, D], with numbers to show. The gradients of the
+    processes are still to be added up.
     """
     last = len(cuts) - 1
     parts = []
@@ -203,9 +215,10 @@ def cached_backward(
         with torch.set_grad_enabled(chunk == last):
             parts.append(encode(chunk))
     kept = parts[last]
-    vectors = kept.new_empty(sum(map(len, cuts)), kept.shape[1])
+    vectors = kept.new_zeros(count, kept.shape[1])
     for rows, part in zip(cuts, parts, strict=True):
         vectors[rows] = part.detach()
+    group.add_up([vectors])  # each row is 0 in every process but one
     value, numbers = loss(vectors.requires_grad_())
     (gradient,) = torch.autograd.grad(value, vectors)
     kept.backward(gradient[cuts[last]])

@@ -8,10 +8,11 @@ import pandas as pd
 import pytest
 import torch
 import transformers
-from tiny_training import QUERIES, encoder, stage, tiny  # noqa: F401
+from tiny_training import QUERIES, encoder, stage, tiny, together  # noqa: F401
 
 from cdmae import losses, models, reranker
 from cdmae.errors import InputError, Interrupted
+from cdmae.ranks import Ranks
 
 
 def start(folder, recipe):
@@ -26,7 +27,7 @@ def batch_of(tiny, recipe, model):  # noqa: F811
 
 def learn(model, batch, recipe, step=0):
     model.network.zero_grad(set_to_none=True)
-    numbers = reranker.learn(model.network, batch, recipe, seed=1, step=step)
+    numbers = reranker.learn(model.network, batch, recipe, Ranks(), seed=1, step=step)
     return numbers, {name: each.grad.clone() for name, each in model.network.named_parameters()}
 
 
@@ -63,6 +64,27 @@ def test_gradient_equals_the_naive_one_whatever_the_chunk(tiny, tmp_path, kind, 
     same(found, {name: each.grad for name, each in model.network.named_parameters()})
 
 
+def test_several_processes_add_up_to_one(tiny, tmp_path) -> None:  # noqa: F811
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage("reranker", chunk=4)
+    model = start(folder, recipe)
+    batch = batch_of(tiny, recipe, model)
+    numbers, whole = learn(model, batch, recipe)
+
+    networks = [start(folder, recipe).network for _ in range(4)]  # a head is drawn from the one global generator
+
+    def shared(group):
+        network = networks[group.rank]
+        found = reranker.learn(network, batch, recipe, group, seed=1, step=0)
+        group.add_up([each.grad for each in network.parameters()])
+        return found, {name: each.grad for name, each in network.named_parameters()}
+
+    for found, part in together(4, shared):  # six queries: two processes have one more
+        assert found["loss"].item() == pytest.approx(numbers["loss"].item(), rel=1e-9)
+        assert found["accuracy"].item() == pytest.approx(numbers["accuracy"].item(), rel=1e-6)
+        same(part, whole)
+
+
 def test_rdrop_without_dropout_is_the_listwise_loss(tiny, tmp_path) -> None:  # noqa: F811
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("reranker")
@@ -88,7 +110,7 @@ def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny) -> N
     recipe = stage("reranker", group=8, forward_factor=2)
     model = start(tiny.encoder, recipe)
     batch = batch_of(tiny, recipe, model)
-    found = reranker.hardest(model.network, batch, recipe, torch.device("cpu"))
+    found = reranker.hardest(model.network, batch, np.arange(6), recipe, torch.device("cpu"))
     with torch.no_grad():
         scores = padded(model.network.eval(), batch).view(6, 8).numpy()
     assert found.shape == (6, 4)

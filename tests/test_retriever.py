@@ -8,11 +8,12 @@ import pandas as pd
 import pytest
 import torch
 import transformers
-from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
+from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny, together  # noqa: F401
 
 from cdmae import files, finetuning, losses, models, retriever
 from cdmae.errors import InputError, Interrupted
 from cdmae.files import Run
+from cdmae.ranks import Ranks
 
 
 def data(tiny, recipe, teacher=None):  # noqa: F811
@@ -32,7 +33,7 @@ def gradients(network) -> dict[str, torch.Tensor]:
 
 def learn(model, batch, recipe, step=0):
     model.network.zero_grad(set_to_none=True)
-    numbers = retriever.learn(model.network, batch, recipe, seed=1, step=step)
+    numbers = retriever.learn(model.network, batch, recipe, Ranks(), seed=1, step=step)
     return numbers, gradients(model.network)
 
 
@@ -100,6 +101,27 @@ def test_loss_kl_and_gradient_do_not_depend_on_the_chunk(tiny, tmp_path, teacher
         same(found, whole)
 
 
+@pytest.mark.parametrize("size", [2, 3])
+def test_several_processes_add_up_to_one(tiny, tmp_path, teacher, size) -> None:  # noqa: F811
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    recipe = stage("retriever")
+    model = start(folder, recipe)
+    batch = data(tiny, recipe, teacher).batch(np.arange(6), 0, model)
+    numbers, whole = learn(model, batch, recipe)
+    shares = together(size, lambda group: shared(start(folder, recipe).network, batch, recipe, group))
+    for found, part in shares:
+        assert {name: value.item() for name, value in found.items()} == pytest.approx(
+            {name: value.item() for name, value in numbers.items()}, rel=1e-9
+        )
+        same(part, whole)
+
+
+def shared(network, batch, recipe, group):
+    numbers = retriever.learn(network, batch, recipe, group, seed=1, step=0)
+    group.add_up([each.grad for each in network.parameters()])
+    return numbers, gradients(network)
+
+
 def test_both_passes_over_a_chunk_drop_the_same(tiny) -> None:  # noqa: F811
     """With dropout, the cached gradient is that of the same chunks with all graphs kept."""
     recipe = stage("retriever")
@@ -107,7 +129,7 @@ def test_both_passes_over_a_chunk_drop_the_same(tiny) -> None:  # noqa: F811
     batch = data(tiny, recipe).batch(np.arange(6), 0, model)
     numbers, found = learn(model, batch, recipe)
 
-    def keep_all(encode, cuts, loss):
+    def keep_all(encode, cuts, loss, *_):
         parts = [encode(chunk) for chunk in range(len(cuts))]
         vectors = torch.cat(parts)[torch.argsort(torch.cat(cuts))]
         value, numbers = loss(vectors)
@@ -132,7 +154,7 @@ def test_only_the_last_chunk_is_encoded_once() -> None:
         calls.append((chunk, torch.is_grad_enabled()))
         return inputs[cuts[chunk]] * weight
 
-    retriever.cached_backward(encode, cuts, lambda vectors: ((vectors**2).sum(), {}))
+    retriever.cached_backward(encode, cuts, lambda vectors: ((vectors**2).sum(), {}), 5, Ranks())
     assert calls == [(0, False), (1, False), (2, True), (0, True), (1, True)]
     assert torch.allclose(weight.grad, (2 * inputs**2).sum(0))
 

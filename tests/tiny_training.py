@@ -1,5 +1,8 @@
 """A collection of nonsense that can be learnt, a tiny encoder and everything else that the trainers read."""
 
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +15,7 @@ import torch
 from cdmae import files, tokens
 from cdmae.config import Stage
 from cdmae.files import Collection, Run
+from cdmae.ranks import Ranks
 
 PASSAGES, QUERIES, LISTED = 120, 24, 20
 
@@ -80,6 +84,30 @@ def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, kind: str = 
     model.save_pretrained(folder)
     pieces.save_pretrained(folder)
     return folder
+
+
+@dataclass(frozen=True)
+class Thread(Ranks):
+    """A process of a group, played by a thread: what it adds up lies in `table` until every one has read it."""
+
+    table: list | None = None
+    barrier: threading.Barrier | None = None
+
+    def add_up(self, tensors) -> None:
+        self.table[self.rank] = [each.clone() for each in tensors]
+        self.barrier.wait()
+        sums = [sum(each) for each in zip(*self.table, strict=True)]
+        self.barrier.wait()
+        for each, total in zip(tensors, sums, strict=True):
+            each.copy_(total)
+
+
+def together(size: int, work: Callable[[Ranks], object]) -> list:
+    """What `work` gives in each of `size` processes."""
+    table, barrier = [None] * size, threading.Barrier(size)
+    group = [Thread(rank, size, table=table, barrier=barrier) for rank in range(size)]
+    with ThreadPoolExecutor(size) as pool:
+        return list(pool.map(work, group))
 
 
 @pytest.fixture(scope="session")
