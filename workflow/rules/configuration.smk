@@ -31,7 +31,9 @@ except InputError as error:
 # state and ends (cdmae/command.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
 # The progress bars of other libraries are off: ours has lines.
 shell.executable("bash")
-shell.prefix(f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()} TQDM_DISABLE=1; ")
+shell.prefix(
+    f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()} TQDM_DISABLE=1; "
+)
 
 
 # The environment of every rule, for --sdm conda.
