@@ -71,9 +71,8 @@ def _writer(folder: Path, *, buffer: float = 16.0, joining: bool = False) -> Any
 
 def _fill(writers: list[Any], rows: list[pa.Table], pools: list[lucene.Threads]) -> None:
     """Hand the passages over in batches, to each writer in turn and never far ahead of it."""
-    add = lucene.method(f"{LUCENE}.index.IndexWriter", "addDocuments", "long", "java.lang.Iterable")
-    adds = [lucene.given(add, writer) for writer in writers]
-    batches = [_documents(each) for each in rows]
+    adds = [_add(writer) for writer in writers]
+    batches = [_texts(each) for each in rows]
     waiting: list[deque[tuple[Any, int]]] = [deque() for _ in writers]
     open_ = set(range(len(writers)))
     with Progress(sum(map(len, rows)), unit="passages", label="index BM25") as progress:
@@ -81,7 +80,7 @@ def _fill(writers: list[Any], rows: list[pa.Table], pools: list[lucene.Threads])
             for i in sorted(open_):
                 batch = next(batches[i], None)
                 if batch is not None:
-                    waiting[i].append((pools[i].submit(adds[i], batch), batch.size()))
+                    waiting[i].append((pools[i].submit(adds[i], java("java.util.Arrays").asList(*batch)), len(batch)))
                 while waiting[i] and (batch is None or len(waiting[i]) > AHEAD):
                     future, count = waiting[i].popleft()
                     future.get()
@@ -90,20 +89,25 @@ def _fill(writers: list[Any], rows: list[pa.Table], pools: list[lucene.Threads])
                     open_.remove(i)
 
 
-def _documents(passages: pa.Table) -> Iterator[Any]:
-    """Lists of Lucene documents, `BATCH` at a time."""
+def _add(writer: Any) -> Any:
+    """A function, to be called by one thread, that adds a document for each text of a list."""
     kind = java(f"{LUCENE}.document.FieldType")()
     kind.setIndexOptions(java(f"{LUCENE}.index.IndexOptions").DOCS_AND_FREQS)
     kind.freeze()
-    field, document = java(f"{LUCENE}.document.Field"), java(f"{LUCENE}.document.Document")
     signature = "(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V"
+    contents = java(f"{LUCENE}.document.Field")(CONTENTS, "", kind, signature=signature)
+    document = java(f"{LUCENE}.document.Document")()
+    document.add(contents)
+    fill = lucene.method(f"{LUCENE}.document.Field", "setStringValue", "void", "java.lang.String")
+    add = lucene.method(f"{LUCENE}.index.IndexWriter", "addDocument", "long", "java.lang.Iterable")
+    return lucene.each(lucene.given(fill, contents), lucene.given(add, writer, document))
+
+
+def _texts(passages: pa.Table) -> Iterator[list[str]]:
+    """Titles and texts joined, `BATCH` at a time."""
     for batch in passages.select(["title", "text"]).to_batches(max_chunksize=BATCH):
-        documents = java("java.util.ArrayList")(len(batch))
-        for title, text in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            entry = document()
-            entry.add(field(CONTENTS, f"{title} {text}" if title else text, kind, signature=signature))
-            documents.add(entry)
-        yield documents
+        columns = zip(*(column.to_pylist() for column in batch.columns), strict=True)
+        yield [f"{title} {text}" if title else text for title, text in columns]
 
 
 def _join(parts: list[Path], folder: Path) -> None:

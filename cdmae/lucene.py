@@ -29,6 +29,7 @@ OPTIONS = (
     "--sun-misc-unsafe-memory-access=allow",
 )
 LANG, INVOKE = "java.lang", "java.lang.invoke"
+PRIMITIVE = {"int": "Integer", "long": "Long", "void": "Void"}
 
 
 @cache
@@ -122,6 +123,14 @@ def then(function: Any, following: Any) -> Any:
     return _handles().filterReturnValue(function, following)
 
 
+def each(first: Any, second: Any) -> Any:
+    """A function of an iterable of texts that calls ``first(text)`` and ``second()`` for every one."""
+    handles, anything = _handles(), f"{LANG}.Object"
+    second = handles.dropArguments(second.asType(_signature("void")), 0, named(anything))
+    body = handles.foldArguments(second, first.asType(_signature("void", anything)))  # text -> nothing
+    return handles.iteratedLoop(None, None, handles.dropArguments(body, 1, named(f"{LANG}.Iterable")))
+
+
 def call(function: Any, *values: Any) -> Any:
     """Call a function here and now."""
     arguments = java("java.util.ArrayList")(len(values))
@@ -188,8 +197,8 @@ class Threads:
 @cache
 def named(name: str) -> Any:
     """The object that stands for a class in Java; arrays as ``[I``, numbers as ``int``."""
-    if name in ("int", "long"):
-        return named({"int": "[I", "long": "[J"}[name]).getComponentType()
+    if name in PRIMITIVE:
+        return java(f"{LANG}.{PRIMITIVE[name]}").TYPE
     return java(f"{LANG}.Class").forName(name)
 
 
@@ -199,7 +208,8 @@ def _handles() -> Any:
 
 def _signature(result: str, *arguments: str) -> Any:
     kind = java(f"{INVOKE}.MethodType")
-    return kind.methodType(named(result), [named(each) for each in arguments])
+    types = [named(name) for name in arguments]
+    return kind.methodType(named(result), types) if types else kind.methodType(named(result))
 
 
 def _cast(name: str, value: Any) -> Any:
