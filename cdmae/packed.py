@@ -19,7 +19,7 @@ from torch import Tensor
 
 from cdmae.files import Tokens
 
-BLOCK = 64  # rows
+BLOCK, WIDTH = 64, 8  # row counts and grid widths on the CPU are multiples of these
 CPU = torch.device("cpu")
 
 
@@ -27,7 +27,7 @@ CPU = torch.device("cpu")
 class Layout:
     """Where each passage's rows lie: passage b has ``starts[b]:starts[b + 1]``; rows beyond ``starts[B]`` are filler.
 
-    starts: int32 [B + 1] on the device. rows: the number of rows with filler. longest: the most rows of a passage.
+    starts: int32 [B + 1] on the device. rows: the number of rows with filler. longest: the most rows of a passage, on the CPU rounded up.
     cells: int64, for every row but filler its cell ``b * longest + (row - starts[b])`` in the padded grid [B, longest].
     """
 
@@ -153,6 +153,8 @@ def _layout(starts: np.ndarray, on: torch.device) -> tuple[Layout, np.ndarray]:
     """The layout of passages at `starts`, and every row's position within its passage."""
     lengths = np.diff(starts)
     longest = int(lengths.max(initial=1))
+    if on.type != "cuda":
+        longest = -(-longest // WIDTH) * WIDTH
     within = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
     cells = within + np.repeat(np.arange(len(lengths)) * longest, lengths)
     rows = row_count(int(starts[-1]), on)

@@ -34,8 +34,8 @@ def test_pack_by_hand() -> None:
     assert batch.ids[:9].tolist() == [2, 5, 3, 2, 3, 2, 6, 7, 3]
     assert batch.positions[:9].tolist() == [0, 1, 2, 0, 1, 0, 1, 2, 3]
     assert batch.starts.tolist() == [0, 3, 5, 9]
-    assert batch.layout.longest == 4
-    assert batch.layout.cells.tolist() == [0, 1, 2, 4, 5, 8, 9, 10, 11]
+    assert batch.layout.longest == packed.WIDTH == 8
+    assert batch.layout.cells.tolist() == [0, 1, 2, 8, 9, 16, 17, 18, 19]
     assert not batch.ids[9:].any()
 
 
@@ -44,8 +44,8 @@ def test_select_by_hand() -> None:
     rows = packed.select(np.array([1, 2, 6, 8]), np.array([0, 3, 5, 9]))
     assert rows.index[:4].tolist() == [1, 2, 6, 8]
     assert rows.layout.starts.tolist() == [0, 2, 2, 4]
-    assert rows.layout.longest == 2
-    assert rows.layout.cells.tolist() == [0, 1, 4, 5]
+    assert rows.layout.longest == 8
+    assert rows.layout.cells.tolist() == [0, 1, 16, 17]
 
 
 def test_row_counts_are_few() -> None:

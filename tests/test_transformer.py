@@ -164,7 +164,7 @@ def test_the_cuda_kernel_is_called_with_packed_rows(monkeypatch: pytest.MonkeyPa
 
     def emulated(q: Tensor, k: Tensor, v: Tensor, starts_q: Tensor, starts_k: Tensor, max_q: int, max_k: int) -> Tensor:
         assert starts_q.dtype == starts_k.dtype == torch.int32
-        assert (max_q, max_k) == (starts_q.diff().max(), starts_k.diff().max())
+        assert (max_q, max_k) >= (starts_q.diff().max(), starts_k.diff().max())
         out = torch.full_like(q, torch.nan)
         for b in range(len(starts_k) - 1):
             to, of = slice(starts_q[b], starts_q[b + 1]), slice(starts_k[b], starts_k[b + 1])
