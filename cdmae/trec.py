@@ -1,18 +1,26 @@
 """Runs and judgments as the text files that trec_eval, ir_measures and pyserini read and write.
 
-``query_id Q0 passage_id rank score system`` and ``query_id 0 passage_id grade``, columns separated by white space.
+``query_id Q0 passage_id rank score system`` and ``query_id 0 passage_id grade``. White space separates the columns and
+has no place in an id: where one holds some, it is written as in addresses, ``a%20b``, and so is every ``%``.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdmae.errors import InputError
 from cdmae.files import Run, complete
+from cdmae.progress import say
+
+WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$"  # what str.split() splits at, and nothing at all
 
 
 def write_run(
@@ -21,20 +29,18 @@ def write_run(
     """Write a run as text.
 
     Those who read it order by score, and equal scores by passage id: so that they find the ranking of the run, an equal
-    score is written as the next smaller float32. Raises `InputError` for ids with white space, which has no place in
-    these files.
+    score is written as the next smaller float32.
     """
     if len(run) != len(query_ids):
         raise InputError(f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again")
-    passage_ids = np.asarray(passage_ids, dtype=object)
-    _check([*query_ids, system], passage_ids[np.unique(run.passages)])
+    query_ids, passage_ids = names(query_ids, "query"), np.asarray(names(passage_ids, "passage"), dtype=object)
     with complete(path) as aside, open(aside, "w", encoding="utf-8", newline="\n") as file:
         for row, query_id in enumerate(query_ids):
             passages, scores = run.ranked(row)
-            names, values = passage_ids[passages].tolist(), distinct(scores).tolist()
+            values = distinct(scores).tolist()
             file.writelines(
                 f"{query_id} Q0 {name} {rank} {value:.9g} {system}\n"  # nine digits hold a float32 exactly
-                for rank, (name, value) in enumerate(zip(names, values, strict=True), 1)
+                for rank, (name, value) in enumerate(zip(passage_ids[passages], values, strict=True), 1)
             )
 
 
@@ -52,9 +58,8 @@ def distinct(scores: np.ndarray) -> np.ndarray:
 def write_qrels(
     path: Path | str, qrels: pd.DataFrame, query_ids: Sequence[str], passage_ids: Sequence[str] | np.ndarray
 ) -> None:
-    """Write judgments (query, passage, grade; rows) as text; ids with white space are an `InputError`."""
-    passage_ids = np.asarray(passage_ids, dtype=object)
-    _check(query_ids, passage_ids[np.unique(qrels["passage"])])
+    """Write judgments (query, passage, grade; rows) as text."""
+    query_ids, passage_ids = names(query_ids, "query"), names(passage_ids, "passage")
     with complete(path) as aside, open(aside, "w", encoding="utf-8", newline="\n") as file:
         file.writelines(
             f"{query_ids[query]} 0 {passage_ids[passage]} {grade}\n"
@@ -68,7 +73,7 @@ def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[s
     Unknown ids, a passage named twice for one query and malformed lines are an `InputError` with the line.
     """
     lines: list[list[tuple[float, int, int]]] = [[] for _ in query_ids]
-    queries, passages = _rows(query_ids), _rows(passage_ids)
+    queries, passages = _rows(names(query_ids, "query")), _rows(names(passage_ids, "passage"))
     seen = set()
     for number, columns in _columns(path, 6, "query id, Q0, passage id, rank, score, system"):
         query, passage = _row(queries, columns[0], path, number), _row(passages, columns[2], path, number)
@@ -91,7 +96,7 @@ def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[s
 
 def read_qrels(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[str] | np.ndarray) -> pd.DataFrame:
     """Read judgments as rows (query, passage, grade), sorted; raises `InputError` with the line."""
-    queries, passages = _rows(query_ids), _rows(passage_ids)
+    queries, passages = _rows(names(query_ids, "query")), _rows(names(passage_ids, "passage"))
     found = []
     for number, columns in _columns(path, 4, "query id, 0, passage id, grade"):
         query, passage = _row(queries, columns[0], path, number), _row(passages, columns[2], path, number)
@@ -104,14 +109,13 @@ def read_qrels(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence
     return frame.sort_values(["query", "passage"], kind="stable", ignore_index=True)
 
 
-def _check(*groups: Iterable[str]) -> None:
-    for names in groups:
-        for name in names:
-            if not name or name.split() != [name]:
-                raise InputError(
-                    f"the id {name!r} is empty or holds white space, which separates the columns of TREC files: give"
-                    " the collection other ids"
-                )
+def names(ids: Sequence[str] | np.ndarray, what: str) -> Sequence[str] | np.ndarray:
+    """The ids as these files can hold them, distinct like the ids; says so if they are not the ids themselves."""
+    odd = pc.sum(pc.match_substring_regex(pa.array(ids, pa.string()), WHITE)).as_py()
+    if not odd:
+        return ids
+    say(f"{odd:,} {what} ids hold white space, which separates the columns: written as in addresses, a%20b")
+    return [re.sub(r"[\s%\x1c-\x1f]", lambda match: quote(match[0]), each) or "%" for each in ids]
 
 
 def _columns(path: Path | str, count: int, meaning: str) -> Iterable[tuple[int, list[str]]]:

@@ -52,16 +52,26 @@ def test_ties_are_told_apart_by_as_little_as_possible():
     assert trec.distinct(same) is same
 
 
-@pytest.mark.parametrize("odd", ["a b", "", "tab\t", "no\u00a0break", "line\n"])
-def test_ids_with_white_space_are_refused(tmp_path, odd):
-    with pytest.raises(InputError, match="is empty or holds white space"):
-        trec.write_run(tmp_path / "run", RUN, ["q-1", odd, "q3"], PASSAGES, "us")
-    with pytest.raises(InputError, match="is empty or holds white space"):
-        trec.write_run(tmp_path / "run", RUN, QUERIES, ["d0", odd, *PASSAGES[2:]], "us")
-    with pytest.raises(InputError, match="is empty or holds white space"):
-        trec.write_qrels(tmp_path / "qrels", QRELS, QUERIES, ["d0", odd, *PASSAGES[2:]])
-    assert list(tmp_path.iterdir()) == []
-    trec.write_run(tmp_path / "run", RUN, QUERIES, [*PASSAGES[:5], odd], "us")  # a passage that no query found
+@pytest.mark.parametrize("odd", ["a b", "", "tab\t", "no\u00a0break", "line\n", "\x1c", "wide\u3000", "\x85", "a\x0bb"])
+def test_ids_with_white_space_are_escaped_aloud(tmp_path, capsys, odd):
+    queries, passages = ["q-1", odd, "%20"], ["a%20b", *PASSAGES[1:4], odd, "%"]
+    trec.write_run(tmp_path / "run", RUN, queries, passages, "us")
+    trec.write_qrels(tmp_path / "qrels", QRELS, queries, passages)
+    said = capsys.readouterr().err.splitlines()
+    assert said[:2] == [
+        "1 query ids hold white space, which separates the columns: written as in addresses, a%20b",
+        "1 passage ids hold white space, which separates the columns: written as in addresses, a%20b",
+    ]
+    assert all(len(line.split()) == 6 for line in (tmp_path / "run").read_text().splitlines())
+    assert len(list(ir_measures.read_trec_run(str(tmp_path / "run")))) == len(RUN.passages)
+    np.testing.assert_array_equal(trec.read_run(tmp_path / "run", queries, passages).passages, RUN.passages)
+    pd.testing.assert_frame_equal(trec.read_qrels(tmp_path / "qrels", queries, passages), QRELS)
+
+
+def test_escaped_ids_stay_distinct():
+    odd = ["a b", "a%20b", "a%2520b", "", "%", "%25", "a\u00a0b"]
+    assert len(set(trec.names(odd, "query"))) == len(odd)
+    assert trec.names(odd[1:3], "query") == odd[1:3]
 
 
 @pytest.mark.parametrize(
