@@ -126,7 +126,8 @@ def _cut(data, offsets, kinds, slots, letters, edges, known):  # noqa: ANN001, A
                         break
                 slot = (slot + 2) & mask
             if not slots[slot + 1]:
-                letters[edges[known] : edges[known] + length] = data[start:place]
+                for ahead in range(length):
+                    letters[edges[known] + ahead] = data[start + ahead]
                 edges[known + 1] = edges[known] + length
                 known += 1
                 slots[slot] = tag

@@ -64,7 +64,7 @@ def number_words(ids, edges, first, last, word_starts, size, segments, words):
                 slot = find(slots, key)
                 if not slots[slot]:
                     if known == len(keys):
-                        keys = np.concatenate((keys, np.empty_like(keys)))
+                        keys = longer(keys)
                         slots = grow(slots)
                         slot = find(slots, key)
                     keys[known] = key
@@ -101,14 +101,23 @@ def grow(slots):
 
 
 @compiled
+def longer(keys):
+    """The same keys with twice the room."""
+    found = np.empty(2 * len(keys), np.uint64)
+    for index in range(len(keys)):
+        found[index] = keys[index]
+    return found
+
+
+@compiled
 def merge_words(size, keys, more):
     """Join the words `keys` and `more`, met after them: the keys of both, and the numbers of `more` among them."""
     slots = np.zeros(1 << 13, np.uint64)
     while len(slots) < 4 * (len(keys) + len(more)):
         slots = np.zeros(2 * len(slots), np.uint64)
     joined = np.empty(len(keys) + len(more), np.uint64)
-    joined[: len(keys)] = keys
     for index in range(len(keys)):
+        joined[index] = keys[index]
         slot = find(slots, keys[index])
         slots[slot] = keys[index] + np.uint64(1)
         slots[slot + 1] = np.uint64(size + index)
@@ -164,7 +173,7 @@ def room_left(segments, first, last, window, left):
     for segment in range(first, last):
         end = segments[segment + 1]
         for place in range(segments[segment], end):
-            left[place] = min(window, end - place)
+            left[place] = end - place if end - place < window else window
 
 
 @compiled
@@ -177,9 +186,9 @@ def partition(order, words, vocabulary, numbers, shorter, left, shift, where, si
     outside = len(sizes) - 2
     last = words[order - 1 :]
     following = shorter[1:]
-    length = min(len(where), len(last))
+    length = len(where) if len(where) < len(last) else len(last)
     for block in range(0, length, BLOCK):
-        stop = min(BLOCK, length - block)
+        stop = BLOCK if block + BLOCK < length else length - block
         numbers_, last_, shorter_ = numbers[block:], last[block:], shorter[block:]
         following_, left_, where_ = following[block:], left[block:], where[block:]
         for place in range(stop):
@@ -202,7 +211,7 @@ def scatter(order, words, vocabulary, numbers, where, low, high, ends, entries):
     """
     outside = len(ends) - 2
     last = words[order - 1 :]
-    for place in range(min(len(where), len(last))):
+    for place in range(len(where) if len(where) < len(last) else len(last)):
         partition = where[place]
         if (low <= partition) & (partition < high) | (partition >= outside):  # always, where there is one round
             free = ends[partition]
@@ -235,7 +244,8 @@ def count_partitions(entries, begins, shift, base):
     """
     largest = 0
     for partition in range(len(begins) - 1):
-        largest = max(largest, begins[partition + 1] - begins[partition])
+        length = begins[partition + 1] - begins[partition]
+        largest = length if length > largest else largest
     table = np.empty(2 * room(largest), np.uint64)  # a key, and beside it its number and count
     repeated = np.empty(largest // 2, np.int64)
     kept_keys = np.empty((begins[-1] - begins[0]) // 2, np.uint64)
@@ -243,7 +253,8 @@ def count_partitions(entries, begins, shift, base):
     kept = 0
     for partition in range(len(begins) - 1):
         mask = 2 * room(begins[partition + 1] - begins[partition]) - 1
-        table[: mask + 1] = 0
+        for slot in range(mask + 1):
+            table[slot] = np.uint64(0)
         before = kept
         for entry in range(begins[partition], begins[partition + 1]):
             key = entries[entry]

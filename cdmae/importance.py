@@ -77,14 +77,16 @@ def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN
     best = np.zeros((window, BLOCK + 2 * window))  # of all ways of cutting, the whole included, the largest sum log p
     pmi, sums, number = np.empty(best.shape[1]), np.empty(best.shape[1]), np.empty(best.shape[1])
     for block in range(first, last, BLOCK):
-        begin = max(0, block - window + 1)
-        size = min(last, block + BLOCK) - begin
-        sums[:] = 0.0
-        number[:] = 0.0
+        begin = block - window + 1 if block >= window else 0
+        end = block + BLOCK if block + BLOCK < last else last
+        size = end - begin
+        for place in range(len(sums)):
+            sums[place] = 0.0
+            number[place] = 0.0
         for order in range(window):  # n = order + 1
             count = counts[order, begin:]
             whole = best[order]
-            for place in range(min(len(count), size + window - 1)):
+            for place in range(len(count) if len(count) < size + window - 1 else size + window - 1):
                 seen = count[place]
                 whole[place] = (logs[seen] if seen < len(logs) else np.log(np.float64(seen))) - norms[order]
             if order == 0:
@@ -96,12 +98,13 @@ def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN
                 for left in range(1, order):
                     cut, rest = best[left], best[order - left - 1, left + 1 :]
                     for place in range(len(rest)):
-                        pmi[place] = max(pmi[place], cut[place] + rest[place])
+                        sum_ = cut[place] + rest[place]
+                        pmi[place] = sum_ if sum_ > pmi[place] else pmi[place]
             for place in range(len(pmi)):
                 cut_ = pmi[place]
                 pmi[place] = whole[place] - cut_
-                whole[place] = max(whole[place], cut_) if smallest else cut_
-            for place in range(min(size, len(count))):
+                whole[place] = whole[place] if smallest and whole[place] > cut_ else cut_
+            for place in range(size):
                 exists = count[place] > 0
                 pmi[place] = pmi[place] if exists else 0.0
                 number[place] += exists
@@ -111,8 +114,9 @@ def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN
             for place in range(size - order):
                 ends[place] += pmi[place]
                 ends_number[place] += count[place] > 0
-        for place in range(max(first, block) - begin, size):
-            weight = 2.0 / max(1.0, number[place]) if mean else 1.0 / (window - 1)
+        for place in range(block - begin, size):
+            exist = number[place] if number[place] > 0.0 else 1.0
+            weight = 2.0 / exist if mean else 1.0 / (window - 1)
             values[begin + place] = sums[place] * weight
 
 

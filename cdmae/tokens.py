@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdmae import chunks, files
 from cdmae.compiled import Threads
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # ids 0 to 4 of a tokenizer trained here
 ALPHABET = 1000  # single characters that a trained vocabulary keeps at most, the commonest, as BERT's has about 1,000
-PASSAGES_AT_ONCE = 1 << 12
+BYTES_AT_ONCE = 1 << 21
 JOINED = 256  # chunks that go through the tokenizer as one text: it spends most of its time between texts
 MARKS = "|.,()"  # what joins them; no other character is decomposed to one of these
 REMEMBERED = 1 << 21  # distinct chunks kept by a thread: bounds its memory to about 200 MB, changes no id
@@ -93,8 +94,14 @@ def train_tokenizer(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenize
 
     The same texts give the same vocabulary in every process. Little text gives a smaller one.
     """
-    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
     from transformers import BertTokenizer
+
+    return BertTokenizer(vocab=train_pieces(texts, vocabulary))
+
+
+def train_pieces(texts: Sequence[str], vocabulary: int) -> dict[str, int]:
+    """The word-pieces of a tokenizer trained on `texts`, and their ids."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
@@ -114,7 +121,7 @@ def train_tokenizer(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenize
         show_progress=False,
     )
     tokenizer.train_from_iterator(texts, trainer)
-    return BertTokenizer(vocab=dict(sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])))
+    return dict(sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]))
 
 
 def _alphabet(tokenizer: Tokenizer, texts: Sequence[str]) -> list[str]:
@@ -190,7 +197,6 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> files.T
     """
     vocabulary = Vocabulary.read(tokenizer)
     kind = np.uint16 if vocabulary.size <= 1 << 16 else np.uint32
-    batches = passages.select(["title", "text"]).to_batches(max_chunksize=PASSAGES_AT_ONCE)
     workers: SimpleQueue[_Worker] = SimpleQueue()
     for _ in range(max(1, threads)):
         workers.put(_Worker(tokenizer, kind))
@@ -203,11 +209,25 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> files.T
             workers.put(worker)
 
     with Threads(threads) as pool:
-        done = pool.run(work, batches)
+        done = pool.run(work, _batches(passages.select(["title", "text"])))
     ids = np.concatenate([np.empty(0, kind), *(pieces for pieces, _ in done)])
     lengths = np.concatenate([np.empty(0, np.int64), *(each for _, each in done)])  # title, text, title, text, ...
     edges = np.concatenate([[0], np.cumsum(lengths)])
     return files.Tokens(ids, edges[::2].copy(), edges[1::2].copy(), vocabulary.word_starts)
+
+
+def _batches(passages: pa.Table) -> Iterator[pa.RecordBatch]:
+    for batch in passages.to_batches():
+        lengths = sum(
+            pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False) for column in batch.columns
+        )
+        ends = np.cumsum(lengths, dtype=np.int64)
+        first = 0
+        while first < len(batch):
+            reach = BYTES_AT_ONCE + (ends[first - 1] if first else 0)
+            last = max(first + 1, int(np.searchsorted(ends, reach, side="right")))
+            yield batch.slice(first, last - first)
+            first = last
 
 
 class _Worker:

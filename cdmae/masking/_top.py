@@ -40,7 +40,8 @@ def top(values, k):
         for place in range(length):
             each = bits[place] ^ ((bits[place] >> 31) & HALF)
             ordered[place] = each
-            low, high = min(low, each), max(high, each)
+            low = each if each < low else low
+            high = each if each > high else high
         # Bisection: the largest value that at least `wanted` reach. Counting all is cheap, guessing a branch is not.
         first, last = np.int64(low), np.int64(high)
         reached = length

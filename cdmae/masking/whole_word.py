@@ -49,9 +49,10 @@ def _choose(rows, word_starts, candidates, budgets, key, chosen):  # noqa: ANN00
             while end < length and candidates[passage, end] and not word_starts[passage, end]:
                 end += 1
             if end - start <= left:
-                chosen[passage, start:end] = True
+                for place in range(start, end):
+                    chosen[passage, place] = True
                 left -= end - start
             elif skipped < 0:
                 skipped = start
-        if left > 0:
-            chosen[passage, skipped : skipped + left] = True
+        for place in range(skipped, skipped + left):
+            chosen[passage, place] = True

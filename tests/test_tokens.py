@@ -1,0 +1,224 @@
+"""Tokenising: ids bit-equal to Hugging Face's, repeatable training, odd text."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import unicodedata
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from cdmae import chunks, files, tokens
+from cdmae.errors import InputError
+
+ENGLISH = [
+    "The decoder's task is to recover masked tokens, aggressively masked (50 %), from one vector.",
+    "A naïve café in São Paulo: Ångström, fiancée, Übermut!",
+    "It's the encoder that must compress; the decoder attends to the bottleneck.",
+] * 3
+ODD = [
+    "",
+    " ",
+    "\n\t\r",
+    "\x00",
+    "a\x00b \x0b\x0cc\x85d\x1c\x1fe\x7f",
+    "zero\u200bwidth\u200djoiner\ufeff \ufffd",
+    "no\xa0break\u2003space\u3000ideographic\u2028line",
+    "中文字符 mixed中文with latin",
+    "한글 and 日本語のテキスト",
+    "😀 👨‍👩‍👧🏽 🇩🇪 ok",
+    "e\u0301 \u0301 =\u0338 \u0301\u0301x",
+    "İstanbul ΣΑΣ ß ﬁ Ǆ ½ ² ™ Ⅷ",
+    "x" * 99 + " " + "x" * 100 + " " + "x" * 101 + " é" * 3 + "é" * 200,
+    "[MASK] [mask] a[MASK]b [CLS][SEP] [UNK]. [PAD",
+    "##ing ## #ing the##",
+    'don\'t stop-words... "quoted" (a|b|c) ;`=<>~^',
+    "«»„“…—–·٪ العربية עברית हिन्दी ไทย",
+    "\u037e\u1fef\u2260\u226e",
+    "\U0010ffff \ue000 \ud7ff",
+]
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tokenizer")
+    tokens.train_tokenizer(ENGLISH + ODD, 700).save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def hugging_face(tokenizer):
+    found = tokens.load_tokenizer(tokenizer)
+    return lambda texts: found(texts, add_special_tokens=False)["input_ids"]
+
+
+def table(titles, texts):
+    return pa.table({"title": pa.array(titles, pa.string()), "text": pa.array(texts, pa.string())})
+
+
+def passages_of(found):
+    return [
+        (found.ids[a:b].tolist(), found.ids[b:c].tolist())
+        for a, b, c in zip(found.starts[:-1], found.text_starts, found.starts[1:], strict=True)
+    ]
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_ids_are_those_of_hugging_face(tokenizer, hugging_face, threads, monkeypatch):
+    monkeypatch.setattr(tokens, "BYTES_AT_ONCE", 100)  # many batches
+    texts = ODD + ENGLISH
+    found = tokens.tokenise(table(texts[::-1], texts), tokenizer, threads)
+    expected = hugging_face(texts)
+    assert passages_of(found) == list(zip(expected[::-1], expected, strict=True))
+    assert found.ids.dtype == np.uint16
+    assert found.starts[0] == 0
+    assert found.starts[-1] == len(found.ids)
+
+
+def test_ids_are_those_of_hugging_face_on_random_text(tokenizer, hugging_face):
+    draw = random.Random(5)
+    letters = [*"".join(ODD), *" .,-abcdefgABC\u0301", "[MASK]", "the", "masked", "x" * 60]
+    texts = ["".join(draw.choice(letters) for _ in range(draw.randrange(25))) for _ in range(3000)]
+    found = tokens.tokenise(table(texts, texts), tokenizer, 1)
+    expected = hugging_face(texts)
+    assert passages_of(found) == list(zip(expected, expected, strict=True))
+
+
+def test_the_text_of_title_and_text_joined_gives_the_same_ids(tokenizer, hugging_face):
+    found = tokens.tokenise(table(["A title"], ["its text."]), tokenizer, 1)
+    assert found.ids.tolist() == hugging_face(["A title its text."])[0]
+
+
+def test_chunks_that_were_forgotten_are_learnt_again(tokenizer, monkeypatch):
+    texts = ENGLISH * 3 + ODD
+    expected = tokens.tokenise(table(texts, texts), tokenizer, 1)
+    monkeypatch.setattr(tokens, "REMEMBERED", 130)
+    monkeypatch.setattr(tokens, "BYTES_AT_ONCE", 300)
+    found = tokens.tokenise(table(texts, texts), tokenizer, 1)
+    assert np.array_equal(found.ids, expected.ids)
+    assert np.array_equal(found.text_starts, expected.text_starts)
+
+
+def test_a_dictionary_that_grows_keeps_its_chunks():
+    words = [f"w{number}" for number in range(3000)] + [f"word-of-many-letters-{number}" for number in range(3000)]
+    data = np.frombuffer(" ".join(words).encode(), np.uint8)
+    met = chunks.Chunks()
+    numbers, found = met.cut(data, np.array([0, len(data)]), chunks.kinds(marks=False))
+    assert found.tolist() == [6000]
+    assert len(set(numbers.tolist())) == 6000
+    assert met.texts(chunks.ONE_BYTE) == words
+    again, _ = met.cut(data, np.array([0, len(data)]), chunks.kinds(marks=False))
+    assert np.array_equal(again, numbers)
+
+
+def test_no_other_character_is_decomposed_to_a_joining_mark():
+    joining = [
+        character
+        for character in map(chr, range(128, 0x110000))
+        if set(unicodedata.normalize("NFD", character)) & set(tokens.MARKS)
+    ]
+    assert joining == []
+
+
+def test_an_empty_collection(tokenizer):
+    found = tokens.tokenise(table([], []), tokenizer, 2)
+    assert len(found) == 0
+    assert found.ids.tolist() == []
+
+
+def test_missing_titles_are_empty(tokenizer, hugging_face):
+    found = tokens.tokenise(table([None], ["some text"]), tokenizer, 1)
+    assert passages_of(found) == [([], hugging_face(["some text"])[0])]
+
+
+def test_tokens_are_read_as_written(tokenizer, tmp_path):
+    found = tokens.tokenise(table(ODD, ODD), tokenizer, 1)
+    files.write_tokens(tmp_path / "tokens", found)
+    read = files.read_tokens(tmp_path / "tokens")
+    for name in ("ids", "starts", "text_starts", "word_starts"):
+        assert np.array_equal(getattr(read, name), getattr(found, name))
+
+
+def test_the_same_text_trains_the_same_vocabulary_in_every_process():
+    text = [
+        f"{a}{b}{c} {c}{b}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"
+    ]  # ties wherever one looks
+    script = "import sys, json; from cdmae import tokens; print(list(tokens.train_pieces(json.load(sys.stdin), 120)))"
+    found = {
+        subprocess.run(
+            [sys.executable, "-c", script],
+            input=json.dumps(text),
+            env=os.environ,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        for _ in range(2)
+    }
+    assert len(found) == 1
+    assert len(tokens.train_pieces(text, 120)) == 120  # cut among the ties
+
+
+def test_the_first_ids_are_the_special_tokens():
+    assert list(tokens.train_pieces(ENGLISH, 300))[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+
+
+def test_punctuation_has_no_continuing_pieces():
+    pieces = tokens.train_pieces([*ENGLISH, "中文 a中b"], 300)
+    assert "##!" not in pieces
+    assert "##中" not in pieces
+    assert "##a" in pieces
+
+
+def test_a_vocabulary_too_small_for_the_alphabet_is_refused():
+    with pytest.raises(InputError, match="vocabulary is 20; the single characters"):
+        tokens.train_pieces(ENGLISH, 20)
+
+
+def test_the_vocabulary_tells_special_and_ordinary_pieces(tokenizer):
+    found = tokens.Vocabulary.read(tokenizer)
+    pieces = tokens.read_pieces(tokenizer)
+    assert [pieces[each] for each in (found.pad_id, found.cls_id, found.sep_id, found.mask_id)] == [
+        "[PAD]", "[CLS]", "[SEP]", "[MASK]",
+    ]  # fmt: skip
+    assert np.flatnonzero(found.special).tolist() == [0, 1, 2, 3, 4]
+    assert found.ordinary.tolist() == list(range(5, found.size))
+    assert [piece for piece, begins in zip(pieces, found.word_starts, strict=True) if not begins] == [
+        piece for piece in pieces if piece.startswith("##")
+    ]
+
+
+def test_unused_pieces_are_not_ordinary(tmp_path):
+    from transformers import BertTokenizer
+
+    pieces = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "a", "##b"]
+    BertTokenizer(vocab={piece: index for index, piece in enumerate(pieces)}).save_pretrained(tmp_path)
+    found = tokens.Vocabulary.read(tmp_path)
+    assert found.ordinary.tolist() == [7, 8]
+    assert np.flatnonzero(found.special).tolist() == [0, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda parts: parts["model"].update(type="BPE", merges=[]), "only BERT's WordPiece"),
+        (lambda parts: parts.update(normalizer=None), "only BERT's WordPiece"),
+        (lambda parts: parts["added_tokens"][0].update(content="two words"), "tokens with blanks"),
+    ],
+)
+def test_a_tokenizer_of_another_kind_is_refused(tokenizer, tmp_path, change, message):
+    parts = json.loads((tokenizer / "tokenizer.json").read_text())
+    change(parts)
+    (tmp_path / "tokenizer.json").write_text(json.dumps(parts))
+    with pytest.raises(InputError, match=message):
+        tokens.tokenise(table(["a"], ["b"]), tmp_path, 1)
+
+
+def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
+    with pytest.raises(InputError, match="holds no tokenizer"):
+        tokens.Vocabulary.read(tmp_path)
+    with pytest.raises(InputError, match="holds no tokenizer"):
+        tokens.load_tokenizer(tmp_path)
