@@ -40,7 +40,8 @@ is the title, a space and the text. The same vectors without sentence-transforme
 import torch
 from transformers import AutoModel, AutoTokenizer
 
-tokenizer, encoder = AutoTokenizer.from_pretrained("{place}"), AutoModel.from_pretrained("{place}").eval()
+tokenizer = AutoTokenizer.from_pretrained("{place}")
+encoder = AutoModel.from_pretrained("{place}").eval()
 
 
 def encode(texts, length):
@@ -63,14 +64,18 @@ scores = model.predict([(query, passage) for passage in passages])  # raw logits
 A passage with a title is the title, a space and the text.
 """
 
-BF16 = (
-    " They were taken in mixed precision, like the training: put the calls above into "
-    '`with torch.autocast("cpu", torch.bfloat16):` (or `"cuda"`) for the same scores; in float32 they differ slightly.'
+MIXED = (
+    " Where the device computes in bfloat16 they were taken in mixed precision, like the training: put the calls above "
+    'into `with torch.autocast("cpu", torch.bfloat16):` (or `"cuda"`) for the same scores; in float32 they differ a '
+    "little."
 )
 
 
 def release(model: Path | str, measures: Path | str, facts: dict[str, Any], output: Path | str) -> None:
-    """Write the folder `output`: every file of `model` as a hard link (a copy on another file system), and the card."""
+    """Write the folder `output`: every file of `model` as a hard link (a copy on another file system), and the card.
+
+    Hidden files stay behind: Snakemake keeps a folder's time in one, and two folders must not share it.
+    """
     model = Path(model)
     text = card(facts, files.read_measures(measures), read_lengths(model), str(output))
     with files.complete(output) as folder:
@@ -78,7 +83,7 @@ def release(model: Path | str, measures: Path | str, facts: dict[str, Any], outp
             place = folder / path.relative_to(model)
             if path.is_dir():
                 place.mkdir(parents=True, exist_ok=True)
-            elif path.relative_to(model) != Path(README):
+            elif path.relative_to(model) != Path(README) and not path.name.startswith("."):
                 place.parent.mkdir(parents=True, exist_ok=True)
                 link(path, place)
         (folder / README).write_text(text, encoding="utf-8")
@@ -138,7 +143,6 @@ def front_matter(facts: dict[str, Any], measures: pd.DataFrame, *, reranker: boo
 
 
 def _results(measures: pd.DataFrame) -> list[dict[str, Any]]:
-    task = {"type": "text-retrieval", "name": "Passage retrieval"}
     found = []
     for (collection, split), rows in measures.groupby(["collection", "split"], sort=False):
         means = rows.groupby("measure", sort=False)["value"].mean()
@@ -147,6 +151,7 @@ def _results(measures: pd.DataFrame) -> list[dict[str, Any]]:
             for name, value in means.items()
         ]
         dataset = {"type": str(collection), "name": str(collection), "split": str(split)}
+        task = {"type": "text-retrieval", "name": "Passage retrieval"}  # each its own: YAML would refer to a shared one
         found.append({"task": task, "dataset": dataset, "metrics": metrics})
     return found
 
@@ -181,7 +186,7 @@ def _measures(measures: pd.DataFrame, precision: str) -> str:
         values = [f"{100 * means[name]:.1f}" if name in means else "" for name in names]
         lines.append([str(collection), str(split), count(rows["query_id"].nunique()), *values])
     table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
-    note = "" if precision != "bf16" else BF16
+    note = MIXED if precision in ("bf16", "auto") else ""
     return f"{table}\n\nMeans over the queries, times 100; MRR@10 is the mean of RR@10.{note}"
 
 
@@ -197,14 +202,11 @@ def _data(facts: dict[str, Any]) -> str:
 
 def _training(facts: dict[str, Any]) -> str:
     system = facts["system"]
-    start = [f"- **encoder**: {_pairs(facts['encoder'])}", f"- **starts from**: {_pairs(facts['start'])}"]
-    stage = [f"- **stage {system.get('stage')}**: {_pairs(facts['stage'])}"]
-    given = [f"{key} {system[key]}" for key in ("negatives", "teacher") if system.get(key)]
-    if given:
-        stage.append(f"- **from other systems**: {listed(given)}")
-    if facts.get("versions"):
-        stage.append(f"- **versions**: {_pairs(facts['versions'])}")
-    return "\n".join(start + stage)
+    given = [f"{key} of {system[key]}" for key in ("negatives", "teacher") if system.get(key)]
+    parts = {name: facts[name] for name in ("start", "encoder", "stage")}
+    parts |= {"versions": facts["versions"]} if facts.get("versions") else {}
+    text = f"Stage {system.get('stage')}" + (f", with {listed(given)}." if given else ".")
+    return f"{text} All settings:\n\n```yaml\n{_yaml(parts)}```"
 
 
 def _limits(facts: dict[str, Any]) -> str:
@@ -226,5 +228,8 @@ def _pairs(values: dict[str, Any]) -> str:
 
 def _block(value: Any) -> str:
     """JSON values as an indented YAML block below a list entry."""
-    text = yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False)
-    return "\n  ```yaml\n" + "".join(f"  {line}\n" for line in text.splitlines()) + "  ```"
+    return "\n  ```yaml\n" + "".join(f"  {line}\n" for line in _yaml(value).splitlines()) + "  ```"
+
+
+def _yaml(value: Any) -> str:
+    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False)

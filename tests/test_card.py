@@ -49,7 +49,9 @@ def measures():
 
 def test_release_links_every_file_and_adds_the_card(trained):
     folder, tsv, output = trained
+    (folder / ".snakemake_timestamp").touch()
     card.release(folder, tsv, FACTS, output)
+    assert not (output / ".snakemake_timestamp").exists()
     assert (output / "model.safetensors").stat().st_ino == (folder / "model.safetensors").stat().st_ino
     assert (output / "1_Pooling" / "config.json").exists()
     assert (output / "README.md").read_text().startswith("---\nlibrary_name: sentence-transformers\n")
@@ -104,5 +106,5 @@ def test_the_card_tells_measures_data_and_settings(tmp_path):
     facts = {**FACTS, "about": {"pydocs": str(tmp_path / "about.json")}}
     text = card.card(facts, measures(), LENGTHS["retriever"], "x")
     assert "| pydocs | dev | 3 | 25.0 | 66.7 |" in text
-    for part in ("numpy: 2.4.6", "source pydocs", "in_batch true", "negatives bm25", "torch 2.13.0", "seed 42"):
+    for part in ("numpy: 2.4.6", "source pydocs", "in_batch: true", "negatives of bm25", "torch: 2.13.0", "seed: 42"):
         assert part in text
