@@ -1,7 +1,7 @@
 """Encoding a collection: ours beside the padded forms that others use.
 
-    python -m benchmarks.encoding                                   a small encoder, seconds
-    python -m benchmarks.encoding --size base --passages 256        the paper's, minutes on a CPU
+    python -m benchmarks.encoding                                   an encoder of 2 x 128, seconds
+    python -m benchmarks.encoding --size base --passages 256        12 x 768, minutes on a CPU
 
 Every form runs in a process of its own on the same weights and texts, with the lengths of MS MARCO (see
 `benchmarks.finetuning`). The peers read batches of 32: in the order of the collection with eager attention, which is

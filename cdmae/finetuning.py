@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,27 +72,33 @@ class Meter:
 
 
 @contextmanager
-def shared(state: Path, name: str, device: torch.device) -> Iterator[tuple[State, Ranks]]:
+def shared(state: Path, name: str, stage: Stage, device: torch.device) -> Iterator[tuple[State, Ranks]]:
     """The state folder, held by the first of the processes that train together, and those processes."""
     with ranks.joined(device) as group, states.hold(state, name) if group.first else states.look(state) as held:
+        if stage.queries < group.size:
+            raise InputError(f"queries is {stage.queries}; allowed: at least {group.size}, the number of processes")
         yield held, group
 
 
 def restore(
     held: State, group: Ranks, network: nn.Module, adam: torch.optim.Optimizer, meter: Meter, name: str
-) -> None:
-    """Load the newest state, if there is one, and say so; the first process reads first: it deletes damaged states."""
+) -> float:
+    """Load the newest state, if there is one, and say so; returns the seconds that it took to get there.
+
+    The first process reads first: it deletes damaged states.
+    """
     if not group.first:
         group.any(False)
     saved = held.latest()
     if group.first:
         group.any(False)
     if saved is None:
-        return
+        return 0.0
     network.load_state_dict(saved["network"])
     adam.load_state_dict(saved["optimiser"])
     meter.restore(saved["meter"], group.device)
     say(f"{name} goes on from step {held.step:,}")
+    return saved["seconds"]
 
 
 def pause(held: State, group: Ranks, stop: training.Stop, shown: bool) -> bool:
@@ -103,10 +108,10 @@ def pause(held: State, group: Ranks, stop: training.Stop, shown: bool) -> bool:
     return shown and group.any(bool(stop.requested) or (group.first and held.due()))
 
 
-def save(held: State, step: int, network: nn.Module, adam: torch.optim.Optimizer, meter: Meter) -> None:
+def save(held: State, step: int, network: nn.Module, adam: torch.optim.Optimizer, meter: Meter, seconds: float) -> None:
     """Save everything that the training after `step` updates depends on; data and dropout depend on the step alone."""
     payload = {"network": network.state_dict(), "optimiser": adam.state_dict(), "meter": meter.state()}
-    held.save(step, payload)
+    held.save(step, {**payload, "seconds": seconds})
 
 
 def end_if_asked(group: Ranks, stop: training.Stop, name: str, step: int) -> None:
@@ -140,9 +145,3 @@ def write(output: Path, tokenizer: Path, model: Model, stage: Stage, held: State
         models.save(aside, model, tokenizer, facts)
         files.write_text(aside / "steps.tsv", (held.folder / "steps.tsv").read_text(encoding="utf-8"))
     held.discard()
-
-
-def stopwatch() -> Callable[[], float]:
-    """A function that tells the seconds since now."""
-    begun = time.monotonic()
-    return lambda: round(time.monotonic() - begun, 1)

@@ -76,10 +76,11 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     """Write a trained model into `folder`, which exists; its tokenizer is that of the folder `tokenizer`."""
     network, longest = model.network, max(model.lengths.values())
     if model.kind == "retriever":
-        _with_pooler(network).save_pretrained(folder)
+        network = _with_pooler(network)
         _sentence_transformers_layout(folder, network.config.hidden_size, longest)
     else:
         network.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+    with _quiet():
         network.save_pretrained(folder)
     pieces = load_tokenizer(tokenizer)
     pieces.model_max_length = longest

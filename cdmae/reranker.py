@@ -9,6 +9,7 @@ Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor of them le
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,7 +50,7 @@ def train(
     negatives: a run over the training queries. The state folder lets a killed training go on to the same bits (on the
     CPU).
     """
-    seconds, device = finetuning.stopwatch(), training.set_up(threads)
+    device = training.set_up(threads)
     data = read(stage, encoder, collection, tokens, negatives, seed, threads)
     model = models.start_reranker(
         encoder, max_length=stage.max_length, precision=stage.precision, seed=training.seed_of(seed, "head")
@@ -60,8 +61,8 @@ def train(
     adam = training.optimiser(network, stage.learning_rate, stage.weight_decay)
     steps, warmup = finetuning.schedule(stage, len(data.examples), name)
     meter = Meter(steps)
-    with finetuning.shared(state, name, device) as (held, group), training.Stop() as stop:
-        finetuning.restore(held, group, network, adam, meter, name)
+    with finetuning.shared(state, name, stage, device) as (held, group), training.Stop() as stop:
+        begun = time.monotonic() - finetuning.restore(held, group, network, adam, meter, name)
         curve = held.curve(["step", "loss", "listwise", "accuracy", "spread", "learning_rate"])
         with Progress(steps, label=f"train {name}", start=held.step) as progress:
             for step, epoch, rows in data.examples.batches(stage.queries, steps, held.step):
@@ -82,10 +83,11 @@ def train(
                 if shown:
                     curve.add(step=done, learning_rate=rate, **meter.means())
                 if saved:
-                    finetuning.save(held, done, network, adam, meter)
+                    finetuning.save(held, done, network, adam, meter, time.monotonic() - begun)
                     finetuning.end_if_asked(group, stop, name, done)
-        about = {"name": name, "seed": seed, "queries": len(data.examples), "steps": steps, "seconds": seconds()}
         if group.first:
+            seconds = round(time.monotonic() - begun, 1)
+            about = {"name": name, "seed": seed, "queries": len(data.examples), "steps": steps, "seconds": seconds}
             finetuning.write(output, encoder, model, stage, held, about)
 
 

@@ -11,6 +11,7 @@ Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N seq
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,7 +54,7 @@ def train(
     negatives: a run over the training queries; teacher: a reranker's run over the same candidates, or None. The state
     folder lets a killed training go on to the same bits (on the CPU).
     """
-    seconds, device = finetuning.stopwatch(), training.set_up(threads)
+    device = training.set_up(threads)
     data = read(stage, encoder, collection, tokens, negatives, teacher, seed, threads)
     model = models.start_retriever(
         encoder, query_length=stage.query_length, passage_length=stage.passage_length, precision=stage.precision
@@ -65,8 +66,8 @@ def train(
     steps, warmup = finetuning.schedule(stage, len(data.examples), name)
     meter = Meter(steps)
     columns = ["step", "loss", "contrastive", *(["kl"] if teacher else []), "accuracy", "spread", "learning_rate"]
-    with finetuning.shared(state, name, device) as (held, group), training.Stop() as stop:
-        finetuning.restore(held, group, network, adam, meter, name)
+    with finetuning.shared(state, name, stage, device) as (held, group), training.Stop() as stop:
+        begun = time.monotonic() - finetuning.restore(held, group, network, adam, meter, name)
         curve = held.curve(columns)
         with Progress(steps, label=f"train {name}", start=held.step) as progress:
             for step, epoch, rows in data.examples.batches(stage.queries, steps, held.step):
@@ -87,10 +88,11 @@ def train(
                 if shown:
                     curve.add(step=done, learning_rate=rate, **meter.means())
                 if saved:
-                    finetuning.save(held, done, network, adam, meter)
+                    finetuning.save(held, done, network, adam, meter, time.monotonic() - begun)
                     finetuning.end_if_asked(group, stop, name, done)
-        about = {"name": name, "seed": seed, "queries": len(data.examples), "steps": steps, "seconds": seconds()}
         if group.first:
+            seconds = round(time.monotonic() - begun, 1)
+            about = {"name": name, "seed": seed, "queries": len(data.examples), "steps": steps, "seconds": seconds}
             finetuning.write(output, encoder, model, stage, held, about)
 
 
