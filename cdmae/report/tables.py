@@ -66,7 +66,9 @@ class Table:
         )
         body = [tag("tr", [self._cell(i, as_cell(cell)) for i, cell in enumerate(row)]) for row in self.rows]
         marked = any(as_cell(cell).mark for row in self.rows for cell in row)
-        classes = [name for name, fits in (("stack", self._stacks()), ("marked", marked)) if fits]
+        classes = [
+            name for name, fits in (("stack", self._stacks()), ("marked", marked), ("narrow", self._narrow())) if fits
+        ]
         table = tag("table", tag("thead", head), tag("tbody", body), class_=" ".join(classes) or None)
         caption = tag("figcaption", escape(self.caption), " ", self._downloads() if downloads else "")
         return tag("figure", caption, table, class_="table", id=f"table-{self.name}")
@@ -100,6 +102,9 @@ class Table:
 
     def _stacks(self) -> bool:
         return len(self.columns) > STACK or (bool(self.texts) and len(self.columns) > 2)
+
+    def _narrow(self) -> bool:
+        return len(self.columns) <= 4 and not self.texts
 
     def _side(self, column: int) -> str | None:
         return None if column < self.heads or self.columns[column] in self.texts else "number"

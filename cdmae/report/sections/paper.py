@@ -22,7 +22,7 @@ def section(facts: Facts) -> Section | None:
     tables = [table for table in (claims(facts), measured(facts), beir(facts)) if table.rows]
     if not tables:
         return None
-    lead = None if len(tables) > 1 else (
+    lead = None if any(table.name != "claims" for table in tables) else (
         "Nothing of the paper's own collections was measured here, so the heights do not compare; the directions may."
     )  # fmt: skip
     body = Markup("".join([paragraphs(lead), *(table.html() for table in tables)]))
@@ -141,7 +141,7 @@ def _zero_shot(facts: Facts) -> Iterator[list[Cell | str]]:
             continue
         targets = [target for each in sets.values() for target in each]
         measure = formats.measure_name(facts.main_measure(targets[0]))
-        claim = f"the same, zero-shot, {measure}, mean of {formats.plural(len(found), 'collection')} (paper: 14)"
+        claim = f"the same, zero-shot, {measure}, {formats.plural(len(found), 'collection')} (paper: 14)"
         band = max(noise(facts, target, facts.main_measure(target)) for target in targets)
         yield _row(claim, published.ZERO_SHOT, pooled([each for each in found if each]), band)
 

@@ -94,15 +94,14 @@ def _recipe(facts: Facts, name: str) -> str:
     stage = facts.entries("stages").get(entry.get("stage", ""), {})
     if not stage:
         return formats.NONE
-    teacher = (
-        f"; teacher {entry['teacher']}, \N{GREEK SMALL LETTER ALPHA} {stage.get('alpha')}"
-        if entry.get("teacher")
-        else ""
+    epochs = "1 epoch" if stage.get("epochs") == 1 else f"{stage.get('epochs'):g} epochs"
+    text = (
+        f"{entry['stage']}: {stage.get('queries')} queries \N{MULTIPLICATION SIGN} {stage.get('group')}, {epochs}, "
+        f"negatives of {entry.get('negatives')} (best {stage.get('depth')})"
     )
-    return (
-        f"{entry['stage']}: {stage.get('queries')} queries \N{MULTIPLICATION SIGN} {stage.get('group')}, "
-        f"{stage.get('epochs'):g} epochs, negatives of {entry.get('negatives')} (best {stage.get('depth')}){teacher}"
-    )
+    if entry.get("teacher"):
+        text += f"; teacher {entry['teacher']}, \N{GREEK SMALL LETTER ALPHA} {stage.get('alpha')}"
+    return text
 
 
 def _split(corpus: Corpus, split: str) -> str:
