@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from cdmae import files
 from cdmae.errors import InputError
 
 
@@ -88,35 +89,31 @@ def _find(table: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 
 def write(folder: Path, table: Table) -> None:
-    """Write `table` into the existing `folder`."""
-    np.savez(
-        folder / "table.npz",
-        unit=np.array(table.unit),
-        pieces=np.array(table.pieces),
-        word_keys=table.word_keys,
-        word_numbers=table.word_numbers,
-        occurrences=table.occurrences,
-        totals=table.totals,
-        **{f"keys_{order}": keys for order, keys in enumerate(table.keys, 2)},
-        **{f"counts_{order}": counts for order, counts in enumerate(table.counts, 2)},
-    )
+    """Write `table` into the existing `folder`: ``table.json`` and an array a file."""
+    for name, array in _arrays(table).items():
+        np.save(folder / f"{name}.npy", array)
+    files.write_json(folder / "table.json", {"unit": table.unit, "pieces": table.pieces, "window": table.window})
 
 
 def read(folder: Path | str) -> Table:
-    """Read what `write` wrote."""
-    path = Path(folder) / "table.npz"
+    """Read what `write` wrote; the arrays stay on disk. Raises `InputError` where there is no whole table."""
+    folder = Path(folder)
     try:
-        with np.load(path) as arrays:
-            orders = range(2, len(arrays["totals"]) + 1)
-            return Table(
-                unit=str(arrays["unit"]),
-                pieces=int(arrays["pieces"]),
-                word_keys=arrays["word_keys"],
-                word_numbers=arrays["word_numbers"],
-                occurrences=arrays["occurrences"],
-                keys=tuple(arrays[f"keys_{order}"] for order in orders),
-                counts=tuple(arrays[f"counts_{order}"] for order in orders),
-                totals=arrays["totals"],
-            )
-    except (OSError, ValueError, KeyError) as error:
-        raise InputError(f"{path} is not a table of n-grams ({error}); delete {folder} and run again") from None
+        about = files.read_json(folder / "table.json")
+        orders = range(2, about["window"] + 1)
+        words = (files.read_array(folder / f"{name}.npy") for name in ("word_keys", "word_numbers", "occurrences"))
+        keys, counts = (
+            tuple(files.read_array(folder / f"{name}_{order}.npy") for order in orders) for name in ("keys", "counts")
+        )
+        totals = files.read_array(folder / "totals.npy")
+        return Table(about["unit"], about["pieces"], *words, keys, counts, totals)
+    except (OSError, KeyError, TypeError) as error:
+        raise InputError(f"{folder} holds no table of n-grams ({error!r}); delete it and run again") from None
+
+
+def _arrays(table: Table) -> dict[str, np.ndarray]:
+    return {
+        **{name: getattr(table, name) for name in ("word_keys", "word_numbers", "occurrences", "totals")},
+        **{f"keys_{order}": keys for order, keys in enumerate(table.keys, 2)},
+        **{f"counts_{order}": counts for order, counts in enumerate(table.counts, 2)},
+    }

@@ -23,6 +23,7 @@ PARTITION = 1 << 15  # keys a partition should hold: its table then fits a core'
 PARTITIONS = 1 << 12  # partitions at most: each is written and read in turns, a cache line of it at a time
 GROUP = 64  # partitions counted at a time
 ENTRY = 8  # bytes of a key
+MOST_WORDS = (1 << 32) - 1  # their numbers are uint32
 UNITS = ("word", "wordpiece")
 
 Repeated = tuple[int, np.ndarray, np.ndarray]  # number of the first, keys, counts
@@ -156,8 +157,8 @@ def _words(tokens: files.Tokens, unit: str, pool: Threads) -> tuple[np.ndarray, 
 
 
 def _check_size(words: int) -> None:
-    if words >= 1 << 32:
-        raise InputError(f"the collection has {words} words; at most {(1 << 32) - 1} can be counted together")
+    if words > MOST_WORDS:
+        raise InputError(f"the collection has {words} words; at most {MOST_WORDS} can be counted together")
 
 
 def _left(segments: np.ndarray, window: int, pool: Threads) -> np.ndarray:

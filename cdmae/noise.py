@@ -59,7 +59,7 @@ def stream(key, row, salt):
 @compiled
 def bits(state, place):
     """The 64 random bits at a place of a stream."""
-    return scramble(state + (np.uint64(place) + np.uint64(1)) * GOLDEN)
+    return scramble(np.uint64(state) + (np.uint64(place) + np.uint64(1)) * GOLDEN)
 
 
 @compiled

@@ -1,0 +1,181 @@
+"""Importance: equations 7 and 8 by hand and beside a slow form of them."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+
+from cdmae import importance, ngrams
+from cdmae.errors import InputError
+from cdmae.tokens import Vocabulary
+from tests.test_ngrams import PIECES, WORD_STARTS, naive, random_tokens, tokens_of
+
+VOCABULARY = Vocabulary(PIECES, 0, 0, 0, 0, np.zeros(PIECES, bool), np.arange(PIECES), WORD_STARTS)
+LOG = math.log
+
+
+def ami_of(passages, window, **settings):
+    counts = ngrams.count(tokens_of([([], text) for text in passages]), window=window)
+    return importance.ami(counts.counts, counts.totals, **settings)
+
+
+def test_eq7_pmi_of_two_words():
+    # Words: 1 thrice, 2 twice, 3 once, of six; of three bigrams 1 2 is two, 1 3 one. With L = 2 the importance of a
+    # word is the PMI with its only neighbour.
+    #   PMI(1, 2) = log (2/3) / (3/6 x 2/6) = log 4        PMI(1, 3) = log (1/3) / (3/6 x 1/6) = log 4
+    found = ami_of([[1, 2], [1, 2], [1, 3]], window=2)
+    assert found == pytest.approx([LOG(4)] * 6)
+    # 2 1 once beside 1 2 twice: PMI(2, 1) = log (1/3) / (3/6 x 3/6) = log 4/3, PMI(1, 2) = log (2/3) / (1/4) = log 8/3
+    found = ami_of([[1, 2], [1, 2], [2, 1]], window=2)
+    assert found == pytest.approx([LOG(8 / 3)] * 4 + [LOG(4 / 3)] * 2)
+
+
+def test_eq7_pooled_divides_by_the_n_grams_of_all_orders():
+    # Six words and three bigrams: PMI(1, 2) = log (2/9) / (3/9 x 2/9) = log 3, PMI(1, 3) = log (1/9) / (3/9 x 1/9).
+    found = ami_of([[1, 2], [1, 2], [1, 3]], window=2, normaliser="pooled")
+    assert found == pytest.approx([LOG(3)] * 6)
+
+
+def test_eq7_pmi_of_three_words_is_the_least_over_the_ways_of_cutting():
+    # "1 2 3" twice, and 3 six times on its own: p(1) = p(2) = 2/12, p(3) = 8/12; p(1 2) = p(2 3) = 2/4; p(1 2 3) = 1.
+    #   1|2|3: p = 2/12 x 2/12 x 8/12 = 1/54      1 2|3: 1/2 x 2/3 = 1/3      1|2 3: 1/6 x 1/2 = 1/12
+    # The minimum is log 1 / (1/3); the product of single words gives log 54.
+    # L = 3, and the sides of equation 8 are halved:
+    #   word 1: (PMI(1 2) + PMI(1 2 3)) / 2,  PMI(1 2) = log (1/2) / (1/6 x 1/6) = log 18
+    #   word 2: PMI(1 2) / 2 + PMI(2 3) / 2,  PMI(2 3) = log (1/2) / (1/6 x 2/3) = log 9/2
+    #   word 3: (PMI(2 3) + PMI(1 2 3)) / 2
+    text = [[1, 2, 3]] * 2 + [[3]] * 6
+    expected = [LOG(18) + LOG(3), LOG(18) + LOG(4.5), LOG(4.5) + LOG(3)]
+    assert ami_of(text, window=3) == pytest.approx([each / 2 for each in expected] * 2 + [0] * 6)
+    expected = [LOG(18) + LOG(54), LOG(18) + LOG(4.5), LOG(4.5) + LOG(54)]
+    assert ami_of(text, window=3, pmi="product") == pytest.approx([each / 2 for each in expected] * 2 + [0] * 6)
+
+
+def test_eq8_with_a_window_of_two_adds_the_neighbours_on_both_sides():
+    # One passage 1 2 3: p(w) = 1/3, p(bigram) = 1/2, so that PMI = log (1/2) / (1/9) = log 9/2 for both bigrams.
+    assert ami_of([[1, 2, 3]], window=2) == pytest.approx([LOG(4.5), 2 * LOG(4.5), LOG(4.5)])
+
+
+def test_eq8_at_the_edges_of_a_passage():
+    # 1 2 3 with L = 4: bigrams log 9/2, the trigram (p = 1) at most log 1 / (1/2 x 1/3) = log 6; there is no 4-gram.
+    #   literal, a third of each side:  word 1: (log 9/2 + log 6) / 3     word 2: 2 log 9/2 / 3     word 3: as word 1
+    #   mean, twice the mean of two:    word 1:  log 9/2 + log 6          word 2: 2 log 9/2
+    bigram, trigram = LOG(4.5), LOG(6)
+    found = ami_of([[1, 2, 3]], window=4)
+    assert found == pytest.approx([(bigram + trigram) / 3, 2 * bigram / 3, (bigram + trigram) / 3])
+    found = ami_of([[1, 2, 3]], window=4, edges="mean")
+    assert found == pytest.approx([bigram + trigram, 2 * bigram, bigram + trigram])
+
+
+def test_eq8_edges_make_no_difference_inside():
+    text = [[1, 2, 3, 4, 5, 1, 2, 3, 4, 5, 6, 7]]
+    literal, mean = (ami_of(text, window=3, edges=edges) for edges in ("literal", "mean"))
+    assert literal[2:-2] == pytest.approx(mean[2:-2])
+    assert (literal[:2] < mean[:2]).all()
+
+
+def slow(counts, segments, totals, pmi, normaliser, edges):
+    """Equations 7 and 8, over all ways of cutting."""
+    window = len(counts)
+    norms = totals if normaliser == "order" else [sum(totals)] * window
+
+    def log_p(begin, end):
+        return LOG(counts[end - begin - 1][begin] / norms[end - begin - 1])
+
+    def value(begin, end):
+        ways = [
+            sum(log_p(a, b) for a, b in itertools.pairwise([begin, *cuts, end]))
+            for number in range(1, end - begin)
+            for cuts in itertools.combinations(range(begin + 1, end), number)
+        ]
+        return log_p(begin, end) - (max(ways) if pmi == "min" else ways[-1])
+
+    found = []
+    for first, last in itertools.pairwise(segments):
+        for word in range(first, last):
+            sides = [value(word - j, word + 1) for j in range(1, window) if word - j >= first]
+            sides += [value(word, word + j + 1) for j in range(1, window) if word + j < last]
+            found.append(sum(sides) / (window - 1) if edges == "literal" else 2 * sum(sides) / max(1, len(sides)))
+    return found
+
+
+@pytest.mark.parametrize("pmi", importance.PMI)
+@pytest.mark.parametrize("normaliser", importance.NORMALISERS)
+@pytest.mark.parametrize("edges", importance.EDGES)
+@pytest.mark.parametrize("window", [2, 4, 5])
+def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window, monkeypatch):
+    tokens = random_tokens(1, passages=25)
+    counted = ngrams.count(tokens, window=window)
+    settings = {"pmi": pmi, "normaliser": normaliser, "edges": edges}
+    counts, totals = naive(tokens, "word", window)
+    found = importance.ami(counted.counts, counted.totals, **settings)
+    assert found == pytest.approx(slow(counts.tolist(), counted.segments.tolist(), totals, **settings), abs=1e-5)
+
+
+def test_threads_and_blocks_change_no_bit():
+    counted = ngrams.count(random_tokens(2, passages=400))
+    assert counted.counts.shape[1] > 2 * importance.BLOCK
+    one, *others = (importance.ami(counted.counts, counted.totals, threads=threads) for threads in (1, 2, 3, 7))
+    assert all(np.array_equal(one, other) for other in others)
+
+
+def test_counts_beyond_the_table_of_logarithms():
+    counts = np.array([[70_000, 90_000], [65_536, 0]], np.uint32)
+    expected = LOG(65_536 / 1e6) - LOG(70_000 / 2e6) - LOG(90_000 / 2e6)
+    assert importance.ami(counts, np.array([2e6, 1e6])) == pytest.approx([expected] * 2)
+
+
+def test_a_stop_word_beside_a_collocation_is_less_important():
+    # 1 is "the": everywhere. 2 3 is a collocation ("crossword puzzle"). Decision 1: the minimum must not give "the" of
+    # "the crossword puzzle" the collocation's score; a product of single words does.
+    draw = np.random.default_rng(0)
+    texts = []
+    for _ in range(300):
+        text = draw.integers(4, 9, 8).tolist()
+        text[draw.integers(0, 8)] = 1
+        texts.append([1, *text])
+    for text in texts[:20]:
+        text[3:6] = [1, 2, 3]
+    shares = {}
+    for pmi in importance.PMI:
+        the, crossword, _ = ami_of(texts, window=3, pmi=pmi)[3:6]
+        shares[pmi] = the / crossword
+    assert shares["min"] < 0.1
+    assert shares["product"] > 0.3
+
+
+def test_a_word_gives_its_importance_to_its_pieces():
+    tokens = tokens_of([([1, 9], [2, 10, 11, 3]), ([9], [])])  # a segment's first piece begins a word
+    values = np.array([0.5, -1.25, 2, 1e6], np.float32)
+    found = importance.broadcast(values, tokens, "word")
+    assert found.dtype == np.float16
+    assert found.tolist() == [0.5, 0.5, -1.25, -1.25, -1.25, 2, importance.LARGEST]
+    assert importance.broadcast(np.arange(7), tokens, "wordpiece").tolist() == list(range(7))
+
+
+@pytest.mark.parametrize("unit", ngrams.UNITS)
+def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
+    tokens = random_tokens(3)
+    counted = ngrams.count(tokens, unit=unit)
+    settings = {"pmi": "product", "normaliser": "pooled", "edges": "mean"}
+    values = importance.broadcast(importance.ami(counted.counts, counted.totals, **settings), tokens, unit)
+    importance.write(tmp_path / "importance", values, importance.Table(counted.table, settings))
+    table = importance.Table.read(tmp_path / "importance")
+    assert np.array_equal(importance.read_values(tmp_path / "importance"), values)
+    for begin, end in itertools.pairwise(ngrams.segment_edges(tokens).tolist()):
+        assert table.score(tokens.ids[begin:end], VOCABULARY).astype(np.float16).tolist() == values[begin:end].tolist()
+
+
+def test_the_table_scores_new_words_as_seen_once():
+    counted = ngrams.count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=2)
+    found = importance.Table(counted.table, {}).score(np.array([1, 7, 9]), VOCABULARY)
+    # Six words and three bigrams: PMI(1, new) = log (1/3) / (2/6 x 1/6); the new word has two pieces.
+    assert found == pytest.approx([LOG(6)] * 3)
+    assert importance.Table(counted.table, {}).score(np.empty(0, int), VOCABULARY).tolist() == []
+
+
+@pytest.mark.parametrize("name", ["pmi", "normaliser", "edges"])
+def test_an_unknown_form_is_refused(name):
+    with pytest.raises(InputError, match=f"{name} is 'other'; allowed: "):
+        importance.ami(np.ones((2, 1), np.uint32), np.ones(2), **{name: "other"})
