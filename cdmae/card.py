@@ -65,8 +65,8 @@ A passage with a title is the title, a space and the text.
 """
 
 MIXED = (
-    " Where the device computes in bfloat16 they were taken in mixed precision, like the training; the scores of the code "
-    "above, in float32, differ from those in the third digit."
+    " Where the device computes in bfloat16 they were taken in mixed precision, like the training; the scores of the "
+    "code above, in float32, differ from those in the third digit."
 )
 
 
