@@ -42,7 +42,7 @@ class Ranks:
         if self.size == 1:
             return flag
         total = torch.tensor(float(flag), device=self.device)
-        distributed.all_reduce(total)
+        self.add_up([total])
         return bool(total > 0)
 
 

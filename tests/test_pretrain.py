@@ -12,11 +12,13 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from tiny_training import together
 from transformers import AutoTokenizer, BertForMaskedLM, BertTokenizer
 
-from cdmae import files, pretrain, states, training
+from cdmae import files, pretrain, starts, states, training
 from cdmae.config import Encoder, Start
 from cdmae.errors import InputError, Interrupted
+from cdmae.ranks import Ranks
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(45))]
 START = Start(
@@ -193,14 +195,43 @@ def test_micro_batches_do_not_change_what_is_learnt(
     assert np.allclose(*(curve[:, kept] for curve in curves), atol=1e-3, rtol=1e-3)
 
 
+def test_two_processes_learn_what_one_does(
+    inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Micro-batches are shared out, gradients and numbers added up; only the first process writes."""
+    monkeypatch.setattr(training, "generator", undropped(training.generator))
+    monkeypatch.setattr(pretrain, "micro_batch", lambda *_: 30)
+
+    def work(group: Ranks) -> dict[str, torch.Tensor]:
+        folder, model = tmp_path / str(group.size), models.pop()
+        source = pretrain.read(SETTINGS, inputs["tokenizer"], inputs["tokens"], None, 1)
+        with states.hold(folder, "x") if group.first else states.look(folder) as held:
+            about = pretrain.train(model, SETTINGS, source, held, group, name="x", seed=1)
+        assert about["processes"] == group.size
+        return model.state_dict()
+
+    models = [starts.load(START, inputs["tokenizer"], 1) for _ in range(3)]
+    (alone,) = together(1, work)
+    one, other = together(2, work)
+    for name, weight in alone.items():
+        assert torch.equal(one[name], other[name])
+        torch.testing.assert_close(one[name], weight, atol=1e-3, rtol=1e-2)
+    curves = [np.loadtxt(tmp_path / size / "steps.tsv", skiprows=1)[:, :4] for size in ("1", "2")]
+    assert np.allclose(*curves, atol=1e-3)
+
+
+def test_more_processes_than_passages_of_a_batch_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
+    source = pretrain.read(SETTINGS, inputs["tokenizer"], inputs["tokens"], None, 1)
+    with states.hold(tmp_path, "x") as held, pytest.raises(InputError, match="batch is 6; allowed: at least 7"):
+        pretrain.train(None, SETTINGS, source, held, Ranks(0, 7), name="x", seed=1)
+
+
 def undropped(original: Callable[..., torch.Generator]) -> Callable[..., torch.Generator | None]:
     return lambda on, seed, purpose, *rest: None if purpose == "dropout" else original(on, seed, purpose, *rest)
 
 
 def test_objective_none_is_the_start_itself(inputs: dict[str, Path], tmp_path: Path) -> None:
     """Bit for bit, without reading tokens or leaving a state."""
-    from cdmae import starts
-
     settings = Encoder(start="s", objective="none")
     found = BertForMaskedLM.from_pretrained(run(inputs, tmp_path, settings, tokens=None)).state_dict()
     expected = starts.load(START, inputs["tokenizer"], 1).state_dict()
