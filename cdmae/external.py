@@ -59,11 +59,15 @@ def _cached(name: str) -> bool:
 
 def _load(model: str, *, local: bool) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()  # one bar per file
     try:
         return SentenceTransformer(model, local_files_only=local)
     except (OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError) as error:
         raise InputError(f"sentence-transformers cannot load the model {model}: {_first(error)}") from None
+    finally:
+        logging.enable_progress_bar()
 
 
 def _first(error: Exception) -> str:
