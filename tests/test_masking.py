@@ -29,7 +29,7 @@ def batch_of(texts, importance=None, rows=None, length=1000):
     """A batch of passages given as lists of ids, importance as lists of numbers."""
     starts = np.concatenate([[0], np.cumsum([len(text) for text in texts])]).astype(np.int64)
     tokens = Tokens(np.array([*itertools.chain(*texts)], np.uint16), starts, starts[:-1], VOCABULARY.word_starts)
-    flat = None if importance is None else np.array([*itertools.chain(*importance)], np.float16)
+    flat = None if importance is None else np.array([*itertools.chain(*importance)], np.float32)
     batch = masking.read(tokens, np.arange(len(texts)), length, VOCABULARY, flat)
     return batch if rows is None else replace(batch, rows=np.asarray(rows))
 

@@ -111,7 +111,7 @@ def read(
     values = None
     if importance is not None:
         halves = np.zeros(shape, np.uint16)
-        _gather(np.asarray(importance).view(np.uint16), starts, lengths, halves)
+        _gather(np.asarray(importance, np.float16).view(np.uint16), starts, lengths, halves)
         values = halves.view(np.float16).astype(np.float32)
     return Batch(ids, lengths, rows, word_starts, candidates, values)
 

@@ -1,0 +1,137 @@
+"""What the masks fall on: importance must not select stop-words, the scripts' whole chain on real English."""
+
+import ast
+import importlib.util
+import json
+import math
+import textwrap
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import stats
+
+from cdmae import files, importance, masked_terms, ngrams, tokens
+
+SCRIPTS = Path(__file__).parents[1] / "workflow" / "scripts"
+EXAMPLE = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
+SETTINGS = {"decoder_ratio": 0.5, "sigma": 1.0, "max_length": 60}
+FORMULA = {"pmi": "min", "normaliser": "order", "edges": "literal"}
+
+
+def english():
+    """Passages of English that every Python brings along: the documentation strings of its library."""
+    found = set()
+    for path in sorted(Path(textwrap.__file__).parent.glob("[c-s]*.py"))[:70]:
+        for node in ast.walk(ast.parse(path.read_bytes())):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
+                text = ast.get_docstring(node) or ""
+                if len(text) > 150 and ">>>" not in text:
+                    found.add(text)
+    return sorted(found)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """A tokenizer, tokens, counts and importance, by the library."""
+    folder = tmp_path_factory.mktemp("made")
+    texts = english()
+    assert len(texts) > 400
+    tokens.train_tokenizer(texts, 3000).save_pretrained(folder / "tokenizer")
+    passages = pa.table(
+        {"passage_id": [str(row) for row in range(len(texts))], "title": [""] * len(texts), "text": texts}
+    )
+    files.write_collection(folder / "collection", files.Collection(passages, {}, {}, {}))
+    files.write_tokens(folder / "tokens", tokens.tokenise(passages, folder / "tokenizer", 1))
+    read = files.read_tokens(folder / "tokens")
+    counted = ngrams.count(read)
+    counted.write(folder / "ngrams")
+    values = importance.broadcast(importance.ami(counted.counts, counted.totals), read, "word")
+    importance.write(folder / "importance", values, importance.Table(counted.table, FORMULA))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(made):
+    read = files.read_tokens(made / "tokens")
+    return masked_terms.describe(
+        read, made / "tokenizer", made / "importance", settings=SETTINGS, seed=42, example=EXAMPLE
+    )
+
+
+def test_masking_by_importance_spares_stop_words(found):
+    uniform, aware = (found[name]["stop_word_share"] for name in ("uniform", "importance"))
+    assert 0.35 < uniform < 0.6  # 40 % in the paper, section 3.2
+    assert aware < 0.7 * uniform
+
+
+def test_the_share_grows_and_the_overlap_falls_with_the_noise(found):
+    sweep = list(found["sigma"].items())
+    assert [sigma for sigma, _ in sweep] == ["0", "1", "2", "4", "inf"]
+    shares, overlaps = ([each[name] for _, each in sweep] for name in ("stop_word_share", "overlap"))
+    assert shares == sorted(shares)
+    assert overlaps == sorted(overlaps, reverse=True)
+    assert overlaps[0] == 1
+    assert overlaps[-1] == pytest.approx(0.5, abs=0.02)
+    assert shares[-1] == pytest.approx(found["uniform"]["stop_word_share"], abs=0.02)
+
+
+def test_the_commonest_masked_terms(found):
+    terms = [term for term, _ in found["uniform"]["top"]]
+    assert len(terms) == masked_terms.TOP
+    assert {"the", "."} <= set(terms)
+    shares = [share for _, share in found["uniform"]["top"]]
+    assert shares == sorted(shares, reverse=True)
+    assert found["importance"]["top"][0][1] < shares[0]
+
+
+def test_the_example_is_masked_by_its_importance(found):
+    example = found["example"]
+    assert example["words"] == EXAMPLE.split()
+    assert np.abs(np.array(example["uniform"]) - 0.5).max() < 0.12
+    assert stats.spearmanr(example["importance"], example["importance_aware"]).statistic > 0.7
+    assert max(example["importance_aware"]) > 0.9
+    assert min(example["importance_aware"]) < 0.1
+
+
+def test_an_empty_example(made):
+    read = files.read_tokens(made / "tokens")
+    given = {"settings": SETTINGS | {"sigma": math.inf}, "seed": 1, "example": " "}
+    found = masked_terms.describe(read, made / "tokenizer", made / "importance", **given)
+    assert found["example"]["words"] == []
+    assert list(found["sigma"]) == ["0", "1", "2", "4", "inf"]
+
+
+def script(name):
+    spec = importlib.util.spec_from_file_location(f"script_{name}", SCRIPTS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.main.function
+
+
+def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
+    settings = {"unit": "word", "window": 4}
+    given = {"tokens": made / "tokens", "tokenizer": made / "tokenizer"}
+    script("tokens")(
+        tokenizer=made / "tokenizer", collection=made / "collection", output=tmp_path / "tokens", threads=2
+    )
+    script("ngrams")(**given, settings=settings, output=tmp_path / "ngrams", threads=2)
+    script("importance")(
+        ngrams=made / "ngrams", tokens=made / "tokens", settings=settings | FORMULA, output=tmp_path / "importance"
+    )
+    script("masked_terms")(
+        **given, importance=made / "importance", settings=SETTINGS, seed=42, example=EXAMPLE, output=tmp_path / "terms"
+    )
+    for name in ("tokens", "ngrams", "importance"):
+        for path in sorted((made / name).iterdir()):
+            assert path.read_bytes() == (tmp_path / name / path.name).read_bytes(), path.name
+    assert json.loads((tmp_path / "terms").read_text()) == found
+
+
+def test_the_tokenizer_script_trains_on_titles_and_texts(made, tmp_path):
+    start = {"collection": "docs", "vocabulary": 3000}
+    script("tokenizer")(start=start, collection=made / "collection", output=tmp_path / "tokenizer")
+    assert tokens.read_pieces(tmp_path / "tokenizer") == tokens.read_pieces(made / "tokenizer")
+    script("tokenizer")(start={"checkpoint": str(made / "tokenizer")}, output=tmp_path / "copy")
+    assert tokens.read_pieces(tmp_path / "copy") == tokens.read_pieces(made / "tokenizer")
