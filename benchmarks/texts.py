@@ -1,0 +1,43 @@
+"""English text for the benchmarks, without a download: documentation strings of the Python packages installed here."""
+
+from __future__ import annotations
+
+import re
+import sysconfig
+from pathlib import Path
+
+import pyarrow as pa
+
+from cdmae import files
+
+STRING = re.compile(r'"""(.{100,}?)"""', re.DOTALL)
+
+
+def passages(letters: int, collection: Path | None = None) -> pa.Table:
+    """Passages (title, text) of about so many letters together, of a collection of yours or of installed packages."""
+    if collection is not None:
+        found = files.read_passages(collection, ["title", "text"]).to_pylist()
+        texts = [(each["title"], each["text"]) for each in found]
+    else:
+        texts = [("", text) for text in _documentation(letters)]
+    size = 0
+    for number, (title, text) in enumerate(texts):
+        size += len(title) + len(text)
+        if size > letters:
+            texts = texts[: number + 1]
+            break
+    return pa.table({"title": [title for title, _ in texts], "text": [text for _, text in texts]})
+
+
+def _documentation(letters: int) -> list[str]:
+    found: dict[str, None] = {}
+    size = 0
+    for name in ("stdlib", "purelib"):
+        for path in sorted(Path(sysconfig.get_path(name)).rglob("*.py")):
+            for text in STRING.findall(path.read_text(encoding="utf-8", errors="replace")):
+                if text not in found:
+                    found[text] = None
+                    size += len(text)
+            if size > letters:
+                return list(found)
+    return list(found)
