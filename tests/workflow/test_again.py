@@ -4,6 +4,8 @@ from collections import Counter
 
 import pytest
 
+from tests.workflow.conftest import SMOKE
+
 pytestmark = pytest.mark.workflow
 
 MEASURED = ["measures cdmae-stage3", "measures fused", "report", "all"]
@@ -11,21 +13,15 @@ STAGE3 = [
     "train_retriever cdmae-stage3", "vectors cdmae-stage3,pydocs", "vectors cdmae-stage3,scikit-learn",
     "search cdmae-stage3", "fuse fused", "release cdmae-stage3", *MEASURED,
 ]  # fmt: skip
-TRAINERS = {"train_retriever", "train_reranker"}
 
 
 def test_a_second_run_has_nothing_to_do(smoke):
-    assert smoke.plan() == Counter()
-    assert "Nothing to be done" in smoke.run("--configfile", "config/smoke.yaml")
+    assert "Nothing to be done" in smoke.run(*SMOKE)
 
 
 def test_alpha_is_a_matter_of_stage_3(smoke, overlay):
     assert smoke.plan(overlay("stages: {stage3: {alpha: 0.5}}")) == Counter(STAGE3)
-
-
-def test_the_reason_names_the_setting(smoke, overlay):
-    said = smoke.run("--configfile", "config/smoke.yaml", overlay("stages: {stage3: {alpha: 0.5}}"), "-n")
-    assert "before: 'alpha: 4.0' now: 'alpha: 0.5'" in said
+    assert "before: 'alpha: 4.0' now: 'alpha: 0.5'" in smoke.said, "the reason names the setting"
 
 
 def test_the_evaluation_restarts_no_training(smoke, overlay):
@@ -35,7 +31,7 @@ def test_the_evaluation_restarts_no_training(smoke, overlay):
 
 def test_a_comment_restarts_nothing(finished):
     finished.edit("cdmae/losses.py", "def kl(", "# The Kullback-Leibler divergence.\ndef kl(")
-    finished.edit("workflow/scripts/pretrain.py", "import", "# How it begins.\nimport")
+    finished.edit("workflow/scripts/pretrain.py", "\n@command", "\n# How it begins.\n@command")
     assert finished.plan() == Counter()
 
 
@@ -50,4 +46,4 @@ def test_a_change_in_the_kl_restarts_what_imports_it(finished):
     kept = {"collection", "tokenizer", "tokens", "ngrams", "importance", "masked_terms", "pretrain", "index_bm25",
             "mine_bm25", "search_bm25"}  # fmt: skip
     assert not kept & {job.split()[0] for job in found}
-    assert "cdmae.losses" in finished.run("--configfile", "config/smoke.yaml", "-n")
+    assert "before: 'cdmae.losses " in finished.said, "the reason names the module"
