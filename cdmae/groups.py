@@ -1,9 +1,9 @@
 """Training examples: for each query a group of one positive and N - 1 negatives (section 3.4).
 
 Hard negatives are a run over the training queries minus the qrels, and minus passages with the very text of a positive.
-Some random passages stand beside them (as in SimLM, 10 beside 200). What a query may draw from is its *pool*: fixed for
-(seed, query), so that a teacher can score all of it; which members an epoch draws is fixed for (seed, epoch, query).
-Nothing here depends on the batch, on the number of devices or on a restart.
+Some random passages stand beside them (as in SimLM, 10 beside 200). What a query may draw from, its *pool*, is fixed
+for (seed, query); which of it an epoch draws is fixed for (seed, epoch, query). Nothing here depends on the batch, on
+the number of devices or on a restart, so a teacher knows beforehand what it will be asked about.
 
 Shapes: `Q` queries of the split, `E` examples (queries with a positive and a negative), `P` passages, `N` group size.
 """
@@ -86,6 +86,15 @@ class Examples:
             generator = np.random.default_rng(seed_of(self.seed, "group", epoch, int(self.queries[example])))
             groups[row, 1:] = generator.choice(self.pool(example), self.group - 1, replace=False, shuffle=False)
         return groups
+
+    def drawn(self, example: int, epochs: int) -> np.ndarray:
+        """All that an example draws in the first `epochs` epochs, int32, each passage once."""
+        row = np.array([example])
+        return np.unique(np.concatenate([self.draw(row, epoch)[0] for epoch in range(epochs)]))
+
+    def every(self, example: int) -> np.ndarray:
+        """All that an example may ever draw, int32."""
+        return np.concatenate([self.positives[example], self.pool(example)])
 
     def order(self, epoch: int) -> np.ndarray:
         """The order in which an epoch visits the examples, int64 [E]."""
@@ -245,29 +254,20 @@ def scores_of(run: Run, queries: np.ndarray, passages: np.ndarray, name: str) ->
         missing = known[order[place]] != passages[row] if len(known) else np.ones(len(passages[row]), dtype=bool)
         if missing.any():
             raise InputError(
-                f"the teacher's scores {name} lack passage {passages[row][missing][0]} of query {query}; "
-                "they were made with other negatives, depth, random_negatives or seed: delete the file and run again"
+                f"the teacher's scores {name} lack passage {passages[row][missing][0]} of query {query}; they were "
+                "made with other negatives, depth, group, random_negatives, epochs or seed: delete the file"
             )
         scores[row] = values[order[place]]
     return scores
 
 
-def check_teacher(run: Run, examples: Examples, name: str) -> None:
-    """Raise `InputError` at once, not in hours, unless the run scores every positive and every mined negative."""
+def check_teacher(run: Run, examples: Examples, epochs: int, name: str) -> None:
+    """Look up a thousand examples of every epoch: scores made for another training fail at once, not in hours."""
     if len(run) <= examples.queries.max(initial=-1):
         raise InputError(f"{name} has {len(run)} queries, too few for the training queries; delete it and run again")
-    passages = len(examples.texts)
-    known = np.sort(_keys(np.arange(len(run)), Lists(run.passages, run.starts), passages))
-    for lists in (examples.positives, examples.mined):
-        wanted = _keys(examples.queries, lists, passages)
-        place = np.minimum(np.searchsorted(known, wanted), max(len(known) - 1, 0))
-        missing = wanted[known[place] != wanted] if len(known) else wanted
-        if len(missing):
-            query, passage = divmod(int(missing[0]), passages)
-            raise InputError(
-                f"the teacher's scores {name} lack {len(missing):,} candidates, the first passage {passage} of query "
-                f"{query}; they were made with other negatives or another depth: delete the file and run again"
-            )
+    rows = np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
+    for epoch in range(epochs):
+        scores_of(run, examples.queries[rows], examples.draw(rows, epoch), name)
 
 
 def _without(run: Run, positives: Lists, texts: np.ndarray, depth: int) -> tuple[Lists, int]:

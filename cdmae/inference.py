@@ -24,7 +24,7 @@ from cdmae.progress import Progress, say
 from cdmae.sequences import Sequences
 
 SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
-BUDGET = {"cpu": 1 << 12, "cuda": 1 << 17}  # word-pieces computed together: what a cache, or a GPU, likes
+BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together: what a cache, or a GPU, likes
 
 
 def encode_passages(model: Path | str, tokens: Path | str, output: Path | str, threads: int) -> None:
@@ -71,7 +71,7 @@ def encode(model: Model, read: Sequences, device: torch.device, progress: Progre
     """The [CLS] vectors of sequences, float32 [n, D], in their order; raises `InputError` where one is no number."""
     found = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
-        with training.autocast(model.precision, device):
+        with training.autocast(training.scoring_precision(model.precision, device), device):
             vectors = transformer.cls(model.network, read.take(rows).pack(device))
         found[rows] = vectors.float().cpu().numpy()
         if progress:

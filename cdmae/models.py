@@ -39,7 +39,7 @@ class Model:
 
     network: the encoder (BertModel without pooler, ElectraModel), or the encoder with a head of one label.
     lengths: the word-pieces, special ones included, at which inputs are cut: query_length and passage_length of a
-    retriever, max_length of a reranker. precision: that of its training, in which it is also used.
+    retriever, max_length of a reranker. precision: that of its training (see also `training.scoring_precision`).
     """
 
     kind: str

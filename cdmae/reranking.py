@@ -5,6 +5,7 @@ Shapes: `Q` queries, `n` pairs.
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,13 @@ PIECE = 1 << 16  # pairs scored between two saved pieces
 
 
 def score(
-    model: Model, queries: Tokens, query_rows: np.ndarray, passages: Tokens, passage_rows: np.ndarray
+    model: Model,
+    queries: Tokens,
+    query_rows: np.ndarray,
+    passages: Tokens,
+    passage_rows: np.ndarray,
+    *,
+    precision: str,
 ) -> np.ndarray:
     """s_ce of pairs (a row of the queries, a row of the passages), raw logits, float32 [n]."""
     device = next(model.network.parameters()).device
@@ -29,7 +36,7 @@ def score(
         read = sequences.pairs(
             queries, query_rows[cut], passages, passage_rows[cut], model.lengths["max_length"], model.vocabulary
         )
-        found[cut] = reranker.score_all(model.network, read, model.precision, inference.BUDGET[device.type], device)
+        found[cut] = reranker.score_all(model.network, read, precision, inference.BUDGET[device.type], device)
     if not np.isfinite(found).all():
         raise InputError("the reranker gives scores that are not numbers: its training diverged; train it again")
     return found
@@ -45,14 +52,15 @@ def teacher(
     depth: int,
     group: int,
     random_negatives: int,
+    epochs: float | None,
     seed: int,
     threads: int,
     output: Path,
 ) -> None:
-    """Write the run from which a student learns: every positive and every negative it may draw, with their scores.
+    """Write the run from which a student learns: every passage that it will draw, positives included, with its score.
 
-    The settings are the student's: with them its candidates are known beforehand, random ones included. A killed run
-    goes on after its last piece.
+    The settings are the student's: with them what it draws is known beforehand, and nothing else needs a score; without
+    `epochs`, all that it may ever draw. The precision is that of training. A killed run goes on after its last piece.
     """
     device = training.set_up(threads)
     judge, passages = models.load(model, "reranker"), files.read_tokens(tokens)
@@ -62,18 +70,20 @@ def teacher(
     examples = groups.read(collection, tokens, negatives, split=split, **settings)
     texts = files.read_queries(collection, split)["text"].tolist()
     queries = sequences.queries(texts, model, threads)
-    at_once = max(1, PIECE // (1 + depth + random_negatives))
-    key = [inference.stamp(model / "model.safetensors"), inference.stamp(negatives), settings, at_once]
+    rounds = math.ceil(epochs) if epochs else 0
+    at_once = max(1, PIECE // (rounds * group or 1 + depth + random_negatives))
+    key = [inference.stamp(model / "model.safetensors"), inference.stamp(negatives), settings, rounds, at_once]
     ranked = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(texts)
     with inference.pieces(output, key) as folder:
         with Progress(len(examples), unit="queries", label="teach") as progress:
             for begin in range(0, len(examples), at_once):
                 rows = range(begin, min(begin + at_once, len(examples)))
-                lists = [np.concatenate([examples.positives[row], examples.pool(row)]) for row in rows]
+                lists = [examples.drawn(row, rounds) if rounds else examples.every(row) for row in rows]
                 asked = np.repeat(examples.queries[rows.start : rows.stop], [len(each) for each in lists])
                 path = folder / f"{begin // at_once:05d}.npy"
                 if not path.exists():
-                    inference.save(path, score(judge, queries, asked, passages, np.concatenate(lists)))
+                    found = score(judge, queries, asked, passages, np.concatenate(lists), precision=judge.precision)
+                    inference.save(path, found)
                 found = np.split(np.load(path), np.cumsum([len(each) for each in lists])[:-1])
                 for row, members, values in zip(rows, lists, found, strict=True):
                     ranked[examples.queries[row]] = _ranked(members, values)
@@ -113,13 +123,14 @@ def rerank(
 def reorder(judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: int, *, label: str = "") -> Run:
     """A run with its best `depth` passages per query in the order of the reranker, ties by passage row."""
     at_once = max(1, PIECE // depth)
+    precision = training.scoring_precision(judge.precision, next(judge.network.parameters()).device)
     ranked = []
     with Progress(len(run), unit="queries", label=label) as progress:
         for begin in range(0, len(run), at_once):
             rows = range(begin, min(begin + at_once, len(run)))
             tops = [run.ranked(row)[0][:depth] for row in rows]
             asked = np.repeat(np.arange(rows.start, rows.stop), [len(each) for each in tops])
-            found = score(judge, queries, asked, passages, np.concatenate(tops))
+            found = score(judge, queries, asked, passages, np.concatenate(tops), precision=precision)
             for row, top, values in zip(
                 rows, tops, np.split(found, np.cumsum([len(each) for each in tops])[:-1]), strict=True
             ):

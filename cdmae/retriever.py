@@ -11,6 +11,7 @@ Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N seq
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -164,7 +165,7 @@ def read(
         if not Path(teacher).exists():
             raise InputError(f"the teacher's scores {teacher} do not exist; make them, or train without a teacher")
         scores = files.read_run(teacher)
-        groups.check_teacher(scores, examples, str(teacher))
+        groups.check_teacher(scores, examples, math.ceil(stage.epochs), str(teacher))
     texts = files.read_queries(collection, stage.split)["text"].tolist()
     queries = sequences.queries(texts, encoder, threads)
     return Data(examples, queries, files.read_tokens(tokens), stage.in_batch, scores, str(teacher))

@@ -175,13 +175,15 @@ def test_a_missing_teacher_score_is_an_error(run: Run) -> None:
     with pytest.raises(InputError, match="lack passage"):
         groups.scores_of(Run.of([np.array([])], [np.array([])]), np.array([0]), np.array([[9, 5]]), "t")
     examples, _ = make(run)
-    groups.check_teacher(run, examples, "t")
-    rows = [run.ranked(query) for query in range(QUERIES)]
-    rows[6] = (rows[6][0][:-1], rows[6][1][:-1])
-    with pytest.raises(InputError, match="lack 1 candidates.* query 6"):
-        groups.check_teacher(Run.of([p for p, _ in rows], [s for _, s in rows]), examples, "t")
+    drawn = [examples.drawn(row, 2) for row in range(QUERIES)]
+    assert all(set(examples.draw(np.array([row]), 1)[0].tolist()) <= set(drawn[row].tolist()) for row in range(QUERIES))
+    groups.check_teacher(Run.of(drawn, drawn), examples, 2, "t")
+    with pytest.raises(InputError, match="lack passage .* epochs or seed"):
+        groups.check_teacher(Run.of(drawn, drawn), examples, 3, "t")
+    with pytest.raises(InputError, match="lack passage .* of query 6"):
+        groups.check_teacher(Run.of(*[[*drawn[:6], drawn[6][:-1], *drawn[7:]]] * 2), examples, 2, "t")
     with pytest.raises(InputError, match="too few"):
-        groups.check_teacher(teacher, examples, "t")
+        groups.check_teacher(teacher, examples, 2, "t")
 
 
 def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
@@ -194,7 +196,7 @@ def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.Captu
     files.write_collection(tmp_path / "c", files.Collection(passages, {"train": queries}, {"train": judged}, {}))
     files.write_tokens(tmp_path / "t", tokens_of([[row, row] for row in range(PASSAGES)]))
     files.write_run(tmp_path / "r.parquet", run)
-    how = dict(split="train", depth=20, group=4, random_negatives=0, seed=1)
+    how = {"split": "train", "depth": 20, "group": 4, "random_negatives": 0, "seed": 1}
     assert len(groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "r.parquet", **how)) == QUERIES
     assert "12 training queries of split train" in capsys.readouterr().err
     files.write_run(tmp_path / "short.parquet", Run.of([np.array([1])], [np.array([1.0])]))

@@ -84,27 +84,30 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path) -> 
         inference.encode_queries(tmp_path / "bad", ["what"])
 
 
-def test_the_teacher_scores_all_that_its_student_may_draw(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
     from cdmae import groups
 
     files_ = {name: getattr(tiny, name) for name in ("collection", "tokens", "negatives")}
     settings = {"depth": 5, "group": 12, "random_negatives": 3, "seed": 9}
-    how = {"model": reranker, "split": "train", "threads": 1, **files_, **settings}
+    how = {"model": reranker, "split": "train", "threads": 1, "epochs": 2.5, **files_, **settings}
     reranking.teacher(**how, output=tmp_path / "t.parquet")
     run = files.read_run(tmp_path / "t.parquet")
     examples = groups.read(**files_, split="train", **settings)
     assert len(run) == QUERIES
-    groups.check_teacher(run, examples, "t")
+    groups.check_teacher(run, examples, 3, "t")
     for epoch in range(3):
         drawn = examples.draw(np.arange(len(examples)), epoch)
         found = groups.scores_of(run, examples.queries, drawn, "t")
         queries = sequences.queries(tiny.queries, reranker, 1)
         asked = np.repeat(examples.queries, 12)
         judge, passages = models.load(reranker, "reranker"), files.read_tokens(tiny.tokens)
-        expected = reranking.score(judge, queries, asked, passages, drawn.ravel())
+        expected = reranking.score(judge, queries, asked, passages, drawn.ravel(), precision="fp32")
         np.testing.assert_allclose(found.ravel(), expected, atol=2e-6)
     for query in range(QUERIES):
         assert (np.diff(run.ranked(query)[1]) <= 0).all()
+    reranking.teacher(**how | {"epochs": None}, output=tmp_path / "all.parquet")
+    groups.check_teacher(files.read_run(tmp_path / "all.parquet"), examples, 9, "t")
+    (tmp_path / "all.parquet").unlink()
     monkeypatch.setattr(reranking, "PIECE", 40)
     reranking.teacher(**how, output=tmp_path / "pieces.parquet")
     pieces = files.read_run(tmp_path / "pieces.parquet")
@@ -123,7 +126,7 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
     queries = sequences.queries(tiny.queries, reranker, 1)
     for query in range(QUERIES):
         old, (new, scores) = before.ranked(query)[0], after.ranked(query)
-        expected = reranking.score(judge, queries, np.full(8, query), passages, old[:8])
+        expected = reranking.score(judge, queries, np.full(8, query), passages, old[:8], precision="fp32")
         order = np.argsort(-expected, kind="stable")
         assert new[:8].tolist() == old[:8][order].tolist()
         np.testing.assert_allclose(scores[:8], expected[order], atol=2e-6)
@@ -134,7 +137,7 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
 def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch) -> None:  # noqa: F811
     judge, passages = models.load(reranker, "reranker"), files.read_tokens(tiny.tokens)
     queries = sequences.queries(tiny.queries[:3], reranker, 1)
-    monkeypatch.setattr(reranking, "score", lambda *given: np.zeros(len(given[2]), np.float32))
+    monkeypatch.setattr(reranking, "score", lambda *given, **_: np.zeros(len(given[2]), np.float32))
     run = Run.of([np.array([9, 4, 7, 2]), np.array([]), np.array([8])], [np.arange(4.0), np.array([]), np.ones(1)])
     found = reranking.reorder(judge, queries, passages, run, 3)
     assert [found.ranked(query)[0].tolist() for query in range(3)] == [[4, 7, 9, 2], [], [8]]

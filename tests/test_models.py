@@ -78,7 +78,7 @@ def test_queries_are_cut_at_the_query_length(retriever, tiny) -> None:  # noqa: 
 def ours_of(folder, tiny, pairs):  # noqa: F811
     judge = models.load(folder, "reranker")
     queries, passages = sequences.queries(tiny.queries, folder, 1), files.read_tokens(tiny.tokens)
-    return reranking.score(judge, queries, pairs[:, 0], passages, pairs[:, 1])
+    return reranking.score(judge, queries, pairs[:, 0], passages, pairs[:, 1], precision="fp32")
 
 
 def test_crossencoder_gives_our_scores(reranker, tiny) -> None:  # noqa: F811

@@ -17,11 +17,12 @@ def main(
     depth: int,
     group: int,
     random_negatives: int,
+    epochs: float | None = None,
     seed: int,
     output: Path,
     threads: int = 1,
 ):
-    """Write the teacher's run of a student: depth, group, random negatives and seed are the student's."""
+    """Write the teacher's run of a student: depth, group, random negatives, epochs and seed are the student's."""
     reranking.teacher(
         model=model,
         collection=collection,
@@ -31,6 +32,7 @@ def main(
         depth=depth,
         group=group,
         random_negatives=random_negatives,
+        epochs=epochs,
         seed=seed,
         threads=threads,
         output=output,
