@@ -65,8 +65,8 @@ A passage with a title is the title, a space and the text.
 """
 
 MIXED = (
-    " Where the device computes in bfloat16 they were taken in mixed precision, like the training; the scores of the "
-    "code above, in float32, differ from those in the third digit."
+    " On a CPU they were taken in float32, like the scores of the code above; on a GPU that computes in bfloat16 they "
+    "were taken in mixed precision, like the training, and the scores differ from those in the third digit."
 )
 
 

@@ -69,6 +69,14 @@ def precision(name: str, on: torch.device) -> str:
     return "bf16" if torch.cpu._is_avx512_bf16_supported() else "fp32"  # noqa: SLF001 (torch names no other)
 
 
+def scoring_precision(name: str, on: torch.device) -> str:
+    """The precision in which a model trained in `name` scores: float32 on the CPU, `name` on a GPU.
+
+    On a CPU those who load the model compute in float32 too, and shall get the very scores of our runs.
+    """
+    return "fp32" if on.type == "cpu" else precision(name, on)
+
+
 def autocast(name: str, on: torch.device) -> AbstractContextManager[object]:
     """A context in which matrix products run in `name` (``auto``, ``fp32`` or ``bf16``); weights stay float32."""
     if precision(name, on) == "fp32":
