@@ -220,8 +220,11 @@ def scatter(order, words, vocabulary, numbers, where, low, high, ends, entries):
 
 
 @compiled
-def collect(where, low, high, ends, entries, numbers, counts):
-    """Copy number and count of each n-gram from where `scatter` wrote its key to `numbers` and `counts`."""
+def collect(where, low, high, ends, entries, bases, numbers, counts):
+    """Copy number and count of each n-gram from where `scatter` wrote its key to `numbers` and `counts`.
+
+    bases uint64 [partitions + 2]: what to add to the numbers of each partition.
+    """
     outside = len(ends) - 2
     entries[ends[outside]] = OUTSIDE
     entries[ends[outside + 1]] = ONCE
@@ -231,16 +234,16 @@ def collect(where, low, high, ends, entries, numbers, counts):
             at = ends[partition]
             entry = entries[at]
             ends[partition] = at + (partition < outside)
-            numbers[place] = entry >> np.uint64(32)
+            numbers[place] = (entry >> np.uint64(32)) + bases[partition]
             counts[place] = entry & COUNT
 
 
 @compiled
-def count_partitions(entries, begins, shift, base):
+def count_partitions(entries, begins, shift):
     """Count the keys of some partitions, and replace each by its number and its count.
 
-    begins int64 [partitions + 1]: where each lies in `entries`. n-grams that occur at least twice are numbered from
-    `base` as they are met. Returns their keys and counts.
+    begins int64 [partitions + 1]: where each lies in `entries`. n-grams that occur at least twice are numbered as they
+    are met. Returns their keys and counts.
     """
     largest = 0
     for partition in range(len(begins) - 1):
@@ -264,7 +267,7 @@ def count_partitions(entries, begins, shift, base):
             table[slot] = key
             table[slot + 1] += np.uint64(1)
             if table[slot + 1] == np.uint64(2):
-                table[slot + 1] = np.uint64(base + kept) << np.uint64(32) | np.uint64(2)
+                table[slot + 1] = np.uint64(kept) << np.uint64(32) | np.uint64(2)
                 kept_keys[kept] = key
                 repeated[kept - before] = slot
                 kept += 1

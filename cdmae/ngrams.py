@@ -26,7 +26,7 @@ ENTRY = 8  # bytes of a key
 MOST_WORDS = (1 << 32) - 1  # their numbers are uint32
 UNITS = ("word", "wordpiece")
 
-Repeated = tuple[int, np.ndarray, np.ndarray]  # number of the first, keys, counts
+Repeated = tuple[np.ndarray, np.ndarray]  # keys and counts of n-grams that occur at least twice
 
 
 @dataclass(frozen=True)
@@ -218,13 +218,16 @@ class _Text:
 
         self.pool.run(partition, parts, sizes)
         found, repeated = np.empty(len(self.words), np.uint32), []
-        bases = np.append(0, np.cumsum(sizes[:, :-2].sum(axis=0) // 2))  # what occurs twice is at most half of them
+        known, bases = 0, np.zeros(sizes.shape[1], np.uint64)
         for low, high in _rounds(sizes[:, :-2].sum(axis=0), self.memory):
             begins, ends = _layout(sizes, low, high)
             entries = np.empty(ends.max() + 1, np.uint64)
             self._scatter(order, numbers, where, (low, high, entries), ends.copy())
-            repeated += self._count_partitions(entries, begins, shift, bases[low:high])
-            self._collect(where, (low, high, entries), ends, found, counts)
+            for first, more in zip(range(low, high, GROUP), self._repeated(entries, begins, shift), strict=True):
+                bases[first : min(high, first + GROUP)] = known
+                known += len(more[0])
+                repeated.append(more)
+            self._collect(where, (low, high, entries), ends, bases, found, counts)
         return found, repeated
 
     def _scatter(self, order: int, numbers: np.ndarray, where: np.ndarray, some: tuple, ends: np.ndarray) -> None:
@@ -238,19 +241,16 @@ class _Text:
 
         self.pool.run(scatter, self.parts(), ends)
 
-    def _count_partitions(
-        self, entries: np.ndarray, begins: np.ndarray, shift: int, bases: np.ndarray
-    ) -> list[Repeated]:
-        def group(at: int) -> Repeated:
-            base = int(bases[at])
-            return base, *counting.count_partitions(entries, begins[at : at + GROUP + 1], shift, base)
+    def _repeated(self, entries: np.ndarray, begins: np.ndarray, shift: int) -> list[Repeated]:
+        groups = range(0, len(begins) - 1, GROUP)
+        return self.pool.run(lambda at: counting.count_partitions(entries, begins[at : at + GROUP + 1], shift), groups)
 
-        return self.pool.run(group, range(0, len(bases), GROUP))
-
-    def _collect(self, where: np.ndarray, some: tuple, ends: np.ndarray, found: np.ndarray, counts: np.ndarray) -> None:
+    def _collect(
+        self, where: np.ndarray, some: tuple, ends: np.ndarray, bases: np.ndarray, found: np.ndarray, counts: np.ndarray
+    ) -> None:
         low, high, entries = some
         self.pool.run(
-            lambda part, end: counting.collect(where[part], low, high, end, entries, found[part], counts[part]),
+            lambda part, end: counting.collect(where[part], low, high, end, entries, bases, found[part], counts[part]),
             self.parts(),
             ends,
         )
@@ -288,13 +288,12 @@ def _canonical(
 
     Returns the row of each number, the sorted keys, and their counts: the same whatever the numbers were.
     """
-    keys = np.concatenate([np.empty(0, np.uint64), *(each for _, each, _ in repeated)])
-    counts = np.concatenate([np.empty(0, np.uint32), *(each for _, _, each in repeated)])
-    numbers = np.concatenate([np.empty(0, np.int64), *(base + np.arange(len(each)) for base, each, _ in repeated)])
+    keys = np.concatenate([np.empty(0, np.uint64), *(each for each, _ in repeated)])
+    counts = np.concatenate([np.empty(0, np.uint32), *(each for _, each in repeated)])
     if before is not None:
         prefixes, last = np.divmod(keys, np.uint64(vocabulary))
         keys = before.result()[0][prefixes] * np.uint64(vocabulary) + last
     by_key = np.argsort(keys)
-    rows = np.zeros(numbers.max(initial=-1) + 1, np.uint64)
-    rows[numbers[by_key]] = np.arange(len(by_key), dtype=np.uint64)
+    rows = np.empty(len(by_key), np.uint64)
+    rows[by_key] = np.arange(len(by_key), dtype=np.uint64)
     return rows, keys[by_key], counts[by_key]
