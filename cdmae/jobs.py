@@ -211,6 +211,7 @@ def teacher(graph: Graph, student: str) -> Job:
             "depth": stage.depth,
             "group": stage.group,
             "random_negatives": stage.random_negatives,
+            "epochs": stage.epochs,
             "seed": stage.seed,
         },
     )

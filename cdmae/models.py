@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from cdmae import files
+from cdmae import bare, files
 from cdmae.errors import InputError
 from cdmae.tokens import Vocabulary, load_tokenizer
 
@@ -43,7 +43,7 @@ class Model:
     """
 
     kind: str
-    network: PreTrainedModel
+    network: PreTrainedModel | bare.Bert
     vocabulary: Vocabulary
     lengths: dict[str, int]
     precision: str
@@ -92,7 +92,10 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
 def load(folder: Path | str, kind: str) -> Model:
     """Read a trained model of a kind, in evaluation mode; raises `InputError` where the folder holds none."""
     found = check(folder, kind)
-    return _load(folder, kind, {key: found[key] for key in LENGTHS[kind]}, found["precision"])
+    lengths = {key: found[key] for key in LENGTHS[kind]}
+    if kind == "retriever" and bare.reads(files.read_json(Path(folder) / "config.json")):
+        return Model(kind, bare.read(folder), Vocabulary.read(folder), lengths, found["precision"])
+    return _load(folder, kind, lengths, found["precision"])
 
 
 def check(folder: Path | str, kind: str) -> dict[str, Any]:

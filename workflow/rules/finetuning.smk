@@ -94,10 +94,12 @@ rule teacher:
         depth=setting("teacher", "depth"),
         group=setting("teacher", "group"),
         random_negatives=setting("teacher", "random_negatives"),
+        epochs=setting("teacher", "epochs"),
         seed=setting("teacher", "seed"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/teacher.py --model {input.model:q} --collection {params.collection:q}"
         " --tokens {input.tokens:q} --split {params.split:q} --negatives {input.negatives:q}"
         " --depth {params.depth} --group {params.group} --random-negatives {params.random_negatives}"
-        " --seed {params.seed} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --epochs {params.epochs} --seed {params.seed} --output {output:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
