@@ -87,7 +87,7 @@ def test_crossencoder_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
     pairs = np.stack([np.arange(PASSAGES) % QUERIES, np.arange(PASSAGES)], axis=1)
     model = CrossEncoder(str(reranker), device="cpu")
     assert isinstance(model.activation_fn, torch.nn.Identity)
-    assert model.max_length == 40
+    assert model.tokenizer.model_max_length == 40
     theirs = model.predict([(tiny.queries[query], tiny.passages[passage]) for query, passage in pairs])
     np.testing.assert_allclose(ours_of(reranker, tiny, pairs), theirs, atol=2e-6)
 

@@ -127,7 +127,7 @@ def train(tiny, folder, recipe, **changed):  # noqa: F811
 
 def test_one_batch_can_be_overfitted(tiny, tmp_path) -> None:  # noqa: F811
     changed = {"group": 3, "depth": 2, "random_negatives": 0, "forward_factor": 1, "chunk": 100, "rdrop": 0.0}
-    recipe = stage("reranker", queries=QUERIES, epochs=40.0, learning_rate=5e-3, **changed)
+    recipe = stage("reranker", queries=QUERIES, epochs=30.0, learning_rate=5e-3, **changed)
     still = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     curve = pd.read_csv(train(tiny, tmp_path, recipe, encoder=still) / "steps.tsv", sep="\t")
     assert curve["loss"].iloc[0] > 1
