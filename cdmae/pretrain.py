@@ -60,6 +60,9 @@ def pretrain(
     if settings.objective == "none":
         write(output, model, tokenizer, about)
         return
+    positions = model.config.max_position_embeddings
+    if settings.max_length > positions:
+        raise InputError(f"max_length is {settings.max_length}; allowed: up to {positions}, the positions of the start")
     reader = read(settings, tokenizer, tokens, importance, seed)
     with ranks.joined(device) as group, states.hold(state, name) if group.first else states.look(state) as held:
         about |= train(model.to(device), settings, reader, held, group, name=name, seed=seed)

@@ -106,6 +106,8 @@ def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Ten
     """
     if generator is None or not share:
         return states
+    if states.is_cuda:
+        return states * torch.empty_like(states).bernoulli_(1 - share, generator=generator).div_(1 - share)
     count, low = states.numel(), torch.iinfo(torch.int64).min
     words = torch.empty(-(-count // 4), dtype=torch.int64, device=states.device).random_(low, None, generator=generator)
     draws = words.view(torch.int16)[:count].view(states.shape)

@@ -148,7 +148,7 @@ def test_resume_in_the_middle_of_an_interval_keeps_the_curve(
     inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums over an interval are part of the state."""
-    monkeypatch.setattr(pretrain, "interval", lambda steps: 3)
+    monkeypatch.setattr(pretrain, "interval", lambda _: 3)
     expected = (run(inputs, tmp_path / "whole") / "steps.tsv").read_text()
     assert [line.split("\t")[0] for line in expected.splitlines()] == ["step", "3", "6", "7"]
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
@@ -290,6 +290,8 @@ def test_files_that_do_not_fit_together_are_refused(inputs: dict[str, Path], tmp
         run(inputs, tmp_path, tokens=None)
     with pytest.raises(InputError, match="needs the importance"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, decoder_masking="importance"))
+    with pytest.raises(InputError, match="max_length is 33; allowed: up to 32, the positions"):
+        run(inputs, tmp_path, dataclasses.replace(SETTINGS, max_length=33))
     tokens = files.read_tokens(inputs["tokens"])
     files.write_tokens(tmp_path / "other", dataclasses.replace(tokens, word_starts=np.ones(51, bool)))
     with pytest.raises(InputError, match="made by a tokenizer of 51 word-pieces, .* has 50"):

@@ -96,6 +96,19 @@ def test_a_held_lease_is_refused_with_host_and_pid(tmp_path: Path, monkeypatch: 
         pass
 
 
+def test_looking_reads_and_writes_nothing(tmp_path: Path) -> None:
+    """The other processes of a training read the state that the first one holds."""
+    with states.hold(tmp_path, "x") as state:
+        state.save(4, {"a": 1})
+        before = sorted(path.name for path in tmp_path.iterdir())
+        with states.look(tmp_path) as other:
+            assert other.latest() == {"a": 1}
+            assert (other.step, other.due()) == (4, False)
+            other.save(5, {"a": 2})
+            other.curve(["step"]).add(step=5)
+        assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
 def test_another_hosts_lease_counts_while_its_heart_beats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where locks are not shared, a changing heartbeat refuses and a still one is taken over."""
     monkeypatch.setattr(states, "DEAD", 0.5)

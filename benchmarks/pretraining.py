@@ -1,0 +1,171 @@
+"""One pre-training step: ours beside the padded forms that others use.
+
+    python -m benchmarks.pretraining                                 an encoder of 4 x 256, V = 30,522: two minutes
+    python -m benchmarks.pretraining --vocabulary 4096 --length 64   what the default config trains
+    python -m benchmarks.pretraining --size base --batch 8 --rounds 2    12 x 768: minutes on a CPU
+    python -m benchmarks.pretraining --size base --batch 2048 --forms ours    on a GPU: its share of peak, too
+
+A step is forward, backward, clipping and AdamW (fused, for all). Every form runs in a process of its own on the same
+weights, passages and masks, without dropout; the forms take turns, and the fastest of their steps count. Lengths are
+drawn like those of MS MARCO, 76 word-pieces on average at 150. Fails unless ours has the loss of the naive form.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import time
+from multiprocessing.connection import Connection
+
+import numpy as np
+import torch
+from transformers import BertConfig, BertForMaskedLM
+
+from benchmarks import peers
+from benchmarks.tables import table
+from cdmae import pretrain, training
+from cdmae.batches import Reader, Step
+from cdmae.config import Encoder
+from cdmae.files import Tokens
+from cdmae.objectives import mae
+from cdmae.tokens import Vocabulary
+
+SIZES = {"tiny": (2, 128, 2), "small": (4, 256, 4), "base": (12, 768, 12)}  # layers, width, heads
+FORMS = {
+    "naive": "naive: padded, eager, head everywhere",
+    "retromae": "RetroMAE's step",
+    "simlm": "SimLM's step",
+    "ours": "ours",
+    "ours_bf16": "ours in bf16",
+}
+PEAK = 989e12  # multiplications and additions per second of an H100 or H200 in bf16
+
+
+def step(given: argparse.Namespace) -> Step:
+    """A global batch of random passages, masked on both sides."""
+    rng = np.random.default_rng(1)
+    mean = 76 * given.length / 150
+    lengths = np.clip(np.exp(rng.normal(np.log(mean * 0.93), 0.38, given.batch)), 5, given.length - 2).astype(int)
+    starts = np.concatenate([[0], np.cumsum(lengths)])
+    special = np.arange(given.vocabulary) < 5
+    tokens = Tokens(rng.integers(5, given.vocabulary, starts[-1]), starts, starts[:-1], rng.random(len(special)) < 0.8)
+    vocabulary = Vocabulary(len(special), 0, 2, 3, 4, special, np.flatnonzero(~special), tokens.word_starts)
+    sides = mae.sides(Encoder(start="", importance="words"), "word")
+    importance = rng.normal(0, 6.4, starts[-1]).astype(np.float16)
+    sizes = {"batch": given.batch, "max_length": given.length}
+    return next(Reader(tokens, importance, vocabulary, sides, **sizes, seed=1).steps(0, 1))
+
+
+def network(given: argparse.Namespace) -> mae.Mae:
+    """The same random weights in every process, without dropout."""
+    layers, width, heads = SIZES[given.size]
+    config = BertConfig(
+        vocab_size=given.vocabulary,
+        hidden_size=width,
+        num_hidden_layers=layers,
+        num_attention_heads=heads,
+        intermediate_size=4 * width,
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        attn_implementation="eager",
+    )
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        return mae.create(BertForMaskedLM(config), Encoder(start=""), seed=1)
+
+
+def work(form: str, given: argparse.Namespace, line: Connection) -> None:
+    """Take a step whenever asked; answer with its processor's seconds (on a GPU the clock's) and its loss."""
+    torch.set_num_threads(given.threads)
+    device = training.set_up(given.threads) if form.startswith("ours") else torch.device("cpu")
+    ours, batch = network(given).to(device), step(given)
+    model = {"naive": lambda: peers.Naive(ours.model, ours), "retromae": lambda: peers.RetroMae(ours.model)}
+    model |= {"simlm": lambda: peers.SimLm(ours.model), "ours": lambda: ours, "ours_bf16": lambda: ours}
+    trained = model[form]()
+    adam = training.optimiser(trained, 1e-5, 0.01)
+    rows = pretrain.micro_batch(ours.model.config, 2, device)
+    clock = time.perf_counter if device.type == "cuda" else time.process_time
+    while line.recv():
+        begun, total = clock(), 0.0
+        for part in batch.batches(rows, device) if form.startswith("ours") else [batch]:
+            with training.autocast("bf16" if form == "ours_bf16" else "fp32", device):
+                loss = trained(part)
+            loss = loss[0] if isinstance(loss, tuple) else loss
+            loss.backward()
+            total += loss.detach()
+        training.clip(peers.parameters(trained), 1.0)
+        adam.step()
+        adam.zero_grad()
+        loss = float(total)
+        line.send((clock() - begun, loss))
+
+
+def operations(given: argparse.Namespace, batch: Step) -> float:
+    """Multiplications and additions of a step on real word-pieces: three times the forward pass's."""
+    layers, width, _ = SIZES[given.size]
+    starts = batch.sides["encoder"].inputs.starts
+    rows, squares = starts[-1], (np.diff(starts) ** 2).sum()
+    masked = {side: each.chosen.sum() for side, each in batch.sides.items()}
+    whole = rows * 24 * width**2 + 4 * squares * width  # one layer everywhere
+    body = (layers - 1 + 1) * whole  # of the decoder's two layers one is everywhere
+    last = sum(20 * width**2 * masked[side] + 4 * width**2 * rows for side in masked)
+    return 3 * float(body + last + sum(masked.values()) * 2 * width * (given.vocabulary + width))
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--size", choices=SIZES, default="small")
+    parser.add_argument("--vocabulary", type=int, default=30522)
+    parser.add_argument("--length", type=int, default=150, help="word-pieces, [CLS] and [SEP] included")
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
+    given = parser.parse_args()
+    context = multiprocessing.get_context("spawn")
+    lines, processes = {}, []
+    for form in given.forms:
+        lines[form], other = context.Pipe()
+        processes.append(context.Process(target=work, args=(form, given, other), daemon=True))
+        processes[-1].start()
+    taken: dict[str, list[tuple[float, float]]] = {form: [] for form in lines}
+    for _ in range(given.rounds + 1):
+        for form, line in lines.items():
+            line.send(True)
+            taken[form].append(line.recv())
+    for line in lines.values():
+        line.send(False)
+    report(given, taken)
+
+
+def report(given: argparse.Namespace, taken: dict[str, list[tuple[float, float]]]) -> None:
+    """Print the table; the first step of a form warms up, its loss is that of the untrained weights."""
+    batch = step(given)
+    starts = batch.sides["encoder"].inputs.starts
+    print(
+        f"{given.size}: {SIZES[given.size]}, vocabulary {given.vocabulary:,}, {given.batch} passages of "
+        f"{starts[-1] / given.batch:.0f} word-pieces on average and {np.diff(starts).max()} at most\n"
+    )
+    fastest = {form: min(seconds for seconds, _ in steps[1:]) for form, steps in taken.items()}
+    reference = fastest.get("naive", next(iter(fastest.values())))
+    work_done = operations(given, batch)
+    rows = []
+    for form, seconds in fastest.items():
+        row = {"step": FORMS[form], "cpu-ms": f"{1000 * seconds:,.0f}", "passages/s": f"{given.batch / seconds:,.1f}"}
+        for other in ("naive", "retromae", "simlm"):
+            row[f"x {other}"] = f"{fastest[other] / seconds:.1f}" if other in fastest else ""
+        row["TFLOP/s"] = f"{work_done / seconds / 1e12:.3f}" if form.startswith("ours") else ""
+        row["of peak"] = f"{work_done / seconds / PEAK:.0%}" if torch.cuda.is_available() else ""
+        rows.append({**row, "loss": f"{taken[form][0][1]:.6f}"})
+    print(table(rows))
+    print(f"\nreference: {1000 * reference:,.0f} ms; TFLOP/s count real word-pieces only")
+    if {"naive", "ours"} <= taken.keys():
+        one, other = taken["naive"][0][1], taken["ours"][0][1]
+        if abs(one - other) > 1e-5 * one:
+            raise SystemExit(f"the loss of ours, {other}, is not that of the naive form, {one}")
+        print(f"losses of the naive form and ours differ by {abs(one - other) / one:.1e} of their size")
+
+
+if __name__ == "__main__":
+    main()
