@@ -204,36 +204,37 @@ def partition(order, words, vocabulary, numbers, shorter, left, shift, where, si
 
 
 @compiled
-def scatter(order, words, vocabulary, numbers, where, low, high, ends, entries):
-    """Write the keys of partitions `low` to `high` to where each lies among the `entries`.
+def scatter(order, words, vocabulary, numbers, where, steps, ends, entries):
+    """Write the keys of a round's partitions to where each lies among the `entries`.
 
-    ends int64 [partitions + 2]: where the next key of each partition goes, moved on.
+    steps int64 [partitions + 2]: 1 for a partition of this round, 0 for the two that stay where they are, -1 for those
+    of other rounds; ends uint64 [partitions + 2]: where the next key of each partition goes, moved on.
     """
-    outside = len(ends) - 2
     last = words[order - 1 :]
     for place in range(len(where) if len(where) < len(last) else len(last)):
         partition = where[place]
-        if (low <= partition) & (partition < high) | (partition >= outside):  # always, where there is one round
+        step = steps[partition]
+        if step >= 0:  # always, where there is one round
             free = ends[partition]
             entries[free] = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(last[place])
-            ends[partition] = free + (partition < outside)
+            ends[partition] = free + np.uint64(step)
 
 
 @compiled
-def collect(where, low, high, ends, entries, bases, numbers, counts):
+def collect(where, steps, ends, entries, bases, numbers, counts):
     """Copy number and count of each n-gram from where `scatter` wrote its key to `numbers` and `counts`.
 
     bases uint64 [partitions + 2]: what to add to the numbers of each partition.
     """
-    outside = len(ends) - 2
-    entries[ends[outside]] = OUTSIDE
-    entries[ends[outside + 1]] = ONCE
+    entries[ends[len(ends) - 2]] = OUTSIDE
+    entries[ends[len(ends) - 1]] = ONCE
     for place in range(len(where)):
         partition = where[place]
-        if (low <= partition) & (partition < high) | (partition >= outside):
+        step = steps[partition]
+        if step >= 0:
             at = ends[partition]
             entry = entries[at]
-            ends[partition] = at + (partition < outside)
+            ends[partition] = at + np.uint64(step)
             numbers[place] = (entry >> np.uint64(32)) + bases[partition]
             counts[place] = entry & COUNT
 

@@ -19,7 +19,7 @@ from cdmae.compiled import Threads
 from cdmae.errors import InputError
 from cdmae.ngram_table import Table
 
-PARTITION = 1 << 15  # keys a partition should hold: its table then fits a core's second-level cache
+PARTITION = 1 << 14  # keys a partition should hold: its table then fits a core's second-level cache
 PARTITIONS = 1 << 12  # partitions at most: each is written and read in turns, a cache line of it at a time
 GROUP = 64  # partitions counted at a time
 ENTRY = 8  # bytes of a key
@@ -220,24 +220,28 @@ class _Text:
         found, repeated = np.empty(len(self.words), np.uint32), []
         known, bases = 0, np.zeros(sizes.shape[1], np.uint64)
         for low, high in _rounds(sizes[:, :-2].sum(axis=0), self.memory):
-            begins, ends = _layout(sizes, low, high)
-            entries = np.empty(ends.max() + 1, np.uint64)
-            self._scatter(order, numbers, where, (low, high, entries), ends.copy())
+            begins, steps, ends = _layout(sizes, low, high)
+            entries = np.empty(ends.max() + np.uint64(1), np.uint64)
+            self._scatter(order, numbers, where, steps, ends.copy(), entries)
             for first, more in zip(range(low, high, GROUP), self._repeated(entries, begins, shift), strict=True):
                 bases[first : min(high, first + GROUP)] = known
                 known += len(more[0])
                 repeated.append(more)
-            self._collect(where, (low, high, entries), ends, bases, found, counts)
+            self._collect(where, steps, ends, entries, bases, found, counts)
         return found, repeated
 
-    def _scatter(self, order: int, numbers: np.ndarray, where: np.ndarray, some: tuple, ends: np.ndarray) -> None:
-        low, high, entries = some
-
+    def _scatter(
+        self,
+        order: int,
+        numbers: np.ndarray,
+        where: np.ndarray,
+        steps: np.ndarray,
+        ends: np.ndarray,
+        entries: np.ndarray,
+    ) -> None:
         def scatter(part: slice, end: np.ndarray) -> None:
             rest = slice(part.start, None)
-            counting.scatter(
-                order, self.words[rest], self.vocabulary, numbers[rest], where[part], low, high, end, entries
-            )
+            counting.scatter(order, self.words[rest], self.vocabulary, numbers[rest], where[part], steps, end, entries)
 
         self.pool.run(scatter, self.parts(), ends)
 
@@ -246,26 +250,28 @@ class _Text:
         return self.pool.run(lambda at: counting.count_partitions(entries, begins[at : at + GROUP + 1], shift), groups)
 
     def _collect(
-        self, where: np.ndarray, some: tuple, ends: np.ndarray, bases: np.ndarray, found: np.ndarray, counts: np.ndarray
-    ) -> None:
-        low, high, entries = some
+        self, where: np.ndarray, steps: np.ndarray, ends: np.ndarray, entries: np.ndarray, bases: np.ndarray,
+        found: np.ndarray, counts: np.ndarray,
+    ) -> None:  # fmt: skip
         self.pool.run(
-            lambda part, end: counting.collect(where[part], low, high, end, entries, bases, found[part], counts[part]),
+            lambda part, end: counting.collect(where[part], steps, end, entries, bases, found[part], counts[part]),
             self.parts(),
             ends,
         )
 
 
-def _layout(sizes: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray]:
-    """Where each partition of a round begins, [high - low + 1], and where in it each thread does, [threads, ...].
+def _layout(sizes: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Where each partition of a round begins, [high - low + 1]; the steps; and where each thread's part of each begins.
 
     Each thread's two entries for what is not counted come last.
     """
     begins = np.append(0, np.cumsum(sizes[:, low:high].sum(axis=0)))
-    ends = np.zeros_like(sizes)
+    steps = np.full(sizes.shape[1], -1)
+    steps[low:high], steps[-2:] = 1, 0
+    ends = np.zeros(sizes.shape, np.uint64)
     ends[:, low:high] = begins[:-1] + np.cumsum(sizes[:, low:high], axis=0) - sizes[:, low:high]
     ends[:, -2:] = begins[-1] + np.arange(2 * len(sizes)).reshape(-1, 2)
-    return begins, ends
+    return begins, steps, ends
 
 
 def _rounds(sizes: np.ndarray, memory: int | None) -> list[tuple[int, int]]:

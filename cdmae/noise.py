@@ -3,9 +3,10 @@
 A key stands for (seed, purpose, epoch). Each passage has its own stream, a hash of the key and the passage's row, and
 each position one draw of it: splitmix64 (Steele et al. 2014), which passes BigCrush. Normal numbers are exact, by
 Marsaglia and Tsang's ziggurat with 256 layers.
+
+B passages, n positions. `salt` tells apart several streams of one key.
 """
 
-# ruff: noqa: ANN001, ANN201 (numba infers the types)
 from __future__ import annotations
 
 import hashlib
@@ -42,62 +43,76 @@ def key(seed: int, purpose: str, epoch: int) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little"))
 
 
+def draws(key: np.uint64, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
+    """64 random bits for each position of the passages `rows`: uint64 [B, length]."""
+    found = np.empty((len(rows), length), np.uint64)
+    _draws(np.uint64(key), rows, np.uint64(salt), found)
+    return found
+
+
+def uniforms(key: np.uint64, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
+    """Numbers in [0, 1): float32 [B, length]."""
+    return (draws(key, rows, length, salt=salt) >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
+
+
+def normals(key: np.uint64, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
+    """Standard normal numbers: float32 [B, length]."""
+    found = np.empty((len(rows), length), np.float32)
+    _normals(draws(key, rows, length, salt=salt), found)
+    return found
+
+
 @compiled
-def scramble(state):
-    """The output function of splitmix64: one to one on 64 bits."""
+def _scramble(state):  # noqa: ANN001, ANN202
+    # The output function of splitmix64: one to one on 64 bits.
     state = (state ^ (state >> np.uint64(30))) * FIRST
     state = (state ^ (state >> np.uint64(27))) * SECOND
     return state ^ (state >> np.uint64(31))
 
 
 @compiled
-def stream(key, row, salt):
-    """The state of a passage's stream; streams of different `salt` are independent."""
-    return scramble(scramble(np.uint64(key) + np.uint64(salt) * GOLDEN) + np.uint64(row) * GOLDEN)
+def _draws(key, rows, salt, found):  # noqa: ANN001, ANN202
+    for passage in range(len(rows)):
+        state = _scramble(_scramble(key + salt * GOLDEN) + np.uint64(rows[passage]) * GOLDEN)
+        into = found[passage]
+        for place in range(len(into)):
+            into[place] = _scramble(state + (np.uint64(place) + np.uint64(1)) * GOLDEN)
 
 
 @compiled
-def bits(state, place):
-    """The 64 random bits at a place of a stream."""
-    return scramble(np.uint64(state) + (np.uint64(place) + np.uint64(1)) * GOLDEN)
-
-
-@compiled
-def uniform(draw):
-    """A number in [0, 1) from 64 random bits."""
+def _uniform(draw):  # noqa: ANN001, ANN202
     return np.float64(draw >> np.uint64(11)) * UNIT
 
 
 @compiled
-def normals(state, into):
-    """Standard normal numbers from the first places of a stream, written to `into` float64."""
-    for place in range(len(into)):
-        draw = bits(state, place)
-        layer = np.int64(draw & np.uint64(LAYERS - 1))
-        x = (2.0 * uniform(draw) - 1.0) * EDGES[layer]
-        into[place] = x if abs(x) < EDGES[layer + 1] else np.nan
-    for place in range(len(into)):
-        if np.isnan(into[place]):  # one in a hundred lies outside its layer's rectangle
-            into[place] = normal(bits(state, place))
+def _normals(draws, found):  # noqa: ANN001, ANN202
+    for passage in range(len(draws)):
+        given, into = draws[passage], found[passage]
+        for place in range(len(given)):
+            layer = np.int64(given[place] & np.uint64(LAYERS - 1))
+            x = (2.0 * _uniform(given[place]) - 1.0) * EDGES[layer]
+            into[place] = x if abs(x) < EDGES[layer + 1] else np.nan
+        for place in range(len(given)):
+            if np.isnan(into[place]):  # one in a hundred lies outside its layer's rectangle
+                into[place] = _normal(given[place])
 
 
 @compiled
-def normal(draw):
-    """A standard normal number from 64 random bits."""
+def _normal(draw):  # noqa: ANN001, ANN202
     while True:
         layer = np.int64(draw & np.uint64(LAYERS - 1))
-        x = (2.0 * uniform(draw) - 1.0) * EDGES[layer]
+        x = (2.0 * _uniform(draw) - 1.0) * EDGES[layer]
         if abs(x) < EDGES[layer + 1]:
             return x
-        draw = scramble(draw + GOLDEN)
+        draw = _scramble(draw + GOLDEN)
         if layer == 0:
             while True:  # the tail beyond the edge
-                beyond = -np.log(1.0 - uniform(draw)) / EDGE
-                draw = scramble(draw + GOLDEN)
-                if -2.0 * np.log(1.0 - uniform(draw)) > beyond * beyond:
+                beyond = -np.log(1.0 - _uniform(draw)) / EDGE
+                draw = _scramble(draw + GOLDEN)
+                if -2.0 * np.log(1.0 - _uniform(draw)) > beyond * beyond:
                     return EDGE + beyond if x > 0.0 else -EDGE - beyond
-                draw = scramble(draw + GOLDEN)
+                draw = _scramble(draw + GOLDEN)
         low, high = HEIGHTS[layer], HEIGHTS[layer + 1]
-        if low + uniform(draw) * (high - low) < np.exp(-0.5 * x * x):
+        if low + _uniform(draw) * (high - low) < np.exp(-0.5 * x * x):
             return x
-        draw = scramble(draw + GOLDEN)
+        draw = _scramble(draw + GOLDEN)

@@ -22,7 +22,7 @@ import numpy as np
 
 from cdmae.compiled import compiled
 from cdmae.errors import InputError
-from cdmae.noise import bits, key, stream
+from cdmae.noise import draws, key
 
 if TYPE_CHECKING:
     from cdmae.files import Tokens
@@ -142,25 +142,21 @@ def mask(batch: Batch, side: Side, vocabulary: Vocabulary, key: np.uint64) -> tu
 def corrupt(batch: Batch, chosen: np.ndarray, side: Side, vocabulary: Vocabulary, key: np.uint64) -> np.ndarray:
     """Replace the `chosen` tokens: `mask_share` of them by [MASK], `random_share` by any ordinary token, else kept."""
     inputs = batch.ids.copy()
-    _corrupt(
-        inputs, chosen, batch.rows, key, vocabulary.mask_id, vocabulary.ordinary, side.mask_share, side.random_share
-    )
+    bits = draws(key, batch.rows, batch.ids.shape[1], salt=CORRUPT)
+    shares = side.mask_share, side.mask_share + side.random_share
+    _corrupt(inputs, chosen, bits, vocabulary.mask_id, vocabulary.ordinary, *shares)
     return inputs
 
 
 @compiled
-def _corrupt(inputs, chosen, rows, key, mask_id, ordinary, mask_share, random_share):  # noqa: ANN001, ANN202
+def _corrupt(inputs, chosen, draws, mask_id, ordinary, mask_share, both_shares):  # noqa: ANN001, ANN202
     # All places are drawn for, without a branch: one on what is chosen would be guessed wrong half the time.
-    masked, replaced = np.uint64(mask_share * 2.0**32), np.uint64((mask_share + random_share) * 2.0**32)
-    draws = np.empty(inputs.shape[1], np.uint64)
-    for passage in range(inputs.shape[0]):
-        state = stream(key, rows[passage], CORRUPT)
-        seen, predicted = inputs[passage], chosen[passage]
-        for place in range(len(draws)):
-            draws[place] = bits(state, place)
-        for place in range(len(draws)):
-            share = draws[place] >> np.uint64(32)
-            other = ordinary[(draws[place] & LOWER) * np.uint64(len(ordinary)) >> np.uint64(32)]
+    masked, replaced = np.uint64(mask_share * 2.0**32), np.uint64(both_shares * 2.0**32)
+    for passage in range(len(inputs)):
+        seen, predicted, given = inputs[passage], chosen[passage], draws[passage]
+        for place in range(len(seen)):
+            share = given[place] >> np.uint64(32)
+            other = ordinary[(given[place] & LOWER) * np.uint64(len(ordinary)) >> np.uint64(32)]
             other = other if share < replaced else seen[place]
             other = np.int32(mask_id) if share < masked else other
             seen[place] = other if predicted[place] else seen[place]

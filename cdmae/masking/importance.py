@@ -8,7 +8,7 @@ from cdmae.compiled import compiled
 from cdmae.errors import InputError
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking._top import budget, top
-from cdmae.noise import normals, stream
+from cdmae.noise import normals
 
 
 def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
@@ -24,21 +24,17 @@ def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
 
 def perturb(batch: Batch, sigma: float, unit: str, key: np.uint64) -> np.ndarray:
     """Lines 2 to 5 of Algorithm 1, t ~ N(t, sigma): float32 [B, n], minus infinity for what is no candidate."""
-    values = np.empty(batch.ids.shape, np.float32)
-    _perturb(batch.importance, batch.rows, batch.word_starts, batch.candidates, sigma, unit == "wordpiece", key, values)
-    return values
+    noise = normals(key, batch.rows, batch.ids.shape[1], salt=SELECT)
+    _perturb(batch.importance, batch.word_starts, batch.candidates, sigma, unit == "wordpiece", noise)
+    return noise
 
 
 @compiled
-def _perturb(importance, rows, word_starts, candidates, sigma, each, key, values):  # noqa: ANN001, ANN202
-    length = values.shape[1]
-    noise = np.zeros(length)
+def _perturb(importance, word_starts, candidates, sigma, each, noise):  # noqa: ANN001, ANN202
     scale, weight = (1.0, 0.0) if np.isinf(sigma) else (sigma, 1.0)
-    for passage in range(values.shape[0]):
-        if sigma > 0.0:
-            normals(stream(key, rows[passage], SELECT), noise)
-        shared = 0.0
-        for place in range(length):
-            shared = noise[place] if each or word_starts[passage, place] else shared
+    for passage in range(len(noise)):
+        shared = np.float32(0.0)
+        for place in range(noise.shape[1]):
+            shared = noise[passage, place] if each or word_starts[passage, place] else shared
             value = np.float32(weight * importance[passage, place] + scale * shared)
-            values[passage, place] = value if candidates[passage, place] else np.float32(-np.inf)
+            noise[passage, place] = value if candidates[passage, place] else np.float32(-np.inf)

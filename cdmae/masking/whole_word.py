@@ -7,7 +7,7 @@ import numpy as np
 from cdmae.compiled import compiled
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking._top import budget
-from cdmae.noise import bits, stream, uniform
+from cdmae.noise import draws
 
 
 def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
@@ -17,12 +17,13 @@ def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
     of the first of them complete the number: no other word is masked in part.
     """
     chosen = np.zeros(batch.ids.shape, bool)
-    _choose(batch.rows, batch.word_starts, batch.candidates, budget(batch.candidates, side.ratio), key, chosen)
+    order = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)
+    _choose(order, batch.word_starts, batch.candidates, budget(batch.candidates, side.ratio), chosen)
     return chosen
 
 
 @compiled
-def _choose(rows, word_starts, candidates, budgets, key, chosen):  # noqa: ANN001, ANN202
+def _choose(draws, word_starts, candidates, budgets, chosen):  # noqa: ANN001, ANN202
     length = chosen.shape[1]
     starts = np.empty(length + 1, np.int64)
     order = np.empty(length, np.int64)
@@ -35,14 +36,15 @@ def _choose(rows, word_starts, candidates, budgets, key, chosen):  # noqa: ANN00
                 words += 1
             inside = candidates[passage, place]
         left = budgets[passage]
-        state = stream(key, rows[passage], SELECT)
         for index in range(words):
             order[index] = index
         skipped = -1
         for index in range(words):
             if left == 0:
                 break
-            other = index + np.int64(uniform(bits(state, index)) * (words - index))
+            other = index + np.int64(
+                (draws[passage, index] >> np.uint64(32)) * np.uint64(words - index) >> np.uint64(32)
+            )
             order[index], order[other] = order[other], order[index]
             start = starts[order[index]]
             end = start + 1

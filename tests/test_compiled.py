@@ -1,0 +1,67 @@
+"""Compiled functions: they run where nothing can be kept on disk, and what is kept is never out of date."""
+
+import importlib
+import pkgutil
+
+import numba
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+import cdmae
+from cdmae.compiled import Threads, compiled
+
+
+def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypatch):
+    njit = numba.njit
+
+    def refuse(*arguments, **options):
+        if options.get("cache"):
+            raise RuntimeError("cannot cache function 'double': no locator available for file 'x.py'")
+        return njit(*arguments, **options)
+
+    monkeypatch.setattr(numba, "njit", refuse)
+
+    @compiled
+    def double(number):
+        return 2 * number
+
+    assert double(21) == 42
+
+
+def test_other_errors_are_not_hidden(monkeypatch):
+    def refuse(*arguments, **options):
+        raise RuntimeError("something else")
+
+    monkeypatch.setattr(numba, "njit", refuse)
+    with pytest.raises(RuntimeError, match="something else"):
+        compiled(abs)
+
+
+def test_compiled_functions_call_only_those_of_their_own_file():
+    # numba compiles what a function calls into it, and compiles it anew when its own file changes, not another one.
+    found = 0
+    for module in ("chunks", "counting", "importance", "masking", "noise"):
+        package = importlib.import_module(f"cdmae.{module}")
+        names = [f"cdmae.{module}.{each.name}" for each in pkgutil.iter_modules(getattr(package, "__path__", []))]
+        for each in [package, *map(importlib.import_module, names)]:
+            for function in vars(each).values():
+                if isinstance(function, Dispatcher) and function.py_func.__module__ == each.__name__:
+                    found += 1
+                    for name in function.py_func.__code__.co_names:
+                        called = vars(each).get(name)
+                        assert not isinstance(called, Dispatcher) or called.py_func.__module__ == each.__name__, name
+    assert found > 20
+    assert cdmae.__path__
+
+
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_threads_return_results_in_order(number):
+    with Threads(number) as threads:
+        assert threads.run(pow, [2, 3, 4], [1, 2, 3]) == [2, 9, 64]
+        assert threads.start(pow, 2, 5).result() == 32
+
+
+@pytest.mark.parametrize("number", [1, 3])
+def test_threads_pass_errors_on(number):
+    with Threads(number) as threads, pytest.raises(ZeroDivisionError):
+        threads.run(divmod, [1, 1], [1, 0])
