@@ -92,10 +92,6 @@ class Examples:
         row = np.array([example])
         return np.unique(np.concatenate([self.draw(row, epoch)[0] for epoch in range(epochs)]))
 
-    def every(self, example: int) -> np.ndarray:
-        """All that an example may ever draw, int32."""
-        return np.concatenate([self.positives[example], self.pool(example)])
-
     def order(self, epoch: int) -> np.ndarray:
         """The order in which an epoch visits the examples, int64 [E]."""
         return np.random.default_rng(seed_of(self.seed, "order", epoch)).permutation(len(self))

@@ -52,15 +52,15 @@ def teacher(
     depth: int,
     group: int,
     random_negatives: int,
-    epochs: float | None,
+    epochs: float,
     seed: int,
     threads: int,
     output: Path,
 ) -> None:
     """Write the run from which a student learns: every passage that it will draw, positives included, with its score.
 
-    The settings are the student's: with them what it draws is known beforehand, and nothing else needs a score; without
-    `epochs`, all that it may ever draw. The precision is that of training. A killed run goes on after its last piece.
+    The settings are the student's: with them what it draws is known beforehand, and nothing else needs a score. The
+    precision is that of training. A killed run goes on after its last piece.
     """
     device = training.set_up(threads)
     judge, passages = models.load(model, "reranker"), files.read_tokens(tokens)
@@ -70,15 +70,15 @@ def teacher(
     examples = groups.read(collection, tokens, negatives, split=split, **settings)
     texts = files.read_queries(collection, split)["text"].tolist()
     queries = sequences.queries(texts, model, threads)
-    rounds = math.ceil(epochs) if epochs else 0
-    at_once = max(1, PIECE // (rounds * group or 1 + depth + random_negatives))
+    rounds = math.ceil(epochs)
+    at_once = max(1, PIECE // (rounds * group))
     key = [inference.stamp(model / "model.safetensors"), inference.stamp(negatives), settings, rounds, at_once]
     ranked = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(texts)
     with inference.pieces(output, key) as folder:
         with Progress(len(examples), unit="queries", label="teach") as progress:
             for begin in range(0, len(examples), at_once):
                 rows = range(begin, min(begin + at_once, len(examples)))
-                lists = [examples.drawn(row, rounds) if rounds else examples.every(row) for row in rows]
+                lists = [examples.drawn(row, rounds) for row in rows]
                 asked = np.repeat(examples.queries[rows.start : rows.stop], [len(each) for each in lists])
                 path = folder / f"{begin // at_once:05d}.npy"
                 if not path.exists():

@@ -17,7 +17,7 @@ def main(
     depth: int,
     group: int,
     random_negatives: int,
-    epochs: float | None = None,
+    epochs: float,
     seed: int,
     output: Path,
     threads: int = 1,
