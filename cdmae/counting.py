@@ -262,7 +262,7 @@ def count_partitions(entries, begins, shift):
         before = kept
         for entry in range(begins[partition], begins[partition + 1]):
             key = entries[entry]
-            slot = np.int64((mix(key) << np.uint64(64 - shift)) >> np.uint64(40)) * 2 & mask
+            slot = np.int64((mix(key) << np.uint64(64 - shift)) >> np.uint64(32)) * 2 & mask
             while table[slot + 1] and table[slot] != key:
                 slot = (slot + 2) & mask
             table[slot] = key

@@ -231,14 +231,9 @@ class _Text:
         return found, repeated
 
     def _scatter(
-        self,
-        order: int,
-        numbers: np.ndarray,
-        where: np.ndarray,
-        steps: np.ndarray,
-        ends: np.ndarray,
+        self, order: int, numbers: np.ndarray, where: np.ndarray, steps: np.ndarray, ends: np.ndarray,
         entries: np.ndarray,
-    ) -> None:
+    ) -> None:  # fmt: skip
         def scatter(part: slice, end: np.ndarray) -> None:
             rest = slice(part.start, None)
             counting.scatter(order, self.words[rest], self.vocabulary, numbers[rest], where[part], steps, end, entries)

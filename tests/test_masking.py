@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from cdmae import masking, noise
+from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.files import Tokens
 from cdmae.masking import Batch, Side
@@ -295,26 +295,3 @@ def test_the_sides_of_an_encoder():
         Side("whole_word", 0.3, 2.0, "wordpiece", 0.7, 0.2),
         Side("importance", 0.5, 2.0, "wordpiece", 0.7, 0.2),
     )
-
-
-# --- noise -----------------------------------------------------------------------------------------------------------
-
-
-def test_noise_is_normal_also_in_the_tails():
-    found = noise.normals(KEY, np.arange(1000), 1000, salt=1).ravel().astype(float)
-    assert stats.kstest(found[:200_000], "norm").pvalue > 1e-4
-    for edge in (1.0, 2.0, 3.0, 3.7, 4.2):
-        expected = 2 * stats.norm.sf(edge) * len(found)
-        assert abs((np.abs(found) > edge).sum() - expected) < 4 * math.sqrt(expected)
-    assert abs(np.corrcoef(found[:-1], found[1:])[0, 1]) < 4 / math.sqrt(len(found))
-    assert abs(np.corrcoef(found[:-1000], found[1000:])[0, 1]) < 4 / math.sqrt(len(found))
-
-
-def test_noise_is_uniform_and_differs_by_salt():
-    one, other = (noise.uniforms(KEY, np.arange(300), 300, salt=salt).ravel() for salt in (1, 2))
-    assert stats.kstest(one, "uniform").pvalue > 1e-4
-    assert abs(np.corrcoef(one, other)[0, 1]) < 4 / math.sqrt(len(one))
-
-
-def test_keys_are_those_of_every_process():
-    assert int(masking.key(42, "decoder", 3)) == 8724798766497077298
