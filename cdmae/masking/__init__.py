@@ -144,7 +144,7 @@ def corrupt(batch: Batch, chosen: np.ndarray, side: Side, vocabulary: Vocabulary
     inputs = batch.ids.copy()
     bits = draws(key, batch.rows, batch.ids.shape[1], salt=CORRUPT)
     shares = side.mask_share, side.mask_share + side.random_share
-    _corrupt(inputs, chosen, bits, vocabulary.mask_id, vocabulary.ordinary, *shares)
+    _corrupt(inputs, chosen, bits, vocabulary.mask_id, vocabulary.ordinary.astype(np.int32, copy=False), *shares)
     return inputs
 
 
