@@ -1,5 +1,6 @@
-"""Exact search: against argsort over the whole product, with ties, in blocks and passes, by numpy and by torch."""
+"""Exact search: against argsort over the whole product, with ties, in blocks and passes, on a CPU and as on a GPU."""
 
+import faiss
 import numpy as np
 import pytest
 
@@ -27,67 +28,77 @@ def whole_numbers(rng, *shape):
     return rng.integers(-2, 3, shape).astype(np.float32)
 
 
-@pytest.fixture(params=["numpy", "torch"])
-def engine(request, monkeypatch):
-    """Small blocks; torch is made to run on the CPU, where no GPU is."""
-    for kind in (module._Numpy, module._Torch):
-        monkeypatch.setattr(kind, "queries", 7)
-        monkeypatch.setattr(kind, "passages", 50)
-    if request.param == "torch":
-        monkeypatch.setattr(module, "_Numpy", lambda *_: module._Torch("cpu"))
+def rounded_otherwise(_, queries, passages, count, *, metric, device):
+    """What faiss.knn_gpu may find: every score off by nearly the slack, up or down, and any passages among equals."""
+    rng = np.random.default_rng(count)
+    scores = queries.astype(np.float64) @ passages.T.astype(np.float64)
+    allowed = queries.shape[1] * 2.0**-24 * np.outer(*(np.linalg.norm(each, axis=1) for each in (queries, passages)))
+    scores += rng.choice([-1.9, 1.9], scores.shape) * allowed
+    columns = np.argsort(-scores, axis=1)[:, :count]
+    return np.take_along_axis(scores, columns, 1).astype(np.float32), columns
+
+
+@pytest.fixture(params=["cpu", "cuda:1"])
+def device(request, monkeypatch):
+    """Small blocks; where no GPU is, one is played."""
+    monkeypatch.setattr(module, "QUERIES", 7)
+    monkeypatch.setattr(module, "PASSAGES", 50)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 2)
+    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
+    monkeypatch.setattr(faiss, "knn_gpu", rounded_otherwise)
     return request.param
 
 
 @pytest.mark.parametrize("depth", [1, 10, 60, 300, 1000])
-def test_search_is_argsort(engine, depth):
+def test_search_is_argsort(device, depth):
     rng = np.random.default_rng(depth)
     queries, passages = rng.standard_normal((20, 16), np.float32), rng.standard_normal((300, 16), np.float32)
-    check(search(queries, [passages], depth), queries, passages, depth)
+    check(search(queries, [passages], depth, device=device), queries, passages, depth)
 
 
 @pytest.mark.parametrize("depth", [1, 3, 49, 50, 51, 200])
-def test_ties_come_by_row_and_are_cut_by_row(engine, depth):
+def test_ties_come_by_row_and_are_cut_by_row(device, depth):
     rng = np.random.default_rng(depth)
     queries, passages = whole_numbers(rng, 15, 3), whole_numbers(rng, 333, 3)
-    run = search(queries, [passages], depth)
+    run = search(queries, [passages], depth, device=device)
     rows, scores = reference(queries, passages, depth)
     np.testing.assert_array_equal(run.passages.reshape(rows.shape), rows)
     np.testing.assert_array_equal(run.scores.reshape(rows.shape), scores)
 
 
-def test_shards_passes_and_threads_do_not_matter(engine, monkeypatch):
+def test_shards_passes_and_threads_do_not_matter(device, monkeypatch):
     rng = np.random.default_rng(3)
     queries, passages = whole_numbers(rng, 40, 4), whole_numbers(rng, 400, 4)
-    whole = search(queries, [passages], 30)
+    whole = search(queries, [passages], 30, device=device)
     monkeypatch.setattr(module, "KEPT", 30 * 9)
     cut = [passages[:1], passages[1:1], passages[1:120], passages[120:]]
-    for run in (search(queries, cut, 30), search(queries, cut, 30, threads=3)):
+    for run in (search(queries, cut, 30, device=device), search(queries, cut, 30, threads=3, device=device)):
         for name in ("passages", "scores", "starts"):
             np.testing.assert_array_equal(getattr(run, name), getattr(whole, name))
 
 
-def test_zeros_of_both_signs_tie(engine):
+def test_zeros_of_both_signs_tie(device):
     passages = np.array([[-0.0], [0.0], [-0.0], [1.0], [-1.0]], np.float32)
-    run = search(np.array([[1.0], [-1.0]], np.float32), [passages], 5)
+    run = search(np.array([[1.0], [-1.0]], np.float32), [passages], 5, device=device)
     assert run.passages.tolist() == [3, 0, 1, 2, 4, 4, 0, 1, 2, 3]
 
 
-def test_all_scores_equal(engine):
+def test_all_scores_equal(device):
     passages = np.zeros((120, 2), np.float32)
-    run = search(np.ones((1, 2), np.float32), [passages], 70)
+    run = search(np.ones((1, 2), np.float32), [passages], 70, device=device)
     assert run.passages.tolist() == list(range(70))
 
 
-def test_negative_scores_keep_their_order(engine):
+def test_negative_scores_keep_their_order(device):
     passages = -np.arange(1, 130, dtype=np.float32)[:, None]
-    assert search(np.ones((1, 1), np.float32), [passages], 129).passages.tolist() == list(range(129))
+    assert search(np.ones((1, 1), np.float32), [passages], 129, device=device).passages.tolist() == list(range(129))
 
 
-def test_half_precision_shards_are_multiplied_in_single_precision(engine):
+def test_half_precision_shards_are_multiplied_in_single_precision(device):
     rng = np.random.default_rng(1)
     passages = rng.standard_normal((200, 8)).astype(np.float16)
     queries = rng.standard_normal((5, 8), np.float32)
-    check(search(queries, [passages], 20), queries, passages.astype(np.float32), 20)
+    check(search(queries, [passages], 20, device=device), queries, passages.astype(np.float32), 20)
 
 
 def test_nothing_to_search():
@@ -109,15 +120,43 @@ def test_what_does_not_fit_is_refused():
         search(broken, [ones], 2)
     with pytest.raises(InputError, match="from row 3 on are not finite"):
         search(ones, [ones, broken], 2)
+    with pytest.raises(InputError, match="from row 0 on are not finite"):
+        search(ones, [ones * np.float32(1e20)], 2)
 
 
-def test_precision_of_products_is_restored():
-    import torch
+@pytest.mark.parametrize("spread", [1, 1e-2, 1e-4, 0])
+def test_scores_and_order_depend_on_nothing_but_the_vectors(device, monkeypatch, spread):
+    """Vectors of an odd length; the closer they are, the more scores differ in the last bits only."""
+    rng = np.random.default_rng(4)
+    vectors = (1 + spread * rng.standard_normal((500, 37))).astype(np.float32)
+    queries, passages = vectors[:12], vectors[12:]
+    monkeypatch.setattr(module, "PASSAGES", 1000)
+    whole = search(queries, [passages], 30)
+    pairs = module._products(queries, passages, np.tile(np.arange(488), (12, 1)))
+    rows = np.argsort(-pairs, axis=1, kind="stable")[:, :30]
+    np.testing.assert_array_equal(whole.passages.reshape(12, 30), rows)
+    np.testing.assert_array_equal(whole.scores.reshape(12, 30), np.take_along_axis(pairs, rows, 1))
+    np.testing.assert_allclose(pairs, queries.astype(np.float64) @ passages.T.astype(np.float64), rtol=1e-5, atol=1e-4)
+    for size, threads in ((9, 1), (41, 1), (300, 2)):
+        monkeypatch.setattr(module, "PASSAGES", size)
+        run = search(queries, [passages[:101], passages[101:]], 30, threads=threads, device=device)
+        np.testing.assert_array_equal(run.passages, whole.passages)
+        np.testing.assert_array_equal(run.scores, whole.scores)
 
-    torch.set_float32_matmul_precision("high")
-    try:
-        with module._Torch("cpu"):
-            assert torch.get_float32_matmul_precision() == "highest"
-        assert torch.get_float32_matmul_precision() == "high"
-    finally:
-        torch.set_float32_matmul_precision("highest")
+
+def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_and_it_is_said(monkeypatch, capsys):
+    ones = np.ones((3, 4), np.float32)
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
+    assert search(ones, [ones], 2, device="cuda").passages.tolist() == [0, 1] * 3
+    assert "finds no GPU that it can use (faiss-gpu does); the CPU searches" in capsys.readouterr().err
+    monkeypatch.setattr(faiss, "get_num_gpus", lambda: 1)
+    monkeypatch.setattr(faiss, "StandardGpuResources", object, raising=False)
+    many = np.ones((3000, 4), np.float32)
+    assert search(ones, [many], 2000, device="cuda").passages[:2000].tolist() == list(range(2000))
+    assert "2,048 hits at most, too few for depth 2,000; the CPU searches" in capsys.readouterr().err
+
+
+def test_threads_of_faiss_are_restored():
+    before = faiss.omp_get_max_threads()
+    search(np.ones((3, 4), np.float32), [np.ones((3, 4), np.float32)], 2, threads=before + 1)
+    assert faiss.omp_get_max_threads() == before
