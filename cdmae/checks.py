@@ -23,7 +23,7 @@ SMALL = 2**24  # bytes of files that are read whenever the config is checked: le
 MEASURE = re.compile(r"(RR|R|P|AP|nDCG|Success)@[1-9]\d*")
 
 RANDOM_START = (
-    "collection", "vocabulary", "layers", "hidden", "heads", "feedforward", "positions", "initializer",
+    "collection", "vocabulary", "layers", "hidden", "heads", "feedforward", "positions", "initializer", "dropout",
 )  # fmt: skip
 NOT_PRETRAINED = ("start", "objective", "seed")  # the keys of an encoder with objective none
 MASKING = (

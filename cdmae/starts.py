@@ -60,6 +60,8 @@ def _random(start: Start, vocabulary: Vocabulary) -> PreTrainedModel:
             intermediate_size=start.feedforward,
             max_position_embeddings=start.positions,
             initializer_range=start.initializer,
+            hidden_dropout_prob=start.dropout,
+            attention_probs_dropout_prob=start.dropout,
             pad_token_id=vocabulary.pad_id,
         )
     )
