@@ -33,7 +33,8 @@ def made_up(count: int, queries: int) -> tuple[pa.Table, list[str]]:
     drawn = words[rng.choice(30_000, int(lengths.sum()), p=share / share.sum())]
     texts = [" ".join(each) for each in np.split(drawn, np.cumsum(lengths)[:-1])]
     asked = words[rng.choice(30_000, (queries, 6), p=share / share.sum())]
-    return pa.table({"title": [""] * count, "text": texts}), [" ".join(each) for each in asked]
+    names = [f"{row:0{len(str(count))}}" for row in range(count)]
+    return pa.table({"passage_id": names, "title": [""] * count, "text": texts}), [" ".join(each) for each in asked]
 
 
 def timed(function: Callable[[], Any]) -> tuple[Any, float, float]:
@@ -53,7 +54,7 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
     if given.collection:
-        passages = files.read_passages(given.collection, ["title", "text"])
+        passages = files.read_passages(given.collection, ["passage_id", "title", "text"])
         queries = files.read_queries(given.collection, "dev")["text"].tolist()[: given.queries]
     else:
         passages, queries = made_up(given.passages, given.queries)

@@ -1,7 +1,9 @@
 """BM25 over an inverted index by Lucene, ranked as pyserini ranks, without the detour through Python objects.
 
 An index has one Lucene document per passage, in the order of the passages: Lucene's number *is* the row. So no id is
-stored or looked up, ties come by row for nothing, and a search costs what Lucene costs.
+looked up, ties come by row for nothing, and a search costs what Lucene costs. The passages' ids are stored where
+Anserini stores them, so that pyserini's LuceneSearcher can open an index, too: with a whole JDK, or with this runtime
+if ``lucene.machine()`` is called before pyserini is imported.
 
 P passages, Q queries, K hits of a query.
 """
@@ -23,7 +25,7 @@ from cdmae.files import Run, complete
 from cdmae.lucene import java
 from cdmae.progress import Progress
 
-CONTENTS = "contents"  # Anserini's name of the field
+ID, CONTENTS = "id", "contents"  # Anserini's names of the fields
 BUFFER = 256.0  # MB of postings in memory, over all threads
 BATCH = 256  # passages handed to a thread at once
 AHEAD = 4  # batches, or 4 x 16 queries, that a thread has waiting
@@ -34,10 +36,10 @@ LUCENE = "org.apache.lucene"
 
 
 def build(passages: pa.Table, folder: Path | str, threads: int = 1) -> None:
-    """Index title and text of `passages` (passage_id, title, text) as the folder `folder`, one segment.
+    """Index `passages` (passage_id, title, text) by title and text as the folder `folder`, one segment.
 
     Each thread indexes a range of rows; the parts are joined in order, so that the index, and what it ranks, does not
-    depend on the number of threads. Kept are term frequencies and lengths, not the text.
+    depend on the number of threads. Kept are ids, term frequencies and lengths, not the text.
     """
     threads = max(1, min(threads, len(passages) // BATCH))
     cuts = np.linspace(0, len(passages), threads + 1).astype(int).tolist()
@@ -72,7 +74,7 @@ def _writer(folder: Path, *, buffer: float = 16.0, joining: bool = False) -> Any
 def _fill(writers: list[Any], rows: list[pa.Table], pools: list[lucene.Threads]) -> None:
     """Hand the passages over in batches, to each writer in turn and never far ahead of it."""
     adds = [_add(writer) for writer in writers]
-    batches = [_texts(each) for each in rows]
+    batches = [_batches(each) for each in rows]
     waiting: list[deque[tuple[Any, int]]] = [deque() for _ in writers]
     open_ = set(range(len(writers)))
     with Progress(sum(map(len, rows)), unit="passages", label="index BM25") as progress:
@@ -80,7 +82,8 @@ def _fill(writers: list[Any], rows: list[pa.Table], pools: list[lucene.Threads])
             for i in sorted(open_):
                 batch = next(batches[i], None)
                 if batch is not None:
-                    waiting[i].append((pools[i].submit(adds[i], java("java.util.Arrays").asList(*batch)), len(batch)))
+                    ids, texts = (java("java.util.Arrays").asList(*each) for each in batch)
+                    waiting[i].append((pools[i].submit(adds[i], texts, ids.iterator()), len(batch[0])))
                 while waiting[i] and (batch is None or len(waiting[i]) > AHEAD):
                     future, count = waiting[i].popleft()
                     future.get()
@@ -90,24 +93,35 @@ def _fill(writers: list[Any], rows: list[pa.Table], pools: list[lucene.Threads])
 
 
 def _add(writer: Any) -> Any:
-    """A function, to be called by one thread, that adds a document for each text of a list."""
+    """A function, to be called by one thread, that adds a document for each of a list of texts with the next id."""
     kind = java(f"{LUCENE}.document.FieldType")()
     kind.setIndexOptions(java(f"{LUCENE}.index.IndexOptions").DOCS_AND_FREQS)
     kind.freeze()
     signature = "(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V"
     contents = java(f"{LUCENE}.document.Field")(CONTENTS, "", kind, signature=signature)
+    stored = java(f"{LUCENE}.document.Field$Store").YES
+    signature = "(Ljava/lang/String;Ljava/lang/String;Lorg/apache/lucene/document/Field$Store;)V"
+    name = java(f"{LUCENE}.document.StringField")(ID, "", stored, signature=signature)
+    order = java(f"{LUCENE}.document.BinaryDocValuesField")(
+        ID, java(f"{LUCENE}.util.BytesRef")()
+    )  # Anserini's for ties
     document = java(f"{LUCENE}.document.Document")()
-    document.add(contents)
-    fill = lucene.method(f"{LUCENE}.document.Field", "setStringValue", "void", "java.lang.String")
+    for field in (contents, name, order):
+        document.add(field)
+    field, text = f"{LUCENE}.document.Field", "java.lang.String"
+    fill = lucene.method(field, "setStringValue", "void", text)
+    bytes_ = lucene.made(f"{LUCENE}.util.BytesRef", "java.lang.CharSequence")
+    fill_order = lucene.given(lucene.method(field, "setBytesValue", "void", f"{LUCENE}.util.BytesRef"), order)
+    fill_id = lucene.both(lucene.given(fill, name), lucene.then(bytes_, fill_order))
     add = lucene.method(f"{LUCENE}.index.IndexWriter", "addDocument", "long", "java.lang.Iterable")
-    return lucene.each(lucene.given(fill, contents), lucene.given(add, writer, document))
+    return lucene.each(lucene.given(fill, contents), fill_id, lucene.given(add, writer, document))
 
 
-def _texts(passages: pa.Table) -> Iterator[list[str]]:
-    """Titles and texts joined, `BATCH` at a time."""
-    for batch in passages.select(["title", "text"]).to_batches(max_chunksize=BATCH):
-        columns = zip(*(column.to_pylist() for column in batch.columns), strict=True)
-        yield [f"{title} {text}" if title else text for title, text in columns]
+def _batches(passages: pa.Table) -> Iterator[tuple[list[str], list[str]]]:
+    """Ids, and titles and texts joined, `BATCH` at a time."""
+    for batch in passages.select(["passage_id", "title", "text"]).to_batches(max_chunksize=BATCH):
+        ids, titles, texts = (column.to_pylist() for column in batch.columns)
+        yield ids, [f"{title} {text}" if title else text for title, text in zip(titles, texts, strict=True)]
 
 
 def _join(parts: list[Path], folder: Path) -> None:

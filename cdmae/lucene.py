@@ -110,6 +110,16 @@ def method(owner: str, name: str, result: str, *arguments: str) -> Any:
     return _handles().publicLookup().findVirtual(named(owner), name, _signature(result, *arguments))
 
 
+def made(owner: str, *arguments: str) -> Any:
+    """The constructor of the class `owner` as a function of the arguments."""
+    return _handles().publicLookup().findConstructor(named(owner), _signature("void", *arguments))
+
+
+def both(first: Any, second: Any) -> Any:
+    """A function of what ``first`` takes that calls ``first`` and ``second`` with it."""
+    return _handles().foldArguments(second.asType(first.type()), first)
+
+
 def given(function: Any, *values: Any, at: int = 0) -> Any:
     """The function with its arguments from `at` on set to `values`."""
     for value in values:  # one by one: jnius takes the type of all from the first
@@ -123,11 +133,14 @@ def then(function: Any, following: Any) -> Any:
     return _handles().filterReturnValue(function, following)
 
 
-def each(first: Any, second: Any) -> Any:
-    """A function of an iterable of texts that calls ``first(text)`` and ``second()`` for every one."""
-    handles, anything = _handles(), f"{LANG}.Object"
-    second = handles.dropArguments(second.asType(_signature("void")), 0, named(anything))
-    body = handles.foldArguments(second, first.asType(_signature("void", anything)))  # text -> nothing
+def each(first: Any, second: Any, last: Any) -> Any:
+    """A function of an iterable and an iterator that calls ``first(a)``, ``second(b)``, ``last()`` for their pairs."""
+    handles, anything, iterator = _handles(), f"{LANG}.Object", named("java.util.Iterator")
+    following = method("java.util.Iterator", "next", anything)
+    second = handles.filterArguments(second.asType(_signature("void", anything)), 0, following)  # iterator -> nothing
+    body = handles.foldArguments(handles.dropArguments(last.asType(_signature("void")), 0, iterator), second)
+    body = handles.dropArguments(body, 0, named(anything))
+    body = handles.foldArguments(body, first.asType(_signature("void", anything)))  # a, iterator -> nothing
     return handles.iteratedLoop(None, None, handles.dropArguments(body, 1, named(f"{LANG}.Iterable")))
 
 

@@ -88,6 +88,36 @@ def test_ranking_equals_that_of_pyserini(texts, index, tmp_path):
         np.testing.assert_allclose([hit.score for hit in hits], scores, rtol=0, atol=2e-4)
 
 
+@pytest.mark.workflow  # importing pyserini takes 10 s
+def test_pyserini_opens_the_index_and_finds_passages_by_their_ids(texts, index, monkeypatch):
+    monkeypatch.setenv("OPENAI_API_KEY", "none")  # pyserini imports OpenAI's client, which insists on one
+    from pyserini.search.lucene import LuceneSearcher
+
+    searcher = LuceneSearcher(str(index))
+    searcher.set_bm25(0.82, 0.68)
+    assert searcher.doc("p7").docid() == "p7" and searcher.num_docs == len(texts)
+    queries = ["cow", "ant bee bee fox", texts[3]]
+    run = bm25.search(index, queries, 2000, 0.82, 0.68)
+    for query, text in enumerate(queries):
+        passages, scores = run.ranked(query)
+        hits = searcher.search(text, 2000)
+        theirs = {int(hit.docid.removeprefix("p")): hit.score for hit in hits}
+        assert theirs.keys() == set(passages.tolist()) and len(theirs) == len(hits)
+        # Anserini rounds to four decimals and makes ties distinct in steps of 1e-6
+        np.testing.assert_allclose([theirs[row] for row in passages], scores, rtol=0, atol=1e-4 + 1e-6 * len(passages))
+
+
+def test_ids_are_those_of_the_passages(tmp_path):
+    """Over parts by three threads, two batches each; read by the Java object that pyserini wraps."""
+    names = [f"ü {row:x}" for row in range(1100)]
+    made = pa.table({"passage_id": names, "title": [""] * 1100, "text": [f"word{row}" for row in range(1100)]})
+    bm25.build(made, tmp_path / "i", threads=3)
+    searcher = lucene.java("io.anserini.search.SimpleSearcher")(str(tmp_path / "i"))
+    for row in (0, 255, 256, 366, 367, 733, 1099):
+        assert [hit.docid for hit in searcher.search(f"word{row}", 10)] == [names[row]]
+        assert bm25.search(tmp_path / "i", [f"word{row}"], 10).passages.tolist() == [row]
+
+
 def test_ties_come_by_row_and_depth_cuts_them(texts, index):
     query = texts[3]
     run = bm25.search(index, [query], 5, b=0.0)

@@ -9,7 +9,7 @@ from cdmae.command import command
 @command
 def main(*, collection: Path, output: Path, threads: int = 1):
     """Index titles and texts of `collection` with Lucene."""
-    bm25.build(files.read_passages(collection, ["title", "text"]), output, threads)
+    bm25.build(files.read_passages(collection, ["passage_id", "title", "text"]), output, threads)
 
 
 if __name__ == "__main__":
