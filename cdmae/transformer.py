@@ -23,7 +23,7 @@ from cdmae.errors import InputError
 from cdmae.packed import Layout, Packed, Rows, row_count
 
 KINDS = ("bert", "electra")
-LONG = 256  # word-pieces beyond which padded attention no longer stores its probabilities
+LONG = 256  # word-pieces beyond which padded attention computes its probabilities twice rather than keep them
 
 
 def hidden_states(
@@ -182,57 +182,22 @@ class Grid:
         return hidden.repeat_interleave(self.heads, 0)
 
     def spread(self, states: Tensor) -> Tensor:
-        """Rows [rows, D] to cells [B x H, n, D / H]."""
-        flat = states.view(-1, states.shape[1] // self.heads)
-        return _Spread.apply(flat, self).view(len(self.layout) * self.heads, self.layout.longest, -1)
+        """Rows [rows, D] to cells [B x H, n, D / H]; padding holds numbers that mean nothing."""
+        cells = states.reshape(-1, states.shape[1] // self.heads).index_select(0, self.sources)
+        return cells.view(len(self.layout) * self.heads, self.layout.longest, -1)
 
     def collect(self, states: Tensor) -> Tensor:
         """Cells [B x H, n, D / H] to rows [rows, D]; filler rows are 0."""
-        flat = states.reshape(-1, states.shape[-1])
-        return _Collect.apply(flat, self).view(self.layout.rows, -1)
+        rows = states.new_empty(self.layout.rows * self.heads, states.shape[-1])
+        torch.index_select(states.view(-1, states.shape[-1]), 0, self.cells, out=rows[: len(self.cells)])
+        rows[len(self.cells) :].zero_()
+        return rows.view(self.layout.rows, -1)
 
-    def to_cells(self, flat: Tensor) -> Tensor:
-        """``flat[row's head]`` for every cell; padding holds numbers that mean nothing."""
-        return flat.index_select(0, self.sources)
-
-    def to_rows(self, flat: Tensor) -> Tensor:
-        """``flat[cell]`` for every row's head, 0 for filler."""
-        out = flat.new_empty(self.layout.rows * self.heads, flat.shape[1])
-        torch.index_select(flat, 0, self.cells, out=out[: len(self.cells)])
-        out[len(self.cells) :].zero_()
-        return out
-
-
-class _Spread(torch.autograd.Function):
-    """`Grid.to_cells`; its gradient is read where it was written: no scattered additions."""
-
-    @staticmethod
-    def forward(ctx: Any, flat: Tensor, grid: Grid) -> Tensor:
-        ctx.grid = grid
-        return grid.to_cells(flat)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        return ctx.grid.to_rows(gradient), None
-
-
-class _Collect(torch.autograd.Function):
-    """`Grid.to_rows`; padding gets no gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, flat: Tensor, grid: Grid) -> Tensor:
-        ctx.grid = grid
-        return grid.to_rows(flat)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        grid = ctx.grid
-        cells = grid.to_cells(gradient)
-        if grid.real is not None:
-            cells.view(len(grid.layout), grid.heads, grid.layout.longest, -1).mul_(grid.real[:, None, :, None])
-        return cells, None
+    def without_padding(self, states: Tensor) -> Tensor:
+        """Zero the padding of cells [B x H, n, .], in place."""
+        if self.real is not None:
+            states.view(len(self.layout), self.heads, self.layout.longest, -1).mul_(self.real[:, None, :, None])
+        return states
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
@@ -243,12 +208,41 @@ def attention(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> 
     """
     if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16):
         return _varlen(query, key, value, to, of)
-    q, k, v = to.spread(query), of.spread(key), of.spread(value)  # [B x H, n, D / H]
-    scale, hidden = q.shape[-1] ** -0.5, of.hidden.to(q.dtype)
-    if of.layout.longest > LONG:
-        return to.collect(functional.scaled_dot_product_attention(q, k, v, attn_mask=hidden, scale=scale))
-    scores = torch.baddbmm(hidden, q, k.transpose(1, 2), alpha=scale)
-    return to.collect(torch.bmm(scores.softmax(-1), v))
+    return _Attention.apply(query, key, value, to, of)
+
+
+class _Attention(torch.autograd.Function):
+    """Attention on a padded grid; as one function because its gradients are read, not added, where they are needed."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
+        q, k, v = to.spread(query), of.spread(key), of.spread(value)  # [B x H, n, D / H]
+        shares = _shares(q, k, of)  # [B x H, n, n]
+        ctx.grids = to, of
+        ctx.save_for_backward(q, k, v, shares if of.layout.longest <= LONG else None)
+        return to.collect(torch.bmm(shares, v))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        to, of = ctx.grids
+        q, k, v, shares = ctx.saved_tensors
+        shares = _shares(q, k, of) if shares is None else shares
+        gradient = to.without_padding(to.spread(gradient))
+        of_shares = torch.bmm(gradient, v.transpose(1, 2))
+        of_scores = torch._softmax_backward_data(of_shares, shares, -1, shares.dtype).mul_(q.shape[-1] ** -0.5)
+        return (
+            to.collect(torch.bmm(of_scores, k)),
+            of.collect(torch.bmm(of_scores.transpose(1, 2), q)),
+            of.collect(torch.bmm(shares.transpose(1, 2), gradient)),
+            None,
+            None,
+        )
+
+
+def _shares(q: Tensor, k: Tensor, of: Grid) -> Tensor:
+    """How much each cell attends to each other: [B x H, n, n], 0 for padding."""
+    return torch.baddbmm(of.hidden.to(q.dtype), q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5).softmax(-1)
 
 
 def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:

@@ -58,15 +58,14 @@ class _CrossEntropy(torch.autograd.Function):
                     flat.index_copy_(0, place, of_label - 1)  # p is d loss / d logits now, but for the row's weight
                     of_states[cut] = (p @ w)[:, :width] * weights[cut, None]
                     of_matrix += _widened(states[cut] * weights[cut, None], weights[cut], product).t() @ p
-        ctx.save_for_backward(of_states, of_matrix[:width], of_matrix[width])
+        ctx.save_for_backward(of_states, of_matrix[:width].t().contiguous(), of_matrix[width])
         ctx.mark_non_differentiable(losses)
         return torch.dot(losses, weights), losses
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        of_states, of_matrix, of_bias = ctx.saved_tensors
-        return of_states * gradient, (of_matrix * gradient).t(), of_bias * gradient, None, None
+        return *(each * gradient for each in ctx.saved_tensors), None, None
 
 
 def _widened(matrix: Tensor, column: Tensor, kind: torch.dtype) -> Tensor:
