@@ -36,21 +36,21 @@ shell.prefix(
 )
 
 
-# The environment of every rule, for --sdm conda.
+# The environment of every job, for --sdm conda.
 environment = str(Path(workflow.basedir, f"envs/{os.environ.get('CDMAE_DEVICE', 'cpu')}.yaml"))
 
 
-# --- what rules ask for ---------------------------------------------------------------------------------------------
-# A rule's wildcards are, in order, the names by which the graph knows its job.
+# --- what jobs ask for ----------------------------------------------------------------------------------------------
+# Its wildcards are, in order, the names by which the graph knows its job.
 
 
 def inputs(name):
-    """The inputs of a rule, by name: for unpack()."""
+    """The inputs of a job by their names, for unpack()."""
     return lambda wildcards: graph.job(name, *wildcards).inputs
 
 
 def setting(name, key):
-    """What a rule's result depends on besides its inputs: a plain value, or a mapping as JSON text."""
+    """What a job's result depends on besides its inputs: a plain value, or a mapping as JSON text."""
     return lambda wildcards: plain(graph.job(name, *wildcards).params[key])
 
 
@@ -74,7 +74,7 @@ def plain(value):
 
 
 def code(name):
-    """The modules behind a rule with their fingerprints, one parameter each: the reason to run again names them."""
+    """The modules behind a job with their fingerprints, one parameter each: the reason to run again names them."""
     return [f"{module} {found}" for module, found in fingerprint(script(name)).items()]
 
 

@@ -99,7 +99,7 @@ rule report:
         *code("report"),
         settings=setting("report", "facts"),
         facts=lambda wildcards, output: json.dumps({**graph.facts(), "versions": versions, "started": started}),
-        folder=graph.report(),
+        folder=lambda wildcards, output: dirname(output.page),
     shell:
         "printf '%s' {params.facts:q} >{output.facts:q};"
         " python workflow/scripts/report.py --facts {output.facts:q} --output {params.folder:q}"
