@@ -27,8 +27,9 @@ CPU = torch.device("cpu")
 class Layout:
     """Where each passage's rows lie: passage b has ``starts[b]:starts[b + 1]``; rows beyond ``starts[B]`` are filler.
 
-    starts: int32 [B + 1] on the device. rows: the number of rows with filler. longest: the most rows of a passage, on the CPU rounded up.
-    cells: int64, for every row but filler its cell ``b * longest + (row - starts[b])`` in the padded grid [B, longest].
+    starts: int32 [B + 1] on the device. rows: the number of rows with filler. longest: the most rows of a passage, on
+    the CPU rounded up. cells: int64, for every row but filler its cell ``b * longest + (row - starts[b])`` in the
+    padded grid [B, longest].
     """
 
     starts: Tensor

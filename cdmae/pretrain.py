@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from cdmae import files, importance, objectives, ranks, starts, states, training
-from cdmae.batches import Reader
+from cdmae.batches import Reader, Step
 from cdmae.errors import InputError, Interrupted
 from cdmae.progress import Progress, say
 from cdmae.ranks import Ranks
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from cdmae.states import State
 
 COLUMNS = ["step", "loss", "encoder_loss", "decoder_loss", "spread", "gradient_norm", "learning_rate"]
+SHOWN = ("encoder_loss", "decoder_loss")  # while it runs
 COLLAPSED = 1e-4  # spread of [CLS] over the passages, relative to its size, below which they are all the same
 DIVERGED = 3.0  # times ln V, the loss of guessing uniformly
 MEMORY = {"cpu": 2 << 30, "cuda": 0.35}  # for the activations of a micro-batch: bytes, or a share of the device's
@@ -55,85 +56,98 @@ def pretrain(
     The state folder lets a killed training go on.
     """
     device = training.set_up(threads)
-    model = starts.load(start, tokenizer, seed)
     about = {"name": name, "settings": asdict(settings), "start": asdict(start), "seed": seed}
-    if settings.objective == "none":
-        write(output, model, tokenizer, about)
-        return
-    positions = model.config.max_position_embeddings
-    if settings.max_length > positions:
-        raise InputError(f"max_length is {settings.max_length}; allowed: up to {positions}, the positions of the start")
-    reader = read(settings, tokenizer, tokens, importance, seed)
-    with ranks.joined(device) as group, states.hold(state, name) if group.first else states.look(state) as held:
-        about |= train(model.to(device), settings, reader, held, group, name=name, seed=seed)
-        if group.first:
-            held.close()
-            write(output, model, tokenizer, about, state / "steps.tsv")
-            held.discard()
+    with ranks.joined(device) as group:
+        model = starts.load(start, tokenizer, seed)
+        if settings.objective == "none":
+            if group.first:
+                write(output, model, tokenizer, about)
+            return
+        reader = read(settings, model.config, tokenizer, tokens, importance, seed)
+        with states.hold(state, name) if group.first else states.look(state) as held:
+            about |= train(model.to(device), settings, reader, held, group, name=name, seed=seed)
+            if group.first:
+                held.close()
+                write(output, model, tokenizer, about, state / "steps.tsv")
+                held.discard()
 
 
 def train(
     model: PreTrainedModel, settings: Encoder, reader: Reader, held: State, group: Ranks, *, name: str, seed: int
 ) -> dict[str, Any]:
     """The loop: trains `model` in place, returns what is worth recording of it."""
-    device = group.device
     if settings.batch < group.size:
         raise InputError(f"batch is {settings.batch}; allowed: at least {group.size}, the number of processes")
-    network = objectives.objective(settings.objective).create(model, settings, seed).to(device)
-    parameters = list(network.parameters())
+    network = objectives.objective(settings.objective).create(model, settings, seed).to(group.device)
     adam = training.optimiser(network, settings.learning_rate, settings.weight_decay)
     steps, warmup, last = schedule(settings, len(reader.tokens))
-    rows = micro_batch(model.config, settings.decoder_layers, device)
-    meter = Meter(interval(steps))
+    meter, numbers = Meter(interval(steps)), {}
     with training.Stop() as stop:
-        seconds = resume(held, group, network, adam, meter, name)
+        begun = time.monotonic() - resume(held, group, network, adam, meter, name)
         curve = held.curve(COLUMNS)
-        begun, numbers = time.monotonic() - seconds, {}
         with Progress(last, label=f"pretrain {name}", start=held.step) as progress:
-            for done, step in enumerate(reader.steps(held.step, last, ahead=device.type == "cuda"), held.step + 1):
+            coming = reader.steps(held.step, last, ahead=group.device.type == "cuda")
+            for done, step in enumerate(coming, held.step + 1):
                 rate = training.learning_rate(done - 1, steps, warmup, settings.learning_rate)
                 training.set_learning_rate(adam, rate)
-                for index, batch in enumerate(step.batches(rows, device, group.rank, group.size)):
-                    generator = training.generator(device, seed, "dropout", done, index, group.rank)
-                    with training.autocast(settings.precision, device):
-                        loss, parts = network(batch, generator)
-                    loss.backward()
-                    meter.add({"loss": loss.detach(), **parts})
-                group.add_up([each.grad for each in parameters])
-                norm = training.clip(parameters, settings.max_grad_norm)
+                learnt = learn(network, step, done, settings, group, seed)
+                norm = training.clip(network.parameters(), settings.max_grad_norm)
                 adam.step()
                 adam.zero_grad()
-                meter.count({"gradient_norm": norm / group.size})
+                meter.add({**learnt, "gradient_norm": norm / group.size})
                 shown = done % meter.interval == 0 or done == last
                 if shown:
                     numbers = meter.means(group)
                     check(numbers, done, settings, model.config.vocab_size, warm=done > warmup)
                     curve.add(step=done, learning_rate=rate, **numbers)
-                progress.advance(**{name: numbers[name] for name in ("encoder_loss", "decoder_loss") if numbers})
+                progress.advance(**{name: numbers[name] for name in SHOWN if numbers})
                 together = shown or group.size == 1  # where several processes look at signals at the same step
                 stopped = together and done < last and group.any(bool(stop.requested))
                 if stopped or (together and held.due()):
                     meter.check(done, settings.learning_rate)
                     save(held, done, network, adam, meter, time.monotonic() - begun)
                 if stopped:
-                    raise Interrupted(
-                        f"{stop.requested or 'a signal'}: {name} is saved at step {done:,}; run it again to go on"
-                    )
+                    raise interrupted(name, done, stop.requested)
     return {
         "steps": last,
         "passages": len(reader.tokens),
         "parameters": sum(each.numel() for each in model.parameters()),
-        "precision": training.precision(settings.precision, device),
+        "precision": training.precision(settings.precision, group.device),
         "processes": group.size,
         "seconds": round(time.monotonic() - begun, 1),
     }
 
 
+def learn(network: nn.Module, step: Step, number: int, settings: Encoder, group: Ranks, seed: int) -> dict[str, Tensor]:
+    """Add the gradient of a global batch's loss to the weights; returns this process's share of the step's numbers."""
+    device, total = group.device, {}
+    rows = micro_batch(network.model.config, settings.decoder_layers, device)
+    for index, batch in enumerate(step.batches(rows, device, group.rank, group.size)):
+        generator = training.generator(device, seed, "dropout", number, index, group.rank)
+        with training.autocast(settings.precision, device):
+            loss, numbers = network(batch, generator)
+        loss.backward()
+        for name, value in {"loss": loss.detach(), **numbers}.items():
+            total[name] = total[name] + value if name in total else value
+    group.add_up([each.grad for each in network.parameters()])
+    return total
+
+
 # --- what it reads ---------------------------------------------------------------------------------------------------
 
 
-def read(settings: Encoder, tokenizer: Path, tokens: Path | None, values: Path | None, seed: int) -> Reader:
-    """The steps of a pre-training; raises `InputError` where the files do not fit together."""
+def read(
+    settings: Encoder,
+    config: PretrainedConfig,
+    tokenizer: Path,
+    tokens: Path | None,
+    values: Path | None,
+    seed: int,
+) -> Reader:
+    """The steps of a pre-training; raises `InputError` where settings, model and files do not fit together."""
+    positions = config.max_position_embeddings
+    if settings.max_length > positions:
+        raise InputError(f"max_length is {settings.max_length}; allowed: up to {positions}, the positions of the start")
     if tokens is None:
         raise InputError(f"objective {settings.objective} needs the tokens of a collection (--tokens)")
     vocabulary = Vocabulary.read(tokenizer)
@@ -189,16 +203,12 @@ class Meter:
         """`interval`: steps between two rows of the curve."""
         self.interval = interval
         self.steps = 0
-        self.sums: dict[str, torch.Tensor] = {}
+        self.sums: dict[str, Tensor] = {}
 
-    def add(self, numbers: dict[str, torch.Tensor]) -> None:
-        """Add a micro-batch's share of a step's numbers, without waiting for the device."""
+    def add(self, numbers: dict[str, Tensor]) -> None:
+        """Add a step's numbers, 0-d tensors, without waiting for the device."""
         for name, value in numbers.items():
             self.sums[name] = self.sums[name] + value if name in self.sums else value
-
-    def count(self, numbers: dict[str, torch.Tensor]) -> None:
-        """Add what is known at the end of a step."""
-        self.add(numbers)
         self.steps += 1
 
     def means(self, group: Ranks) -> dict[str, float]:
@@ -255,6 +265,11 @@ def resume(
     meter.steps, meter.sums = saved["counted"], {key: value.to(group.device) for key, value in saved["sums"].items()}
     say(f"{name} goes on from step {held.step:,}")
     return saved["seconds"]
+
+
+def interrupted(name: str, step: int, signal: str) -> Interrupted:
+    """What ends the loop after a signal, to this process or another; the state is saved."""
+    return Interrupted(f"{signal or 'a signal'}: {name} is saved at step {step:,}; run it again to go on")
 
 
 def save(held: State, step: int, network: nn.Module, adam: torch.optim.Optimizer, meter: Meter, seconds: float) -> None:

