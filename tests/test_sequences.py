@@ -7,7 +7,8 @@ import pytest
 from cdmae import sequences, tokens
 from cdmae.tokens import Vocabulary
 
-WORDS = "the quick brown fox jumps over a lazy dog while seventeen more of them sleep in an old barn near it".split()
+SENTENCE = "the quick brown fox jumps over a lazy dog while seventeen more of them sleep in an old barn near it"
+WORDS = SENTENCE.split()
 
 
 @pytest.fixture(scope="module")
