@@ -128,7 +128,8 @@ class State:
         for old in _states(self.folder)[:-KEPT]:
             old.unlink()
         self._saved_at = time.monotonic()
-        self._pause = max(save_seconds(), (self._saved_at - begun) / SAVING_SHARE)
+        wanted = save_seconds()  # 0: after every step, whatever it costs
+        self._pause = max(wanted, (self._saved_at - begun) / SAVING_SHARE) if wanted else 0.0
 
     def due(self) -> bool:
         """Whether it is time to save again."""
