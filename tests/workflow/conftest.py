@@ -88,7 +88,7 @@ def end(process: subprocess.Popen, number: signal.Signals = signal.SIGKILL) -> N
     process.wait()
 
 
-def wait_for(condition, seconds: float = 60.0, every: float = 0.005):
+def wait_for(condition, seconds: float = 240.0, every: float = 0.005):
     """The first true value of `condition`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
