@@ -67,7 +67,7 @@ class Start:
         0.02, meaning="standard deviation of the random weights", source="BERT base", above=0, high=10
     )
     dropout: float = setting(
-        0.1, meaning="share of hidden values and of attention dropped in training", source="BERT base", low=0, high=0.9
+        0.1, meaning="share of hidden values dropped in training", source="BERT base", low=0, high=0.9
     )
 
     def __post_init__(self) -> None:
