@@ -71,7 +71,7 @@ def test_several_processes_add_up_to_one(tiny, tmp_path) -> None:  # noqa: F811
     batch = batch_of(tiny, recipe, model)
     numbers, whole = learn(model, batch, recipe)
 
-    networks = [start(folder, recipe).network for _ in range(4)]  # a head is drawn from the one global generator
+    networks = [start(folder, recipe).network for _ in range(4)]  # transformers does not load in several threads
 
     def shared(group):
         network = networks[group.rank]
