@@ -28,9 +28,9 @@ class Bert(nn.Module):
         self.config = SimpleNamespace(**config)
         width, eps = config["hidden_size"], config["layer_norm_eps"]
         self.embeddings = _block(
-            word_embeddings=nn.Embedding(config["vocab_size"], width),
-            position_embeddings=nn.Embedding(config["max_position_embeddings"], width),
-            token_type_embeddings=nn.Embedding(config["type_vocab_size"], width),
+            word_embeddings=_embedding(config["vocab_size"], width),
+            position_embeddings=_embedding(config["max_position_embeddings"], width),
+            token_type_embeddings=_embedding(config["type_vocab_size"], width),
             LayerNorm=nn.LayerNorm(width, eps),
         )
         self.encoder = _block(layer=nn.ModuleList(_layer(config) for _ in range(config["num_hidden_layers"])))
@@ -77,6 +77,11 @@ def _layer(config: dict[str, Any]) -> nn.Module:
     intermediate.intermediate_act_fn = nn.GELU()
     output = _block(dense=nn.Linear(wide, width), LayerNorm=nn.LayerNorm(width, eps))
     return _block(attention=attention, intermediate=intermediate, output=output)
+
+
+def _embedding(size: int, width: int) -> nn.Embedding:
+    """A matrix that is never drawn: a normal draw on the meta device imports torch's compiler, a second or more."""
+    return nn.Embedding(size, width, _weight=torch.empty(size, width))
 
 
 def _block(**parts: nn.Module) -> nn.Module:

@@ -31,6 +31,7 @@ def main(arguments):
     set_up(device)
     os.environ["PATH"] = os.path.dirname(PYTHON) + os.pathsep + os.environ.get("PATH", "")
     os.environ.pop("PYTHONPATH", None)
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # nothing was compiled when it was installed: every job would anew
     if arguments[:1] == ["test"]:
         os.chdir(ROOT)
         arguments = ["-m", "pytest"] + arguments[1:]
