@@ -14,6 +14,7 @@ BERT and ELECTRA encoders are known here.
 from __future__ import annotations
 
 import contextlib
+import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,13 +25,13 @@ from torch import nn
 
 from cdmae import bare, files
 from cdmae.errors import InputError
-from cdmae.tokens import Vocabulary, load_tokenizer
+from cdmae.tokens import Vocabulary
 
 if TYPE_CHECKING:
-    from transformers import PretrainedConfig, PreTrainedModel
+    from transformers import PreTrainedModel
 
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
-FAMILIES = {"bert": "Bert", "electra": "Electra"}  # config.model_type: the prefix of its classes in transformers
+FAMILIES = ("bert", "electra")  # model_type in config.json
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,7 @@ class Model:
     """
 
     kind: str
-    network: PreTrainedModel | bare.Bert
+    network: PreTrainedModel | bare.Bert | bare.Scorer
     vocabulary: Vocabulary
     lengths: dict[str, int]
     precision: str
@@ -65,8 +66,7 @@ def start_retriever(encoder: Path | str, *, query_length: int, passage_length: i
 
 def start_reranker(encoder: Path | str, *, max_length: int, precision: str, seed: int) -> Model:
     """A reranker before fine-tuning: the encoder's weights, and a head drawn with `seed`."""
-    with _seeded(seed):
-        return _load(encoder, "reranker", {"max_length": max_length}, precision)
+    return _load(encoder, "reranker", {"max_length": max_length}, precision, seed)
 
 
 # --- trained models --------------------------------------------------------------------------------------------------
@@ -76,15 +76,17 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     """Write a trained model into `folder`, which exists; its tokenizer is that of the folder `tokenizer`."""
     network, longest = model.network, max(model.lengths.values())
     if model.kind == "retriever":
-        network = _with_pooler(network)
         _sentence_transformers_layout(folder, network.config.hidden_size, longest)
     else:
         network.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
-    with _quiet():
-        network.save_pretrained(folder)
-    pieces = load_tokenizer(tokenizer)
-    pieces.model_max_length = longest
-    pieces.save_pretrained(folder)
+    if isinstance(network, (bare.Bert, bare.Scorer)):
+        bare.write(folder, network)
+    else:
+        with _quiet():
+            network.save_pretrained(folder)
+    shutil.copyfile(Path(tokenizer) / "tokenizer.json", folder / "tokenizer.json")
+    options = files.read_json(Path(tokenizer) / "tokenizer_config.json")
+    files.write_json(folder / "tokenizer_config.json", {**options, "model_max_length": longest})
     files.write_json(folder / "cdmae.json", {"kind": model.kind, **model.lengths, "precision": model.precision})
     files.write_json(folder / "about.json", about)
 
@@ -92,10 +94,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
 def load(folder: Path | str, kind: str) -> Model:
     """Read a trained model of a kind, in evaluation mode; raises `InputError` where the folder holds none."""
     found = check(folder, kind)
-    lengths = {key: found[key] for key in LENGTHS[kind]}
-    if kind == "retriever" and bare.reads(files.read_json(Path(folder) / "config.json")):
-        return Model(kind, bare.read(folder), Vocabulary.read(folder), lengths, found["precision"])
-    return _load(folder, kind, lengths, found["precision"])
+    return _load(folder, kind, {key: found[key] for key in LENGTHS[kind]}, found["precision"])
 
 
 def check(folder: Path | str, kind: str) -> dict[str, Any]:
@@ -125,61 +124,44 @@ def check_tokens(model: Model, word_starts: Any, name: str) -> None:
 # --- how it is done --------------------------------------------------------------------------------------------------
 
 
-def _load(folder: Path | str, kind: str, lengths: dict[str, int], precision: str) -> Model:
-    import transformers
-
+def _load(folder: Path | str, kind: str, lengths: dict[str, int], precision: str, seed: int | None = None) -> Model:
+    """The model in a folder, in evaluation mode; a reranker's head is new where there is a seed."""
     folder = Path(folder)
     config = _config(folder)
-    longest = max(lengths.values())
-    if longest > config.max_position_embeddings:
+    longest, positions = max(lengths.values()), config["max_position_embeddings"]
+    if longest > positions:
         key = max(lengths, key=lambda each: lengths[each])
-        raise InputError(
-            f"{key} is {longest}; allowed: up to {config.max_position_embeddings}, the positions that {folder} has"
-        )
-    prefix = FAMILIES[config.model_type]
-    name = f"{prefix}Model" if kind == "retriever" else f"{prefix}ForSequenceClassification"
-    options = {"add_pooling_layer": False} if name == "BertModel" else {}
-    if kind == "reranker":
-        options["num_labels"] = 1
-    with _quiet():
-        network, info = getattr(transformers, name).from_pretrained(
-            folder, dtype=torch.float32, output_loading_info=True, **options
-        )
-    missing = [key for key in info["missing_keys"] if not key.startswith(("classifier.", "bert.pooler."))]
-    if (folder / "cdmae.json").exists():
-        missing = list(info["missing_keys"])  # a trained model has all of its weights
-    if missing or info["mismatched_keys"]:
-        raise InputError(f"{folder} lacks the weights {sorted(missing)[:3]}; delete the folder and make it again")
-    return Model(kind, network.eval(), Vocabulary.read(folder), lengths, precision)
+        raise InputError(f"{key} is {longest}; allowed: up to {positions}, the positions that {folder} has")
+    if config["model_type"] == "bert":
+        drawn = None if seed is None else torch.Generator().manual_seed(seed)
+        network = bare.read(folder, bare.Bert if kind == "retriever" else bare.Scorer, drawn)
+    else:
+        network = _electra(folder, kind, seed)
+    return Model(kind, network, Vocabulary.read(folder), lengths, precision)
 
 
-def _config(folder: Path) -> PretrainedConfig:
-    from transformers import AutoConfig
-
-    try:
-        config = AutoConfig.from_pretrained(folder, local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise InputError(f"{folder} holds no model that transformers can load: {str(error).splitlines()[0]}") from None
-    if config.model_type not in FAMILIES:
-        raise InputError(f"{folder} holds a model of type {config.model_type}; allowed: {', '.join(FAMILIES)}")
+def _config(folder: Path) -> dict[str, Any]:
+    path = folder / "config.json"
+    if not path.exists():
+        raise InputError(f"{folder} holds no model in transformers format: it has no config.json")
+    config = files.read_json(path)
+    if config.get("model_type") not in FAMILIES:
+        raise InputError(f"{folder} holds a model of type {config.get('model_type')}; allowed: {', '.join(FAMILIES)}")
     return config
 
 
-def _with_pooler(network: PreTrainedModel) -> PreTrainedModel:
-    """The same encoder with the pooler that ``AutoModel`` expects of BERT, all zeros: it is not part of the retriever.
+def _electra(folder: Path, kind: str, seed: int | None) -> PreTrainedModel:
+    """An ELECTRA by transformers itself."""
+    from transformers import ElectraForSequenceClassification, ElectraModel
 
-    Without it transformers would warn on loading and fill it with random weights.
-    """
-    if network.config.model_type != "bert":
-        return network
-    from transformers import BertModel
-
-    with torch.device("meta"):  # no memory, and no random numbers drawn
-        whole = BertModel(network.config)
-    size = network.config.hidden_size
-    pooler = {"pooler.dense.weight": torch.zeros(size, size), "pooler.dense.bias": torch.zeros(size)}
-    whole.load_state_dict({**network.state_dict(), **pooler}, assign=True)
-    return whole
+    options = {"num_labels": 1} if kind == "reranker" else {}
+    family = ElectraForSequenceClassification if kind == "reranker" else ElectraModel
+    with _quiet(), _seeded(seed or 0):
+        network, info = family.from_pretrained(folder, dtype=torch.float32, output_loading_info=True, **options)
+    missing = [key for key in info["missing_keys"] if seed is None or not key.startswith("classifier.")]
+    if missing or info["mismatched_keys"]:
+        raise InputError(f"{folder} lacks the weights {sorted(missing)[:3]}; delete the folder and make it again")
+    return network.eval()
 
 
 def _sentence_transformers_layout(folder: Path, width: int, longest: int) -> None:

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 import torch
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 
 from cdmae import bare, packed, transformer
 from cdmae.errors import InputError
@@ -36,10 +36,39 @@ def test_it_reads_every_weight(model):
     assert bare.read(folder).state_dict().keys() == found.state_dict().keys()
 
 
-def test_it_reads_plain_bert_only(model):
-    assert bare.reads(model[0].config.to_dict())
-    assert not bare.reads({"model_type": "electra", "hidden_act": "gelu"})
-    assert not bare.reads({"model_type": "bert", "hidden_act": "relu"})
+def test_an_unknown_activation_is_refused(model):
+    found, folder = model
+    found.config.hidden_act = "quick_gelu"
+    found.config.save_pretrained(folder)
+    with pytest.raises(InputError, match="has the activation quick_gelu; allowed: gelu, relu, silu"):
+        bare.read(folder)
+
+
+@pytest.mark.parametrize("prefixed", [False, True])
+def test_a_scorer_starts_from_an_encoder_with_a_head_of_its_own(model, tmp_path, prefixed):
+    found, folder = model
+    if prefixed:
+        folder = tmp_path / "with-head"
+        BertForMaskedLM(found.config).save_pretrained(folder)
+    scorer = bare.read(folder, bare.Scorer, torch.Generator().manual_seed(1))
+    assert all(each.requires_grad for each in scorer.parameters())
+    assert {"bert.pooler.dense.weight", "classifier.bias"} < scorer.state_dict().keys()
+    with pytest.raises(InputError, match="lacks the weights .*pooler"):
+        bare.read(folder, bare.Scorer)
+
+
+def test_what_is_written_loads_in_transformers_to_the_same_weights(model, tmp_path):
+    for network, family in ((bare.Bert, BertModel), (bare.Scorer, BertForSequenceClassification)):
+        folder = tmp_path / network.__name__
+        folder.mkdir()
+        ours = bare.read(model[1], network, None if network is bare.Bert else torch.Generator().manual_seed(1))
+        bare.write(folder, ours)
+        theirs, info = family.from_pretrained(folder, output_loading_info=True)
+        assert not any(info.values())
+        assert theirs.config.num_labels == (2 if network is bare.Bert else 1)
+        assert all(torch.equal(each, theirs.state_dict()[key]) for key, each in ours.state_dict().items())
+        again = bare.read(folder, network)
+        assert all(torch.equal(each, again.state_dict()[key]) for key, each in ours.state_dict().items())
 
 
 def test_a_missing_weight_is_named(model):

@@ -136,7 +136,7 @@ def test_missing_weights_and_foreign_models_are_errors(retriever, tiny, tmp_path
     save_file(kept, retriever / "model.safetensors", {"format": "pt"})
     with pytest.raises(InputError, match="lacks the weights"):
         models.load(retriever, "retriever")
-    with pytest.raises(InputError, match="no model that transformers can load"):
+    with pytest.raises(InputError, match="no model in transformers format"):
         models.start_retriever(tmp_path, query_length=16, passage_length=32, precision="fp32")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     with pytest.raises(InputError, match="type gpt2; allowed: bert, electra"):
