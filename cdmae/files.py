@@ -177,6 +177,18 @@ def read_passages(folder: Path | str, columns: list[str] | None = None) -> pa.Ta
     return _table(Path(folder) / "passages.parquet", PASSAGES, columns)
 
 
+def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
+    """The passages of some rows, in their order; reads no more of the file than the row groups they lie in."""
+    file = pq.ParquetFile(Path(folder) / "passages.parquet")
+    lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    starts = np.cumsum([0, *lengths])
+    rows = np.asarray(rows, dtype=np.int64)
+    group = np.searchsorted(starts, rows, side="right") - 1
+    wanted, where = np.unique(group, return_inverse=True)
+    before = np.cumsum([0, *(lengths[each] for each in wanted)])
+    return file.read_row_groups(wanted.tolist()).take(rows - starts[group] + before[where])
+
+
 def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
     """The queries of a split: a frame (query_id, text), Q rows; the row number is the internal id."""
     frame = _table(Path(folder) / "queries.parquet", QUERIES).to_pandas()

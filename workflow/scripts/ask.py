@@ -18,11 +18,11 @@ def main(*, system: str, model: Path, vectors: Path, collection: Path, text: str
     """Print the `depth` passages of `collection` that `system` finds for `text`."""
     if not text.strip():
         raise InputError("the text is empty; allowed: a text with at least one word")
-    passages = files.read_passages(collection)
     query = inference.encode_queries(model, [text], threads)
-    run = search(query, files.read_vectors(vectors), depth, threads=threads, device=str(training.device()))
-    say(f"{system} on {collection.name}, {len(passages):,} passages:\n")
-    found = passages.take(run.passages).to_pylist()
+    shards = files.read_vectors(vectors)
+    run = search(query, shards, depth, threads=threads, device=str(training.device()))
+    say(f"{system} on {collection.name}, {sum(map(len, shards)):,} passages:\n")
+    found = files.take_passages(collection, run.passages).to_pylist()
     answers = [Answer(score, **passage) for score, passage in zip(run.scores.tolist(), found, strict=True)]
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     print(show(text, answers, width=min(shutil.get_terminal_size((100, 24)).columns, 100), coloured=coloured))

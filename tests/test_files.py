@@ -1,0 +1,19 @@
+"""The files of a collection."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from cdmae import files
+
+
+@pytest.mark.parametrize("rows", [[6, 0, 5, 6], [3], [9, 4, 2], []])
+def test_rows_are_taken_in_their_order_from_the_groups_they_lie_in(tmp_path, monkeypatch, rows) -> None:
+    table = pa.table({name: [f"{name} {row}" for row in range(10)] for name in files.PASSAGES.names})
+    pq.write_table(table, tmp_path / "passages.parquet", row_group_size=3)
+    groups = []
+    read = pq.ParquetFile.read_row_groups
+    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", lambda self, which: groups.extend(which) or read(self, which))
+    assert files.take_passages(tmp_path, np.array(rows)).equals(table.take(pa.array(rows, pa.int64())))
+    assert groups == sorted({row // 3 for row in rows})
