@@ -82,12 +82,9 @@ def plugins(name):
     """The same for modules that the settings name and no import shows."""
 
     def value(wildcards):
-        named = graph.job(name, *wildcards).plugins
-        return [
-            f"{module} {found}"
-            for module, found in fingerprint(script(name), named).items()
-            if f"{module} {found}" not in code(name)
-        ]
+        named = fingerprint(script(name), graph.job(name, *wildcards).plugins)
+        known = code(name)
+        return [line for line in (f"{module} {found}" for module, found in named.items()) if line not in known]
 
     return value
 
