@@ -59,6 +59,16 @@ def test_bootstrap_interval_is_that_of_the_normal_for_many_queries():
     assert bootstrap(np.ones(10), 5) == (1.0, 1.0)
 
 
+def test_counting_values_and_drawing_queries_give_the_same_interval(monkeypatch):
+    difference = np.random.default_rng(3).choice([-0.5, 0.0, 0.0, 0.0, 0.25, 1.0], 600)
+    error = 0.02 * difference.std() / np.sqrt(600) * 5  # a percentile of 20,000 draws has a standard error of .02 sd
+    counted = bootstrap(difference, 4, draws=20_000)
+    monkeypatch.setattr(significance, "COUNTED", len(difference))
+    drawn = bootstrap(difference, 4, draws=20_000)
+    assert counted != drawn
+    assert counted == pytest.approx(drawn, abs=error)
+
+
 def test_chunks_do_not_change_the_number_of_draws(monkeypatch):
     monkeypatch.setattr(significance, "CHUNK", 70)
     assert list(significance._chunks(23, 10)) == [7, 7, 7, 2]
