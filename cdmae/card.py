@@ -12,9 +12,10 @@ import yaml
 
 from cdmae import files
 from cdmae.errors import InputError
-from cdmae.formats import count, listed, measure_name
+from cdmae.formats import count, duration, listed, markdown, measure_name, plural, points, short_count
 
 README = "README.md"
+USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}  # of a collection, by who names it
 
 RETRIEVER = """
 ```python
@@ -76,6 +77,8 @@ def release(model: Path | str, measures: Path | str, facts: dict[str, Any], outp
     Hidden files stay behind: Snakemake keeps a folder's time in one, and two folders must not share it.
     """
     model = Path(model)
+    facts = facts | {"about": {name: files.read_json(path) for name, path in facts["about"].items()}}
+    facts["training"] = files.read_json(model / "about.json") if (model / "about.json").exists() else {}
     text = card(facts, files.read_measures(measures), read_lengths(model), str(output))
     with files.complete(output) as folder:
         for path in sorted(model.rglob("*")):
@@ -106,9 +109,9 @@ def read_lengths(model: Path) -> dict[str, Any]:
 def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any], place: str) -> str:
     """The text of README.md: front matter for the hub, then what it is, how to use it, on what, how well, limits.
 
-    facts: `Graph.card` (name, system, stage, encoder, start, collections); optional `about` (collection -> path of its
-    about.json) and `versions`. measures: per query; lengths: the model's cdmae.json; place: the folder that the code
-    names.
+    facts: `Graph.card` (name, system, stage, encoder, start, collections), with the contents of about.json under
+    `about` per collection and under `training`. measures: per query; lengths: the model's cdmae.json; place: the
+    folder that the code names.
     """
     reranker = lengths.get("kind") == "reranker"
     usage = (RERANKER if reranker else RETRIEVER).format(place=place, **lengths).strip()
@@ -176,36 +179,41 @@ def _what(facts: dict[str, Any], reranker: bool) -> str:
 
 def _measures(measures: pd.DataFrame, precision: str) -> str:
     names = list(dict.fromkeys(measures["measure"]))
-    lines = [
-        ["collection", "split", "queries", *map(measure_name, names)],
-        ["---", "---", *["---:"] * (len(names) + 1)],
-    ]
-    for (collection, split), rows in measures.groupby(["collection", "split"], sort=False):
-        means = rows.groupby("measure")["value"].mean()
-        values = [f"{100 * means[name]:.1f}" if name in means else "" for name in names]
-        lines.append([str(collection), str(split), count(rows["query_id"].nunique()), *values])
-    table = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    rows = []
+    for (collection, split), found in measures.groupby(["collection", "split"], sort=False):
+        means = found.groupby("measure")["value"].mean()
+        values = [points(float(means[name])) if name in means else "" for name in names]
+        rows.append([str(collection), str(split), count(found["query_id"].nunique()), *values])
+    table = markdown(["collection", "split", "queries", *map(measure_name, names)], rows, left=(0, 1))
     note = MIXED if precision in ("bf16", "auto") else ""
-    return f"{table}\n\nMeans over the queries, times 100; MRR@10 is the mean of RR@10.{note}"
+    return f"{table}\nMeans over the queries, times 100; MRR@10 is the mean of RR@10.{note}"
 
 
 def _data(facts: dict[str, Any]) -> str:
+    """Each collection: what it was used for, its settings, the versions of what it was made from, and its counts."""
     parts = []
     for name, values in facts["collections"].items():
-        parts.append(f"- **{name}**: {_pairs(values)}")
-        about = (facts.get("about") or {}).get(name)
-        if about:
-            parts.append(_block(files.read_json(about)))
-    return "\n".join(parts) or "Not recorded."
+        uses = [use for part, use in USES.items() if facts[part].get("collection") == name]
+        text = f"**{name}**, for {listed(uses)}: {_pairs(values)}."
+        about = dict(facts["about"].get(name) or {})
+        versions = about.pop("versions", None)
+        if versions:
+            text += f" Made from {_pairs(versions)}."
+        parts.append(f"{text}\n\n```yaml\n{_yaml(about)}```" if about else text)
+    return "\n\n".join(parts)
 
 
 def _training(facts: dict[str, Any]) -> str:
-    system = facts["system"]
+    system, record = facts["system"], facts["training"]
     given = [f"{key} of {system[key]}" for key in ("negatives", "teacher") if system.get(key)]
+    text = f"Stage {system.get('stage')}" + (f", with {listed(given)}" if given else "")
+    if {"steps", "queries", "seconds", "parameters"} <= record.keys():
+        text += (
+            f": {plural(record['steps'], 'step')} over {plural(record['queries'], 'query')} in "
+            f"{duration(record['seconds'])}, {short_count(record['parameters'])} parameters"
+        )
     parts = {name: facts[name] for name in ("start", "encoder", "stage")}
-    parts |= {"versions": facts["versions"]} if facts.get("versions") else {}
-    text = f"Stage {system.get('stage')}" + (f", with {listed(given)}." if given else ".")
-    return f"{text} All settings:\n\n```yaml\n{_yaml(parts)}```"
+    return f"{text}. All settings:\n\n```yaml\n{_yaml(parts)}```"
 
 
 def _limits(facts: dict[str, Any]) -> str:
@@ -223,11 +231,6 @@ def _pairs(values: dict[str, Any]) -> str:
     return ", ".join(
         f"{key} {str(value).lower() if isinstance(value, bool) else value}" for key, value in shown.items()
     )
-
-
-def _block(value: Any) -> str:
-    """JSON values as an indented YAML block below a list entry."""
-    return "\n  ```yaml\n" + "".join(f"  {line}\n" for line in _yaml(value).splitlines()) + "  ```"
 
 
 def _yaml(value: Any) -> str:

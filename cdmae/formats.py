@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable, Sequence
 
 MINUS = "\N{MINUS SIGN}"
 NONE = "\N{EN DASH}"
@@ -15,7 +16,7 @@ def measure_name(measure: str) -> str:
 
 def points(value: float | None) -> str:
     """A measure, 0 to 1, as points: 0.1512 is ``15.1``; a dash where there is none."""
-    return NONE if value is None or math.isnan(value) else _minus(f"{100 * value:.1f}")
+    return NONE if value is None or math.isnan(value) else minus(f"{100 * value:.1f}")
 
 
 def signed(value: float | None) -> str:
@@ -23,7 +24,7 @@ def signed(value: float | None) -> str:
     if value is None or math.isnan(value):
         return NONE
     text = f"{100 * value:+.1f}"
-    return "0.0" if text in ("+0.0", "-0.0") else _minus(text)
+    return "0.0" if text in ("+0.0", "-0.0") else minus(text)
 
 
 def interval(low: float, high: float) -> str:
@@ -88,5 +89,13 @@ def plural(number: int, noun: str) -> str:
     return f"{count(number)} {noun if number == 1 else many}"
 
 
-def _minus(text: str) -> str:
+def minus(text: str) -> str:
+    """A number with a true minus instead of a hyphen."""
     return text.replace("-", MINUS)
+
+
+def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> str:
+    """A Markdown table; the columns `left` are set to the left, the others, numbers, to the right."""
+    sides = ["---" if column in left else "---:" for column in range(len(head))]
+    lines = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in (head, *rows)]
+    return "".join("| " + " | ".join(line) + " |\n" for line in (lines[0], sides, *lines[1:]))

@@ -37,6 +37,10 @@ class Graph:
         """The four files of a collection."""
         return [f"{self.collection(collection)}/{name}" for name in COLLECTION_FILES]
 
+    def about(self, collection: str) -> str:
+        """What a collection was made from: versions and counts."""
+        return f"{self.collection(collection)}/about.json"
+
     def passages(self, collection: str) -> str:
         """The passages of a collection: what is enough for everything that needs no queries."""
         return f"{self.collection(collection)}/passages.parquet"
@@ -185,17 +189,21 @@ class Graph:
         }
 
     def card(self, system: str) -> dict[str, Any]:
-        """What the card of a trained system tells about its making."""
+        """What the card of a trained system tells about its making; `about` are files to read."""
         config, found = self.config, self.config.systems[system]
         encoder, stage = config.encoders[found.encoder], config.stages[found.stage]
-        used = dict.fromkeys([stage.collection, *([encoder.collection] if encoder.pretrained else [])])
-        return {
-            "name": system,
-            "system": found.values(),
+        parts = {
             "stage": stage.values(teacher=bool(found.teacher)),
             "encoder": encoder.values(),
             "start": config.starts[encoder.start].values(),
+        }
+        used = [name for name in config.collections if name in {part.get("collection") for part in parts.values()}]
+        return {
+            "name": system,
+            "system": found.values(),
+            **parts,
             "collections": {name: config.collections[name].values() for name in used},
+            "about": {name: self.about(name) for name in used},
         }
 
     def needed(self) -> list[str]:

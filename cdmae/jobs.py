@@ -329,8 +329,10 @@ def measures(graph: Graph, name: str) -> Job:
 @rule
 def release(graph: Graph, name: str) -> Job:
     """A trained model with its card."""
-    inputs = {"model": graph.trained(name), "measures": graph.measures(name)}
-    return Job("release", name, inputs, [graph.model(name)], {"facts": graph.card(name)})
+    facts = graph.card(name)
+    inputs: dict[str, str | list[str]] = {"model": graph.trained(name), "measures": graph.measures(name)}
+    inputs["about"] = list(facts["about"].values())
+    return Job("release", name, inputs, [graph.model(name)], {"facts": facts})
 
 
 @rule
@@ -339,7 +341,7 @@ def report(graph: Graph) -> Job:
     facts = graph.facts()
     parts = ("measures", "encoders", "trained", "masked_terms", "importance")
     inputs: dict[str, str | list[str]] = {part: list(facts[part].values()) for part in parts}
-    inputs["collections"] = [f"{folder}/about.json" for folder in facts["collections"].values()]
+    inputs["collections"] = [graph.about(name) for name in facts["collections"]]
     return Job("report", "", inputs, [graph.page()], {"facts": facts})
 
 

@@ -17,7 +17,8 @@ FACTS = {
     "encoder": {"start": "small", "objective": "mae", "decoder_masking": "importance", "seed": 42},
     "start": {"collection": "pydocs", "layers": 4},
     "collections": {"pydocs": {"source": "pydocs", "size": "default"}},
-    "versions": {"torch": "2.13.0"},
+    "about": {"pydocs": {"versions": {"python": "3.12.4", "numpy": "2.4.6"}, "passages": 19805}},
+    "training": {"steps": 375, "queries": 4000, "seconds": 61.2, "parameters": 1_482_112},
 }
 LENGTHS = {
     "retriever": {"kind": "retriever", "query_length": 32, "passage_length": 144},
@@ -34,8 +35,12 @@ def trained(tmp_path):
     (folder / "1_Pooling" / "config.json").write_text("{}")
     (folder / "README.md").write_text("the trainer's")
     files.write_json(folder / "cdmae.json", LENGTHS["retriever"])
+    files.write_json(folder / "about.json", FACTS["training"])
+    files.write_json(tmp_path / "about.json", FACTS["about"]["pydocs"])
     files.write_measures(tmp_path / "measures.tsv", measures())
-    return folder, tmp_path / "measures.tsv", tmp_path / "models" / "cdmae-stage1"
+    facts = {key: value for key, value in FACTS.items() if key != "training"}
+    facts["about"] = {"pydocs": str(tmp_path / "about.json")}
+    return folder, tmp_path / "measures.tsv", facts, tmp_path / "models" / "cdmae-stage1"
 
 
 def measures():
@@ -48,30 +53,31 @@ def measures():
 
 
 def test_release_links_every_file_and_adds_the_card(trained):
-    folder, tsv, output = trained
+    folder, tsv, facts, output = trained
     (folder / ".snakemake_timestamp").touch()
-    card.release(folder, tsv, FACTS, output)
+    card.release(folder, tsv, facts, output)
     assert not (output / ".snakemake_timestamp").exists()
     assert (output / "model.safetensors").stat().st_ino == (folder / "model.safetensors").stat().st_ino
     assert (output / "1_Pooling" / "config.json").exists()
-    assert (output / "README.md").read_text().startswith("---\nlibrary_name: sentence-transformers\n")
+    lengths = LENGTHS["retriever"]
+    assert (output / "README.md").read_text() == card.card(FACTS, files.read_measures(tsv), lengths, str(output))
     assert (folder / "README.md").read_text() == "the trainer's"
 
 
 def test_release_copies_where_links_are_impossible(trained, monkeypatch):
-    folder, tsv, output = trained
+    folder, tsv, facts, output = trained
 
     def refuse(*_):
         raise OSError(18, "Invalid cross-device link")
 
     monkeypatch.setattr(card.os, "link", refuse)
-    card.release(folder, tsv, FACTS, output)
+    card.release(folder, tsv, facts, output)
     assert (output / "model.safetensors").read_bytes() == b"weights"
 
 
 def test_release_refuses_a_folder_without_a_model(tmp_path, trained):
     with pytest.raises(InputError, match="holds no trained model"):
-        card.release(tmp_path / "nothing", trained[1], FACTS, trained[2])
+        card.release(tmp_path / "nothing", *trained[1:])
 
 
 def test_release_needs_no_torch(trained):
@@ -93,6 +99,7 @@ def test_code_of_the_card_is_python_with_the_lengths_of_the_training(kind):
 
 def test_front_matter_is_yaml_with_the_measures():
     text = card.card(FACTS, measures(), LENGTHS["retriever"], "x")
+    assert text.startswith("---\nlibrary_name: sentence-transformers\n")
     values = yaml.safe_load(text.split("---\n")[1])
     assert values["library_name"] == "sentence-transformers" and values["pipeline_tag"] == "sentence-similarity"
     (result,) = values["model-index"][0]["results"]
@@ -101,10 +108,17 @@ def test_front_matter_is_yaml_with_the_measures():
     assert reranker["pipeline_tag"] == "text-ranking"
 
 
-def test_the_card_tells_measures_data_and_settings(tmp_path):
-    files.write_json(tmp_path / "about.json", {"versions": {"numpy": "2.4.6"}})
-    facts = {**FACTS, "about": {"pydocs": str(tmp_path / "about.json")}}
-    text = card.card(facts, measures(), LENGTHS["retriever"], "x")
+def test_the_card_tells_measures_data_and_settings():
+    text = card.card(FACTS, measures(), LENGTHS["retriever"], "x")
     assert "| pydocs | dev | 3 | 25.0 | 66.7 |" in text
-    for part in ("numpy: 2.4.6", "source pydocs", "in_batch: true", "negatives of bm25", "torch: 2.13.0", "seed: 42"):
+    assert "**pydocs**, for word-pieces and fine-tuning: source pydocs, size default." in text
+    assert "Made from python 3.12.4, numpy 2.4.6." in text
+    assert "375 steps over 4,000 queries in 1 min 1 s, 1.48 million parameters" in text.replace("\N{NO-BREAK SPACE}", " ")
+    for part in ("passages: 19805", "in_batch: true", "negatives of bm25", "seed: 42"):
         assert part in text
+
+
+def test_a_card_does_without_records(tmp_path):
+    facts = FACTS | {"about": {}, "training": {}}
+    text = card.card(facts, measures(), LENGTHS["reranker"], "x")
+    assert "source pydocs" in text and "Stage stage1, with negatives of bm25. All settings" in text

@@ -81,6 +81,12 @@ def test_a_retriever_learns_from_its_negatives_and_its_teacher(graph):
     assert jobs["teacher", "three"].inputs["model"] == "out/trained/cross"
 
 
+def test_a_release_reads_what_its_collections_were_made_from(graph):
+    jobs = by_name(graph)
+    assert jobs["release", "three"].inputs["about"] == ["out/collections/docs/about.json"]
+    assert jobs["release", "three"].params["facts"]["about"] == {"docs": "out/collections/docs/about.json"}
+
+
 def test_a_fusion_reads_the_systems_target_by_target(graph):
     assert by_name(graph)["fuse", "fused"].inputs["runs"] == [
         "out/runs/bm25/docs.dev.parquet", "out/runs/three/docs.dev.parquet",

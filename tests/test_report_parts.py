@@ -157,10 +157,10 @@ def test_cells_that_read_equal_are_equally_best():
 
 
 def test_tex_and_markdown_escape():
-    table = Table("t", "caption", ["a|b", "50 %"], [["x_1 & y", Cell("1.0", 1.0, best=True)]])
-    assert r"x\_1 \& y & \textbf{1.0} \\" in table.tex()
+    table = Table("t", "caption", ["a|b", "50 %"], [["x_1 & <y", Cell("1.0", 1.0, best=True)]])
+    assert r"x\_1 \& $<$y & \textbf{1.0} \\" in table.tex()
     assert r"a|b & 50 \% \\" in table.tex()
-    assert "| a\\|b | 50 % |" in table.markdown()
+    assert table.markdown() == "| a\\|b | 50 % |\n| --- | ---: |\n| x_1 & \\<y | **1.0** |\n"
 
 
 def test_csv_has_unrounded_numbers():

@@ -5,10 +5,11 @@ from __future__ import annotations
 import base64
 import csv
 import io
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cdmae.formats import NONE
+from cdmae.formats import NONE, markdown
 from cdmae.report.markup import Markup, breakable, escape, join, tag
 
 STACK = 5  # a table with more columns, or with prose, becomes one block per row on a narrow screen
@@ -75,10 +76,8 @@ class Table:
 
     def markdown(self) -> str:
         """The table for a README: the best bold."""
-        sides = ["---" if self._side(i) is None else "---:" for i in range(len(self.columns))]
-        lines = [list(self.columns), sides]
-        lines += [[_markdown(as_cell(cell)) for cell in row] for row in self.rows]
-        return "".join("| " + " | ".join(line) + " |\n" for line in [map(_piped, lines[0]), *lines[1:]])
+        left = [column for column, _ in enumerate(self.columns) if self._side(column) is None]
+        return markdown(self.columns, [[_markdown(as_cell(cell)) for cell in row] for row in self.rows], left)
 
     def tex(self) -> str:
         """The table for a paper, as ``tabular`` (needs booktabs): the best bold, the second underlined."""
@@ -165,12 +164,8 @@ def _data(media: str, text: str) -> str:
     return f"data:{media};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"
 
 
-def _piped(text: str) -> str:
-    return text.replace("|", "\\|").replace("\n", " ")
-
-
 def _markdown(cell: Cell) -> str:
-    text = _piped(cell.text)
+    text = re.sub(r"([\\`*<])", r"\\\1", cell.text)  # a masked term may be any of these
     return (f"**{text}**" if cell.best else text) + cell.mark
 
 
