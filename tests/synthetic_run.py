@@ -91,6 +91,7 @@ def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", 
         "measures": _measures(folder, skill, targets, rng),
         "versions": {"python": "3.12.4", "torch": "2.13.0"},
     }
+    facts["machine"] = {"system": "Linux x86_64", "processor": "Xeon, 2 cores", "memory": "16 GB", "GPU": "none"}
     facts["started"] = "2025-06-03 14:12+02:00"
     facts["collections"] = {name: _collection(folder / "collections" / name, name, targets[name]) for name in targets}
     facts |= {

@@ -11,7 +11,18 @@ from cdmae import report, significance
 from cdmae.errors import InputError
 from cdmae.report import facts, palette
 from cdmae.report.facts import Difference, Target
-from cdmae.report.sections import answer, cost, masking, paper, results, stages, training, zero_shot
+from cdmae.report.sections import (
+    answer,
+    cost,
+    masking,
+    mean_difference,
+    paper,
+    results,
+    stages,
+    training,
+    zero_shot,
+    zero_shot_sets,
+)
 
 DEV = Target("pydocs", "dev")
 FEW = {"pydocs": {"dev": 30}}
@@ -85,6 +96,26 @@ def test_marks_stand_where_the_corrected_test_is_significant(run):
     assert not all(cell.mark for name, cell in column.items() if name != run.baseline)
 
 
+def test_marks_are_hollow_within_the_noise_of_a_seed(run, monkeypatch):
+    before = [cell.mark for cell in results.measure_column(run, DEV, "RR@10")]
+    monkeypatch.setattr(results, "noise", lambda *_: 1.0)
+    after = [cell.mark for cell in results.measure_column(run, DEV, "RR@10")]
+    hollow = {results.SURE[gain]: results.DOUBTFUL[gain] for gain in (True, False)} | {"": ""}
+    assert any(before) and after == [hollow[mark] for mark in before]
+
+
+def test_the_overview_has_every_system_on_every_collection(run):
+    found = rows_of(results.section(run).tables[0])
+    names = ["pydocs dev, MRR@10", "pydocs test, MRR@10", "scikit-learn, zero-shot, nDCG@10"]
+    assert found["system"] == [*names, "networkx, zero-shot, nDCG@10"]
+    last = Target("networkx", "test")
+    for name in run.systems:
+        assert float(found[name][0]) == pytest.approx(100 * run.value(name, DEV, "RR@10"), rel=1e-4)
+        assert float(found[name][3]) == pytest.approx(
+            100 * run.value(name, Target("networkx", "test"), "nDCG@10"), rel=1e-4
+        )
+
+
 def test_stage_table_shows_what_each_stage_added(run):
     found = rows_of(stages.stage_table(run, DEV))
     gain = run.value("cdmae-stage2", DEV, "RR@10") - run.value("cdmae-stage1", DEV, "RR@10")
@@ -112,7 +143,25 @@ def test_many_zero_shot_collections_stand_in_rows_and_forums_are_one(tmp_path):
     found = rows_of(table)
     assert list(found)[1:] == [*names[:9], "cqadupstack", "average"]
     both = [run.value("bm25", Target(name, "test"), "nDCG@10") for name in names[9:]]
-    assert float(found["cqadupstack"][run.systems.index("bm25")]) == pytest.approx(50 * sum(both), rel=1e-4)
+    place = run.systems.index("bm25")
+    assert float(found["cqadupstack"][place]) == pytest.approx(50 * sum(both), rel=1e-4)
+    mean = sum(float(found[name][place]) for name in list(found)[1:-1]) / 10
+    assert float(found["average"][place]) == pytest.approx(mean, rel=1e-4)
+    overview = rows_of(results.section(run).tables[0])
+    assert overview["system"][1] == "mean of 10 collections, zero-shot, nDCG@10"
+    assert float(overview["bm25"][1]) == pytest.approx(mean, rel=1e-4)
+
+
+def test_a_mean_difference_counts_every_collection_once(tmp_path):
+    names = ("a", "cqadupstack-tex", "cqadupstack-unix")
+    targets = {"pydocs": {"dev": 30}} | {name: {"test": 20} for name in names}
+    systems = {name: synthetic_run.config()["systems"][name] for name in ("bm25", "mae-stage1")}
+    run = made(tmp_path, systems=systems, targets=targets, parts=())
+    a, tex, unix = (run.difference("bm25", "mae-stage1", Target(name, "test"), "nDCG@10") for name in names)
+    sets = list(zero_shot_sets(run).values())
+    expected = (a.difference + (tex.difference + unix.difference) / 2) / 2
+    assert mean_difference(run, "bm25", "mae-stage1", sets).difference == pytest.approx(expected)
+    assert mean_difference(run, "bm25", "nothing", sets) is None
 
 
 @pytest.mark.parametrize(
@@ -178,6 +227,22 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path):
 # --- the page --------------------------------------------------------------------------------------------------------
 
 
+def test_the_page_tells_machine_versions_and_config(page):
+    text = (page / "index.html").read_text()
+    assert "on Linux x86_64, Xeon, 2 cores, 16 GB, no GPU." in text
+    assert "pydocs: python 3.12.4, numpy 2.4.6" in text
+    assert "\n    decoder_masking: importance\n" in text
+
+
+def test_equal_facts_give_equal_bytes(run, page, tmp_path):
+    report.write(run, tmp_path / "again")
+    first, second = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
+        for folder in (page, tmp_path / "again")
+    )
+    assert first == second and len(first) > 80
+
+
 def test_the_page_loads_nothing(page):
     for path in [page / "index.html", *page.glob("tables/*.html"), *page.glob("figures/*.svg")]:
         text = path.read_text()
@@ -217,6 +282,7 @@ def test_odd_names_are_escaped(tmp_path):
     text = (tmp_path / "report" / "index.html").read_text()
     assert "&lt;script&gt;alert(&#x27;x&#x27;)&lt;/script&gt; &amp; co" in text
     assert "<b>hokey" not in text and "a<b>" not in text
+    assert "<script>alert" not in "".join(path.read_text() for path in (tmp_path / "report").rglob("*.svg"))
     assert text.count("<svg") == text.count("</svg>")
     assert text.count("<script") == 1
 

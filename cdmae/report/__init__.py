@@ -49,8 +49,8 @@ def write(facts: Facts, output: Path | str) -> None:
         (folder / "index.html").write_text(page(title, kicker(facts), sections), encoding="utf-8")
 
 
-def kicker(facts: Facts) -> str:
-    """The line below the title: what was measured, how much of it, which seed."""
+def kicker(facts: Facts) -> list[str]:
+    """The parts of the line below the title: what was measured, how much of it, which seed."""
     parts = []
     if facts.targets:
         names = list(dict.fromkeys(target.collection for target in facts.targets))
@@ -59,7 +59,7 @@ def kicker(facts: Facts) -> str:
     parts.append(f"seed {facts.seed}")
     if facts.started:
         parts.append(f"started {facts.started}")
-    return " \N{MIDDLE DOT} ".join(parts)
+    return parts
 
 
 def _files(folder: Path, section: Section) -> None:

@@ -65,18 +65,20 @@ def rows(
     low, high = nice(min(found) if low is None else low, max(found) if high is None else high)
     widest = max(text_width(entry.label, SIZE) for entry in entries)
     beside = beside and widest <= BESIDE
-    left = widest + 12 if beside else 4.0
-    right = WIDTH - (max(text_width(entry.shown, SIZE) for entry in entries) + 10 if beside else 4)
+    left = widest + 12 if beside else 0.0
+    right = WIDTH - (max(text_width(entry.shown, SIZE) for entry in entries) + 10 if beside else 0)
     scale = Scale(low, high, left, right)
     for entry in entries:
         at, lane = _labels(canvas, entry, at, beside)
         _marks(canvas, entry, lane, scale)
     for value in ticks(low, high, 5 if right - left > 200 else 4):
         canvas.line(scale(value), at, scale(value), at + 4, "axis")
-        canvas.text(scale(value), at + 16, tick_label(value), "small", anchor=_anchor(scale(value)))
+        canvas.text(scale(value), at + 16, tick_label(value), "small", anchor="middle")
     canvas.line(left, at, right, at, "axis")
     if axis:
-        canvas.text((left + right) / 2, at + 32, axis, "small", anchor="middle")
+        half = text_width(axis, SMALL) / 2
+        centre = max(min((left + right) / 2, WIDTH - half), half)
+        canvas.text(centre, at + 32, axis, "small", anchor="middle")
     described = f"{title}: " + ", ".join(f"{entry.label} {entry.shown}" for entry in entries)
     return canvas.figure(name, title, described, at + (38 if axis else 20))
 
@@ -199,12 +201,6 @@ def _x_axis(canvas: Canvas, scale: Scale, at: float, names: Sequence[str], title
     for value, label in places:
         canvas.line(scale(value), at, scale(value), at + 4, "axis")
         size = min(SMALL, room / (LETTER * max(len(label), 1))) if names else SMALL
-        anchor = "middle" if names else _anchor(scale(value))
-        canvas.text(scale(value), at + 16, label, "small", anchor=anchor, size=size if size < SMALL else 0)
+        canvas.text(scale(value), at + 16, label, "small", anchor="middle", size=size if size < SMALL else 0)
     if title:
         canvas.text((scale.start + scale.end) / 2, at + 31, title, "small", anchor="middle")
-
-
-def _anchor(x: float) -> str:
-    """Text at the edges of a figure is set inwards, so that none is cut."""
-    return "start" if x < 14 else "end" if x > WIDTH - 14 else "middle"

@@ -192,6 +192,8 @@ def noise(facts: Facts, target: Target, measure: str) -> float:
 
 def pooled(found: list[Difference]) -> Difference:
     """The mean of differences over collections, each counting once; the queries of different ones are independent."""
+    if len(found) == 1:
+        return found[0]
     mean = math.fsum(each.difference for each in found) / len(found)
     half = math.sqrt(math.fsum(((each.high - each.low) / 2) ** 2 for each in found)) / len(found)
     p = math.erfc(abs(mean) / half * 1.96 / math.sqrt(2)) if half else 1.0  # of a normal with that 95 % interval

@@ -87,6 +87,7 @@ class Facts:
     masked_terms: dict[str, dict[str, Any]] = field(default_factory=dict)
     benchmarks: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=BENCHMARK))
     versions: dict[str, str] = field(default_factory=dict)
+    machine: dict[str, str] = field(default_factory=dict)
     started: str = ""
 
     @property
@@ -196,6 +197,7 @@ def read(path: Path | str) -> Facts:
         masked_terms={name: files.read_json(each) for name, each in about.items() if Path(each).exists()},
         benchmarks=benchmarks(given.get("benchmarks")),
         versions=given.get("versions") or {},
+        machine=given.get("machine") or {},
         started=(given.get("started") or "")[: len("2025-01-01 12:00")],
     )
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from cdmae.formats import minus
 from cdmae.report import palette
 from cdmae.report.markup import Markup, escape, tag
 
@@ -162,7 +163,7 @@ def tick_label(value: float) -> str:
         return f"{value / 1e6:g}M"
     if abs(value) >= 1e4:
         return f"{value / 1e3:g}k"
-    return f"{value:,g}".replace("-", "\N{MINUS SIGN}")
+    return minus(f"{value:,g}")
 
 
 def _note(note: str) -> Markup | None:

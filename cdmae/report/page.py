@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from cdmae.report import palette
-from cdmae.report.markup import Markup, tag
+from cdmae.report.markup import Markup, join, tag
 from cdmae.report.sections import Section
 from cdmae.report.tables import Table
 
@@ -27,10 +27,10 @@ name();
 """
 
 
-def page(title: str, kicker: str, sections: Sequence[Section]) -> str:
+def page(title: str, kicker: Sequence[str], sections: Sequence[Section]) -> str:
     """The whole document; the first section has no heading of its own, it is the answer."""
     links = [tag("a", section.short, href=f"#{section.id}") for section in sections[1:]]
-    heading = tag("div", tag("h1", title), tag("p", kicker, class_="kicker"))
+    about = tag("p", join([tag("span", part) for part in kicker], " \N{MIDDLE DOT} "), class_="kicker")
     button = tag("button", "Dark", id="theme", type="button", hidden=True, title="Switch between light and dark")
     parts = [
         tag("section", tag("h2", section.title) if index else None, section.body, id=section.id)
@@ -40,7 +40,8 @@ def page(title: str, kicker: str, sections: Sequence[Section]) -> str:
         "footer",
         "All tables are in tables/ beside this page as CSV, Markdown, LaTeX and HTML, all figures in figures/.",
     )
-    body = [tag("header", heading, button, tag("nav", links, aria_label="Sections")), tag("main", parts), footer]
+    header = tag("header", tag("h1", title), button, about, tag("nav", links, aria_label="Sections"))
+    body = [header, tag("main", parts), footer]
     return _document(title, Markup("".join(body)) + tag("script", Markup(SCRIPT)))
 
 

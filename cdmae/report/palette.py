@@ -15,6 +15,7 @@ COLOURS = {
     "rule": ("#d8dad4", "#363d43"),
     "strong-rule": ("#8a9299", "#79828a"),
     "band": ("#e3e5df", "#2c3338"),
+    "shadow": ("#c9ccc4", "#04060a"),
     "link": ("#0b57a4", "#85b9f2"),
     "warning": ("#8a4b00", "#f0b35f"),
     "warning-paper": ("#fdf3e1", "#2c2415"),

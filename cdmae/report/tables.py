@@ -9,10 +9,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from cdmae.formats import NONE, markdown
+from cdmae.formats import markdown
 from cdmae.report.markup import Markup, breakable, escape, join, tag
 
-STACK = 5  # a table with more columns, or with prose, becomes one block per row on a narrow screen
+WIDE = 5  # a table with more columns, or with prose, keeps its width on a narrow screen and scrolls in its box
 NAME = 28  # a shorter first cell without spaces is not broken where there is room
 _TEX = {
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
@@ -23,8 +23,10 @@ _TEX = {
     "\N{EN DASH}": "--",
     "\N{NO-BREAK SPACE}": "~",
     "\N{RIGHTWARDS ARROW}": r"$\rightarrow$",
-    "\N{BLACK UP-POINTING TRIANGLE}": r"$^{\uparrow}$",
-    "\N{BLACK DOWN-POINTING TRIANGLE}": r"$^{\downarrow}$",
+    "\N{BLACK UP-POINTING TRIANGLE}": r"$^{\blacktriangle}$",
+    "\N{BLACK DOWN-POINTING TRIANGLE}": r"$^{\blacktriangledown}$",
+    "\N{WHITE UP-POINTING TRIANGLE}": r"$^{\vartriangle}$",
+    "\N{WHITE DOWN-POINTING TRIANGLE}": r"$^{\triangledown}$",
     "\N{INFINITY}": r"$\infty$",
     "\N{MULTIPLICATION SIGN}": r"$\times$",
     "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$",
@@ -68,11 +70,12 @@ class Table:
         body = [tag("tr", [self._cell(i, as_cell(cell)) for i, cell in enumerate(row)]) for row in self.rows]
         marked = any(as_cell(cell).mark for row in self.rows for cell in row)
         classes = [
-            name for name, fits in (("stack", self._stacks()), ("marked", marked), ("narrow", self._narrow())) if fits
+            name for name, fits in (("wide", self._wide()), ("marked", marked), ("narrow", self._narrow())) if fits
         ]
         table = tag("table", tag("thead", head), tag("tbody", body), class_=" ".join(classes) or None)
         caption = tag("figcaption", escape(self.caption), " ", self._downloads() if downloads else "")
-        return tag("figure", caption, table, class_="table", id=f"table-{self.name}")
+        box = tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=self.caption)
+        return tag("figure", caption, box, class_="table", id=f"table-{self.name}")
 
     def markdown(self) -> str:
         """The table for a README: the best bold."""
@@ -80,7 +83,7 @@ class Table:
         return markdown(self.columns, [[_markdown(as_cell(cell)) for cell in row] for row in self.rows], left)
 
     def tex(self) -> str:
-        """The table for a paper, as ``tabular`` (needs booktabs): the best bold, the second underlined."""
+        """The table for a paper, as ``tabular`` (needs booktabs, amssymb): the best bold, the second underlined."""
         sides = "".join("l" if self._side(i) is None else "r" for i in range(len(self.columns)))
         lines = [" & ".join(_tex(as_cell(cell)) for cell in row) + r" \\" for row in self.rows]
         head = " & ".join(_tex(Cell(name)) for name in self.columns) + r" \\"
@@ -99,8 +102,8 @@ class Table:
             writer.writerow([_number(cell.value) if cell.value is not None else cell.text for cell in cells])
         return out.getvalue()
 
-    def _stacks(self) -> bool:
-        return len(self.columns) > STACK or (bool(self.texts) and len(self.columns) > 2)
+    def _wide(self) -> bool:
+        return len(self.columns) > WIDE or (bool(self.texts) and len(self.columns) > 2)
 
     def _narrow(self) -> bool:
         return len(self.columns) <= 4 and not self.texts
@@ -119,8 +122,8 @@ class Table:
                 "th", text, scope="row", class_="name" if len(cell.text) <= NAME and " " not in cell.text else None
             )
         short = self._side(column) is None and len(cell.text) <= NAME - 4
-        classes = [self._side(column), "name" if short else None, "none" if cell.text in ("", NONE) else None]
-        return tag("td", text, class_=" ".join(filter(None, classes)) or None, data_label=self.columns[column])
+        classes = [self._side(column), "name" if short else None]
+        return tag("td", text, class_=" ".join(filter(None, classes)) or None)
 
     def _downloads(self) -> Markup:
         forms = (

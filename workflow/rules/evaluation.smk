@@ -4,6 +4,8 @@ import platform
 from datetime import datetime
 from importlib.metadata import version
 
+from cdmae import machine
+
 
 rule measures:
     """Every measure of every query of a system."""
@@ -60,7 +62,11 @@ rule release:
 versions = {"python": platform.python_version()} | {
     name: version(name) for name in ("torch", "transformers", "sentence-transformers", "pyserini", "snakemake")
 }
-started = datetime.now().astimezone().isoformat(sep=" ", timespec="minutes")
+circumstances = {
+    "versions": versions,
+    "machine": machine.describe(),
+    "started": datetime.now().astimezone().isoformat(sep=" ", timespec="minutes"),
+}
 
 
 rule report:
@@ -98,7 +104,7 @@ rule report:
     params:
         *code("report"),
         settings=setting("report", "facts"),
-        facts=lambda wildcards, output: json.dumps({**graph.facts(), "versions": versions, "started": started}),
+        facts=lambda wildcards, output: json.dumps({**graph.facts(), **circumstances}),
         folder=lambda wildcards, output: dirname(output.page),
     shell:
         "printf '%s' {params.facts:q} >{output.facts:q};"

@@ -15,18 +15,17 @@ from cdmae.report.sections import (
     Section,
     bm25,
     colour,
+    columns,
     difference_row,
-    in_domain,
+    main_measure,
     main_target,
+    mean_difference,
+    mean_noise,
     panels,
     paragraphs,
-    set_difference,
-    set_noise,
-    zero_shot_sets,
 )
 
 SMALL_QUERIES, SMALL_STEPS = 100, 300  # a run below either shows that the workflow works, nothing else
-MOST_SETS = 4  # zero-shot collections that are listed one by one on the first screen
 COUNTING = ("ngrams", "importance")  # the rules that only masking by importance needs
 
 
@@ -83,15 +82,16 @@ def _verdict(facts: Facts, a: str, b: str, target: Target, found: Difference) ->
         "small": Markup("Too small a run to tell."),
     }["small" if is_small(facts, found.queries) else verdict(found, band)]
     none = not_pretrained(facts, a)
-    without = facts.value(none, target, facts.main_measure(target)) if none else np.nan
+    without = facts.difference(a, none, target, facts.main_measure(target)) if none else None
     text = fill(
         "Two encoders were pre-trained alike but for the words that the decoder must restore: chosen by importance "
         "({a}) or at random ({b}). Fine-tuned alike, they reach {measure} {high} and {low} on {target}.",
         a=tag("strong", a), b=tag("strong", b), measure=formats.measure_name(facts.main_measure(target)),
         high=tag("strong", formats.points(found.a)), low=tag("strong", formats.points(found.b)), target=str(target),
     )  # fmt: skip
-    if without == without:
-        text = Markup(text + fill(" Without any pre-training it is {value}.", value=formats.points(without)))
+    if without:
+        gain = {"value": formats.points(without.b), "p": formats.probability(without.p)}
+        text = Markup(text + fill(" Without any pre-training it is {value} ({p}).", **gain))
     question = tag("p", "Did masking by importance help here?", class_="question")
     return Markup(question + tag("h2", head, class_="verdict") + tag("p", text, class_="lead"))
 
@@ -114,7 +114,7 @@ def _tiles(facts: Facts, a: str, b: str, target: Target, found: Difference) -> M
 def _relative(found: Difference) -> str:
     if not found.b:
         return ""
-    change = f"{100 * found.difference / found.b:+.0f}".replace("-", formats.MINUS)
+    change = formats.minus(f"{100 * found.difference / found.b:+.0f}")
     return f", {change}\N{NO-BREAK SPACE}%"
 
 
@@ -167,21 +167,16 @@ def _levels(facts: Facts, a: str, b: str, target: Target) -> Figure:
         if facts.value(name, target, measure) == facts.value(name, target, measure)
     ]
     title = f"{formats.measure_name(measure)} on {target}"
-    return rows("answer-levels", title, entries, low=0)
+    return rows("answer-levels", title, entries, low=0, axis=f"{formats.measure_name(measure)}, times 100")
 
 
 def _everywhere(facts: Facts, a: str, b: str) -> Figure:
-    sets = {str(target): [target] for target in in_domain(facts)}
-    others = zero_shot_sets(facts)
-    if len(others) > MOST_SETS:
-        others = {f"mean of {len(others)} collections": [target for each in others.values() for target in each]}
-    sets |= {f"{name}, zero-shot": targets for name, targets in others.items()}
     entries = []
-    for name, targets in sets.items():
-        found = set_difference(facts, a, b, targets)
+    for name, sets in columns(facts).items():
+        found = mean_difference(facts, a, b, sets)
         if found:
-            label = f"{name}, {formats.measure_name(facts.main_measure(targets[0]))}"
-            entries.append(difference_row(label, found, colour(facts, a), set_noise(facts, targets)))
+            label = f"{name}, {formats.measure_name(main_measure(facts, sets))}"
+            entries.append(difference_row(label, found, colour(facts, a), mean_noise(facts, sets)))
     title = "Importance-aware minus uniform, everywhere"
     return rows("answer-everywhere", title, entries, axis=NOISE_AXIS)
 

@@ -8,8 +8,8 @@ from cdmae.report.comparisons import Change, changes, differences, replicas, see
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
 from cdmae.report.markup import Markup
-from cdmae.report.sections import Section, main_target, panels, paragraphs
-from cdmae.report.tables import Cell, Table
+from cdmae.report.sections import Section, difference_cells, main_target, panels, paragraphs, value_cell
+from cdmae.report.tables import Table
 
 
 def section(facts: Facts) -> Section | None:
@@ -36,11 +36,9 @@ def change_table(facts: Facts, target: Target, found: list[Change]) -> Table:
                 change.setting,
                 f"{change.before} \N{RIGHTWARDS ARROW} {change.after}",
                 f"{change.reference} \N{RIGHTWARDS ARROW} {change.system}",
-                Cell(formats.points(difference.b), 100 * difference.b),
-                Cell(formats.points(difference.a), 100 * difference.a),
-                Cell(formats.signed(difference.difference), 100 * difference.difference),
-                Cell(formats.interval(difference.low, difference.high)),
-                Cell(formats.probability(difference.p).removeprefix("p ").removeprefix("= "), difference.p),
+                value_cell(difference.b),
+                value_cell(difference.a),
+                *difference_cells(difference),
             ]
         )
     head = ["setting", "change", "systems", "before", "after", "difference", "95 % interval", "p"]

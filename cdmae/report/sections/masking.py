@@ -93,7 +93,7 @@ def shaded(words: list[str], values: list[float]) -> Markup:
         tag(
             "span",
             tag("span", word, style=f"--at:{round(SHADE * max(0.0, min(1.0, value / top)))}%"),
-            tag("small", f"{value:.1f}".replace("-", formats.MINUS)),
+            tag("small", formats.minus(f"{value:.1f}")),
             class_="word",
         )
         for word, value in zip(words, values, strict=True)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 
 from cdmae import formats
 from cdmae.report import published
-from cdmae.report.comparisons import chains, differences, masking_pairs, noise, pooled, steps
+from cdmae.report.comparisons import chains, differences, masking_pairs, noise, steps
 from cdmae.report.facts import GRADED, Difference, Facts
 from cdmae.report.markup import Markup
-from cdmae.report.sections import Section, bm25, main_target, paragraphs, set_difference, zero_shot_sets
+from cdmae.report.sections import (
+    Section,
+    bm25,
+    difference_cells,
+    main_measure,
+    main_target,
+    mean_difference,
+    mean_noise,
+    mean_value,
+    paragraphs,
+    value_cell,
+    zero_shot_sets,
+)
 from cdmae.report.sections.answer import verdict
 from cdmae.report.sections.masking import shown_encoder
-from cdmae.report.sections.zero_shot import set_value
 from cdmae.report.tables import Cell, Table
 
 
@@ -58,21 +68,20 @@ def beir(facts: Facts) -> Table:
     systems = [(bm25(facts), "BM25", 0), (chain[-1] if chain else "", "CDMAE", 2)]
     systems = [each for each in systems if each[0]]
     sets = {name: targets for name, targets in zero_shot_sets(facts).items() if name in published.BEIR}
-    ours = {name: [set_value(facts, system, each, GRADED) for system, _, _ in systems] for name, each in sets.items()}
-    values = {name: published.BEIR[name] for name in sets}
+    groups = {name: [targets] for name, targets in sets.items()}
     if len(sets) == len(published.BEIR):
-        ours["mean"] = [math.fsum(each) / len(each) for each in zip(*ours.values(), strict=True)]
-        values["mean"] = published.BEIR_MEAN
-    for name, found in ours.items():
-        pairs = zip(systems, found, strict=True)
-        rows.append([name, *(cell for (_, _, place), each in pairs for cell in _beside(values[name][place], each))])
+        groups["mean"] = list(sets.values())
+    for name, group in groups.items():
+        values = published.BEIR.get(name, published.BEIR_MEAN)
+        ours = [(values[place], mean_value(facts, system, group, GRADED)) for system, _, place in systems]
+        rows.append([name, *(cell for pair in ours for cell in _beside(*pair))])
     head = ["dataset", *(f"{row}, {what}" for _, row, _ in systems for what in ("paper", "ours", "difference"))]
     return Table("paper-beir", "The paper's table 3, nDCG@10", head, rows if systems else [])
 
 
 def _beside(value: float, ours: float) -> list[Cell]:
-    numbers = [Cell(f"{value:.1f}", value), Cell(formats.points(ours), 100 * ours if ours == ours else None)]
-    return [*numbers, Cell(formats.signed(ours - value / 100), 100 * ours - value if ours == ours else None)]
+    difference = Cell(formats.signed(ours - value / 100), 100 * ours - value if ours == ours else None)
+    return [Cell(f"{value:.1f}", value), value_cell(ours), difference]
 
 
 def _published(facts: Facts, name: str, measure: str) -> Iterator[tuple[str, str, float]]:
@@ -101,12 +110,8 @@ def _chain(facts: Facts) -> list[str]:
 def _row(claim: str, paper: float, found: Difference, band: float) -> list[Cell | str]:
     readings = {"better": "found here too", "worse": "the opposite here", "open": "within the noise"}
     return [
-        claim,
-        Cell(formats.signed(paper / 100), paper),
-        Cell(formats.signed(found.difference), 100 * found.difference),
-        Cell(formats.interval(found.low, found.high)),
-        readings[verdict(found, band)],
-    ]
+        claim, Cell(formats.signed(paper / 100), paper), *difference_cells(found)[:2], readings[verdict(found, band)]
+    ]  # fmt: skip
 
 
 def _over_uniform(facts: Facts) -> Iterator[list[Cell | str]]:
@@ -136,14 +141,11 @@ def _zero_shot(facts: Facts) -> Iterator[list[Cell | str]]:
     """The mean over the zero-shot collections."""
     sets = zero_shot_sets(facts)
     for a, b in masking_pairs(facts)[:1]:
-        found = [set_difference(facts, a, b, targets) for targets in sets.values()]
-        if not found or None in found:
-            continue
-        targets = [target for each in sets.values() for target in each]
-        measure = formats.measure_name(facts.main_measure(targets[0]))
-        claim = f"the same, zero-shot, {measure}, {formats.plural(len(found), 'collection')} (paper: 14)"
-        band = max(noise(facts, target, facts.main_measure(target)) for target in targets)
-        yield _row(claim, published.ZERO_SHOT, pooled([each for each in found if each]), band)
+        found = mean_difference(facts, a, b, list(sets.values()))
+        if found:
+            measure = formats.measure_name(main_measure(facts, list(sets.values())))
+            claim = f"the same, zero-shot, {measure}, {formats.plural(len(sets), 'collection')} (paper: 14)"
+            yield _row(claim, published.ZERO_SHOT, found, mean_noise(facts, list(sets.values())))
 
 
 def _projection(facts: Facts) -> Iterator[list[Cell | str]]:

@@ -1,8 +1,10 @@
-"""What was run, and on what: collections with counts and versions, encoders, systems, seed."""
+"""What was run, and on what: machine, seed, collections with counts and versions, encoders, systems, the config."""
 
 from __future__ import annotations
 
 from typing import Any
+
+import yaml
 
 from cdmae import formats
 from cdmae.report.comparisons import shown
@@ -16,20 +18,31 @@ KINDS = {"whole_word": "whole words, uniform", "uniform": "word-pieces, uniform"
 
 
 def section(facts: Facts) -> Section | None:
-    """Collections, encoders and systems as tables; versions and what the sources say folded away."""
-    tables = [table for table in (collections(facts), encoders(facts), systems(facts)) if table.rows]
-    if not tables:
+    """Collections and encoders as tables; what else one may want to look up is folded away."""
+    shown = [table for table in (collections(facts), encoders(facts)) if table.rows]
+    recipes = systems(facts)
+    if not shown and not recipes.rows:
         return None
-    started = f"Started {facts.started}. " if facts.started else ""
-    lead = f"{started}Everything random follows from seed {facts.seed}."
-    body = [paragraphs(lead), *(_folded(table) for table in tables), _about(facts), _versions(facts)]
+    body = [paragraphs(_lead(facts)), *(table.html() if len(table.rows) <= LONG else _folded(table) for table in shown)]
+    body += [_folded(recipes) if recipes.rows else "", _about(facts), _config(facts), _versions(facts)]
+    tables = [*shown, *([recipes] if recipes.rows else [])]
     return Section("setting", "What was run", "What was run", Markup("".join(body)), tables=tables)
 
 
+def _lead(facts: Facts) -> str:
+    """When, where, and from which seed."""
+    machine = [each for key, each in facts.machine.items() if key != "GPU"]
+    gpus = facts.machine.get("GPU", "")
+    if gpus:
+        machine.append("no GPU" if gpus == "none" else gpus)
+    started = f"Started {facts.started}" if facts.started else ""
+    where = f"{'on' if started else 'On'} {', '.join(machine)}" if machine else ""
+    first = " ".join(filter(None, (started, where)))
+    return f"{first}{'. ' if first else ''}Everything random follows from seed {facts.seed}."
+
+
 def _folded(table: Table) -> Markup:
-    """A short table as it is, a long one behind its caption."""
-    if len(table.rows) <= LONG:
-        return table.html()
+    """A table behind its caption."""
     return tag("details", tag("summary", f"{table.caption} ({len(table.rows)})"), table.html())
 
 
@@ -38,12 +51,10 @@ def collections(facts: Facts) -> Table:
     rows = []
     for name, corpus in facts.collections.items():
         splits = [_split(corpus, split) for split in corpus.queries]
-        source = facts.entries("collections").get(name, {}).get("source", "")
-        rows.append(
-            [name, source, Cell(formats.count(corpus.passages), corpus.passages), "; ".join(splits), _role(facts, name)]
-        )
-    columns = ["collection", "source", "passages", "queries by split", "used for"]
-    texts = ["source", "queries by split", "used for"]
+        passages = Cell(formats.count(corpus.passages), corpus.passages)
+        rows.append([name, passages, "; ".join(splits), _role(facts, name), _source(facts, name)])
+    columns = ["collection", "passages", "queries by split", "used for", "made from"]
+    texts = columns[2:]
     return Table("collections", "Collections", columns, rows, texts=texts)
 
 
@@ -104,6 +115,13 @@ def _recipe(facts: Facts, name: str) -> str:
     return text
 
 
+def _source(facts: Facts, name: str) -> str:
+    """The source of a collection, and the versions of what it was made from."""
+    source = facts.entries("collections").get(name, {}).get("source", "")
+    versions = facts.collections[name].about.get("versions") or {}
+    return ": ".join(filter(None, (source, ", ".join(f"{key} {each}" for key, each in versions.items()))))
+
+
 def _split(corpus: Corpus, split: str) -> str:
     """The queries of a split, as far as they are judged, and how many passages are judged for each."""
     judged, queries = corpus.judged[split], corpus.queries[split]
@@ -153,10 +171,18 @@ def _about(facts: Facts) -> Markup:
     return tag("details", tag("summary", "Where the collections come from"), parts) if parts else Markup("")
 
 
+def _config(facts: Facts) -> Markup:
+    """The whole config with its defaults, as YAML."""
+    if not facts.config:
+        return Markup("")
+    text = yaml.safe_dump(facts.config, sort_keys=False, allow_unicode=True, width=1000)
+    return tag("details", tag("summary", "The whole config"), tag("pre", text, tabindex="0"))
+
+
 def _versions(facts: Facts) -> Markup:
     if not facts.versions:
         return Markup("")
-    return tag("details", tag("summary", "Versions"), nested(facts.versions))
+    return tag("details", tag("summary", "Versions of the software"), nested(facts.versions))
 
 
 def nested(value: Any) -> Markup:

@@ -7,9 +7,20 @@ from cdmae.report.charts import Series, lines, rows
 from cdmae.report.comparisons import chains, noise, steps
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
-from cdmae.report.markup import Markup
-from cdmae.report.sections import NOISE_AXIS, Section, bm25, colour, difference_row, in_domain, panels, paragraphs
-from cdmae.report.tables import Cell, Table, highlight
+from cdmae.report.markup import Markup, tag
+from cdmae.report.sections import (
+    NOISE_AXIS,
+    Section,
+    bm25,
+    colour,
+    difference_cells,
+    difference_row,
+    in_domain,
+    panels,
+    paragraphs,
+    value_cell,
+)
+from cdmae.report.tables import Table, highlight
 
 
 def section(facts: Facts) -> Section | None:
@@ -18,10 +29,13 @@ def section(facts: Facts) -> Section | None:
     if not chains(facts) or not targets:
         return None
     tables = [stage_table(facts, target) for target in targets]
-    figures = [_added(facts, targets[0])]
+    figures = [_added(facts, target) for target in targets]
     if len(chains(facts)) > 1:
         figures.insert(0, _levels(facts, targets[0]))
-    body = [paragraphs(_lead(facts)), tables[0].html(), panels(figures), *(table.html() for table in tables[1:])]
+    body = [paragraphs(_lead(facts)), tables[0].html(), panels(figures)]
+    if tables[1:]:
+        others = [table.html() for table in tables[1:]]
+        body.append(tag("details", tag("summary", "The same on the other collections"), others))
     return Section("stages", "What each stage added", "Stages", Markup("".join(body)), tables=tables, figures=figures)
 
 
@@ -30,18 +44,12 @@ def stage_table(facts: Facts, target: Target) -> Table:
     measure = facts.main_measure(target)
     shown = list(dict.fromkeys([measure, *(each for each in facts.measures if each.startswith("R@"))]))
     order, before = _order(facts), {after: before for before, after in steps(facts)}
-    columns = highlight([[_cell(facts, name, target, each) for name in order] for each in shown])
+    columns = highlight([[value_cell(facts.value(name, target, each)) for name in order] for each in shown])
     body = []
     for index, name in enumerate(order):
         found = facts.difference(name, before[name], target, measure) if name in before else None
-        added = [Cell(formats.NONE)] * 3
-        if found:
-            added = [
-                Cell(formats.signed(found.difference), 100 * found.difference),
-                Cell(formats.interval(found.low, found.high)),
-                Cell(formats.probability(found.p).removeprefix("p ").removeprefix("= "), found.p),
-            ]
-        body.append([name, before.get(name, formats.NONE), *(column[index] for column in columns), *added])
+        values = (column[index] for column in columns)
+        body.append([name, before.get(name, formats.NONE), *values, *difference_cells(found)])
     head = ["system", "after", *map(formats.measure_name, shown), "added", "95 % interval", "p"]
     caption = f"From stage to stage on {target}; added: points of {formats.measure_name(measure)} over the stage before"
     return Table(f"stages-{target.collection}-{target.split}", caption, head, body, texts=["after"])
@@ -49,11 +57,6 @@ def stage_table(facts: Facts, target: Target) -> Table:
 
 def _order(facts: Facts) -> list[str]:
     return list(dict.fromkeys(name for chain in chains(facts) for name in chain))
-
-
-def _cell(facts: Facts, name: str, target: Target, measure: str) -> Cell:
-    value = facts.value(name, target, measure)
-    return Cell(formats.points(value), 100 * value if value == value else None)
 
 
 def _lead(facts: Facts) -> str:

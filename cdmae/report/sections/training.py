@@ -7,7 +7,7 @@ import pandas as pd
 
 from cdmae.report.charts import Series, lines
 from cdmae.report.facts import Facts, Training
-from cdmae.report.figures import Figure
+from cdmae.report.figures import Figure, nice
 from cdmae.report.markup import Markup, tag
 from cdmae.report.palette import assign
 from cdmae.report.sections import GREY, Section, colour, panels, paragraphs
@@ -83,10 +83,10 @@ def curve(training: Training, column: str) -> tuple[list[float], list[float]] | 
 def _figures(name: str, title: str, series: list[Series]) -> list[Figure]:
     """One figure, or several on one scale where the curves are too many to be told apart."""
     values = [value for each in series for value in each.y]
+    low, high = nice(min(values), max(values)) if values else (0.0, 1.0)
     figures = []
     for place in range(0, len(series), MOST):
         some = series[place : place + MOST]
         number = f"-{place // MOST + 1}" if place else ""
-        ends = {"low": min(values), "high": max(values)}
-        figures.append(lines(name + number, title, some, x_axis="steps", y_axis="nats", **ends))
+        figures.append(lines(name + number, title, some, x_axis="steps", y_axis="nats", low=low, high=high))
     return figures

@@ -2,58 +2,62 @@
 
 from __future__ import annotations
 
-import math
-
 from cdmae import formats
 from cdmae.report.charts import rows
 from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
-from cdmae.report.markup import Markup
+from cdmae.report.markup import Markup, tag
 from cdmae.report.sections import (
+    MOST_SETS,
     NOISE_AXIS,
     Section,
     colour,
     difference_row,
+    main_measure,
+    mean_difference,
+    mean_noise,
     panels,
     paragraphs,
-    set_difference,
-    set_noise,
     zero_shot_sets,
 )
-from cdmae.report.sections.answer import MOST_SETS
-from cdmae.report.sections.results import measure_column
-from cdmae.report.tables import Cell, Table, highlight
+from cdmae.report.sections.results import against_baseline, set_column
+from cdmae.report.tables import Table, highlight
 
 WIDE = 8  # more columns than this are turned into rows, or cut into several tables
 
 
 def section(facts: Facts) -> Section | None:
-    """One table: what there is fewer of stands across."""
+    """One table, what there is fewer of across, and how far the systems are from the baseline on average."""
     sets = zero_shot_sets(facts)
     if not sets:
         return None
     tables = across(facts, sets)
-    figures = [figure for figure in [importance_minus_uniform(facts, sets)] if figure]
-    body = [paragraphs(_lead(facts, sets)), *(table.html() for table in tables), panels(figures)]
-    return Section("zero-shot", "Zero-shot", "Zero-shot", Markup("".join(body)), tables=tables, figures=figures)
+    found = [importance_minus_uniform(facts, sets)]
+    if len(sets) > 1:
+        found.insert(0, against_baseline(facts, "Zero-shot average", list(sets.values())))
+    figures = [figure for figure in found if figure]
+    class_ = "beside" if len(tables) == 1 and figures else None
+    shown = tag("div", [table.html() for table in tables], panels(figures), class_=class_)
+    body = Markup(paragraphs(_lead(facts, sets)) + shown)
+    return Section("zero-shot", "Zero-shot", "Zero-shot", body, tables=tables, figures=figures)
 
 
 def across(facts: Facts, sets: dict[str, list[Target]]) -> list[Table]:
     """Systems down and collections across; with many collections the other way round, a few systems to a table."""
-    measure = facts.main_measure(next(iter(sets.values()))[0])
-    columns = highlight(
-        [*(_column(facts, targets, measure) for targets in sets.values()), *_average(facts, sets, measure)]
-    )
-    heads = [*sets, *(["average"] if len(sets) > 1 else [])]
+    groups = {name: [targets] for name, targets in sets.items()}
+    if len(sets) > 1:
+        groups["average"] = list(sets.values())
+    measure = main_measure(facts, next(iter(groups.values())))
+    columns = highlight([set_column(facts, group, measure) for group in groups.values()])
     caption = f"{formats.measure_name(measure)} on collections whose queries were not trained on"
-    if len(heads) <= WIDE:
+    if len(groups) <= WIDE:
         body = [[name, *cells] for name, *cells in zip(facts.systems, *columns, strict=True)]
-        return [Table("zero-shot", caption, ["system", *heads], body)]
+        return [Table("zero-shot", caption, ["system", *groups], body)]
     tables = []
     for start in range(0, len(facts.systems), WIDE):
         some = slice(start, start + WIDE)
-        body = [[head, *cells[some]] for head, cells in zip(heads, columns, strict=True)]
+        body = [[head, *cells[some]] for head, cells in zip(groups, columns, strict=True)]
         name, more = ("zero-shot", "") if start == 0 else (f"zero-shot-{start // WIDE + 1}", ", continued")
         tables.append(Table(name, caption + more, ["collection", *facts.systems[some]], body))
     return tables
@@ -66,34 +70,11 @@ def importance_minus_uniform(facts: Facts, sets: dict[str, list[Target]]) -> Fig
         return None
     entries = []
     for name, targets in sets.items():
-        found = set_difference(facts, *pairs[0], targets)
+        found = mean_difference(facts, *pairs[0], [targets])
         if found:
-            entries.append(difference_row(name, found, colour(facts, pairs[0][0]), set_noise(facts, targets)))
+            entries.append(difference_row(name, found, colour(facts, pairs[0][0]), mean_noise(facts, [targets])))
     title = "Importance-aware minus uniform, zero-shot"
     return rows("zero-shot", title, entries, axis=NOISE_AXIS) if entries else None
-
-
-def set_value(facts: Facts, system: str, targets: list[Target], measure: str) -> float:
-    """The mean over the targets of a set; nan unless all were measured."""
-    return math.fsum(facts.value(system, target, measure) for target in targets) / len(targets)
-
-
-def _column(facts: Facts, targets: list[Target], measure: str) -> list[Cell]:
-    if len(targets) == 1:
-        return measure_column(facts, targets[0], measure)
-    return [_plain(set_value(facts, name, targets, measure)) for name in facts.systems]
-
-
-def _average(facts: Facts, sets: dict[str, list[Target]], measure: str) -> list[list[Cell]]:
-    """The mean over the collections, for systems that have them all."""
-    if len(sets) < 2:
-        return []
-    values = [[set_value(facts, name, targets, measure) for targets in sets.values()] for name in facts.systems]
-    return [[_plain(math.fsum(each) / len(each)) for each in values]]
-
-
-def _plain(value: float) -> Cell:
-    return Cell(formats.points(value), 100 * value if value == value else None)
 
 
 def _lead(facts: Facts, sets: dict[str, list[Target]]) -> str:
