@@ -13,6 +13,7 @@ from cdmae.formats import markdown
 from cdmae.report.markup import Markup, breakable, escape, join, tag
 
 WIDE = 5  # a table with more columns, or with prose, keeps its width on a narrow screen and scrolls in its box
+LONG = 14  # characters of a column's name that is as good as prose
 NAME = 28  # a shorter first cell without spaces is not broken where there is room
 _TEX = {
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
@@ -103,7 +104,8 @@ class Table:
         return out.getvalue()
 
     def _wide(self) -> bool:
-        return len(self.columns) > WIDE or (bool(self.texts) and len(self.columns) > 2)
+        prose = self.texts or (len(self.columns) >= WIDE and max(map(len, self.columns)) > LONG)
+        return len(self.columns) > WIDE or (bool(prose) and len(self.columns) > 2)
 
     def _narrow(self) -> bool:
         return len(self.columns) <= 4 and not self.texts
