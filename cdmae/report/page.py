@@ -47,7 +47,7 @@ def page(title: str, kicker: Sequence[str], sections: Sequence[Section]) -> str:
 
 def table_page(table: Table) -> str:
     """A table as a page of its own."""
-    return _document(table.caption, tag("main", table.html(downloads=False)))
+    return _document(table.caption, tag("main", table.html()))
 
 
 def _document(title: str, body: str) -> str:

@@ -63,7 +63,7 @@ class Table:
     heads: int = 1
     texts: Sequence[str] = ()
 
-    def html(self, *, downloads: bool = True) -> Markup:
+    def html(self) -> Markup:
         """The table for the page, with the other forms to take away."""
         head = tag(
             "tr", [tag("th", escape(name), scope="col", class_=self._side(i)) for i, name in enumerate(self.columns)]
@@ -74,7 +74,7 @@ class Table:
             name for name, fits in (("wide", self._wide()), ("marked", marked), ("narrow", self._narrow())) if fits
         ]
         table = tag("table", tag("thead", head), tag("tbody", body), class_=" ".join(classes) or None)
-        caption = tag("figcaption", escape(self.caption), " ", self._downloads() if downloads else "")
+        caption = tag("figcaption", escape(self.caption), " ", self._downloads())
         box = tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=self.caption)
         return tag("figure", caption, box, class_="table", id=f"table-{self.name}")
 

@@ -78,18 +78,21 @@ rule report:
             graph.page(),
             caption="../report/page.rst",
             category="Report",
+            labels={"page": "the whole report"},
         ),
         tables=report(
             directory(f"{graph.report()}/tables"),
-            patterns=["{name}.csv"],
+            patterns=["{name}.html"],
             caption="../report/tables.rst",
             category="Tables",
+            labels={"table": "{name}"},
         ),
         figures=report(
             directory(f"{graph.report()}/figures"),
             patterns=["{name}.svg"],
             caption="../report/figures.rst",
             category="Figures",
+            labels={"figure": "{name}"},
         ),
         facts=graph.path("facts.json"),
     log:
