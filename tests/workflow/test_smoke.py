@@ -117,6 +117,7 @@ def test_cards(graph):
     for system in graph.systems("retriever", "reranker"):
         text = Path(graph.model(system), "README.md").read_text()
         assert system in text and "RR@10" in text
+        assert "Made from python 3." in text and "passages: " in text, "the collection's versions and counts"
 
 
 def test_report(graph, smoke):
@@ -128,3 +129,4 @@ def test_report(graph, smoke):
             assert list((smoke.results / "report" / folder).glob(f"*.{kind}"))
     facts = json.loads((smoke.results / "facts.json").read_text())
     assert facts["versions"]["torch"] and facts["config"]["seed"] == 42
+    assert facts["machine"]["processor"] in page

@@ -15,7 +15,7 @@ from cdmae.report.sections import Section, panels, paragraphs
 from cdmae.report.tables import Cell, Table
 
 SHADE = 60  # percent of the colour behind the most important word
-KINDS = (("uniform", "Uniform", 1), ("importance", "Importance-aware", 0))  # key, name, colour
+KINDS = (("uniform", "uniform", 1), ("importance", "importance-aware", 0))  # key, name, colour
 
 
 def section(facts: Facts) -> Section | None:
@@ -122,7 +122,8 @@ def _terms(found: dict[str, Any], kind: str, name: str, colour: int) -> Figure:
     entries = [
         Row(str(term), formats.percent(share, decimals=1), bar=100 * share, colour=colour) for term, share in top
     ]
-    title = f"{name}: the terms masked most"
+    share = found[kind].get("stop_word_share")
+    title = f"Masked most, {name}" + (f": {formats.percent(share)} stop-words" if share is not None else "")
     axis = "share of all masked words, %"
     return rows(f"terms-{kind}", title, entries, low=0, high=highest, axis=axis, beside=True)
 
