@@ -120,6 +120,8 @@ def test_stage_table_shows_what_each_stage_added(run):
     assert list(found)[1:] == ["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]
     assert found["cdmae-stage2"][0] == "cdmae-stage1"
     assert float(found["cdmae-stage2"][4]) == pytest.approx(100 * gain, rel=1e-4)
+    low, high = map(float, found["cdmae-stage2"][5].split(" to "))
+    assert low < 100 * gain < high
 
 
 def test_zero_shot_average_is_over_collections(run):

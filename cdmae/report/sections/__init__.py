@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from cdmae import formats
 from cdmae.report.charts import Row
@@ -104,9 +103,9 @@ def mean_noise(facts: Facts, sets: Sequence[Sequence[Target]]) -> float:
     return math.fsum(bands) / len(bands)
 
 
-def value_cell(value: float, **marks: Any) -> Cell:
-    """A measure in points."""
-    return Cell(formats.points(value), 100 * value if value == value else None, **marks)
+def value_cell(value: float, *, mark: str = "", note: str = "") -> Cell:
+    """A measure in points; a dash where it is nan."""
+    return Cell(formats.points(value), 100 * value if value == value else None, mark=mark, note=note)
 
 
 def difference_cells(found: Difference | None) -> list[Cell]:
@@ -114,7 +113,7 @@ def difference_cells(found: Difference | None) -> list[Cell]:
     if found is None:
         return [Cell(formats.NONE)] * 3
     p = formats.probability(found.p).removeprefix("p ").removeprefix("= ")
-    interval = Cell(formats.interval(found.low, found.high))
+    interval = Cell(formats.interval(found.low, found.high), f"{100 * found.low:.6g} to {100 * found.high:.6g}")
     return [Cell(formats.signed(found.difference), 100 * found.difference), interval, Cell(p, found.p)]
 
 
