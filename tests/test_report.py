@@ -229,7 +229,7 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path):
 
 def test_the_page_tells_machine_versions_and_config(page):
     text = (page / "index.html").read_text()
-    assert "on Linux x86_64, Xeon, 2 cores, 16 GB, no GPU." in text
+    assert "Machine: Linux x86_64, Xeon, 2 cores, 16 GB, no GPU." in text
     assert "pydocs: python 3.12.4, numpy 2.4.6" in text
     assert "\n    decoder_masking: importance\n" in text
 
@@ -307,6 +307,14 @@ def test_bm25_alone_says_that_it_cannot_tell(tmp_path):
     assert "This run cannot tell." in text
     assert "nan" not in re.sub(r"<style>.*?</style>", "", text, flags=re.S)
     assert (tmp_path / "report" / "tables" / "results-pydocs-dev.csv").exists()
+
+
+def test_zero_shot_alone_is_a_page(tmp_path):
+    run = made(tmp_path / "run", targets={"networkx": {"test": 30}}, parts=())
+    report.write(run, tmp_path / "report")
+    text = (tmp_path / "report" / "index.html").read_text()
+    assert '<section id="zero-shot"' in text and '<section id="results"' not in text
+    assert "underlined" in text
 
 
 def test_nothing_at_all_is_still_a_page(tmp_path):

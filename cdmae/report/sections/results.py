@@ -34,7 +34,7 @@ DOUBTFUL = {True: "\N{WHITE UP-POINTING TRIANGLE}", False: "\N{WHITE DOWN-POINTI
 def section(facts: Facts) -> Section | None:
     """The overview with the distance from the baseline beside it, then the collections of the domain one by one."""
     found, targets = columns(facts), in_domain(facts)
-    if not found:
+    if not targets:
         return None
     tables = [measures_table(facts, target) for target in targets]
     figures = [figure for name, sets in found.items() if (figure := against_baseline(facts, name, sets))]

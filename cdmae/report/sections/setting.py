@@ -19,26 +19,21 @@ KINDS = {"whole_word": "whole words, uniform", "uniform": "word-pieces, uniform"
 
 def section(facts: Facts) -> Section | None:
     """Collections and encoders as tables; what else one may want to look up is folded away."""
-    shown = [table for table in (collections(facts), encoders(facts)) if table.rows]
-    recipes = systems(facts)
-    if not shown and not recipes.rows:
+    tables = [table for table in (collections(facts), encoders(facts), systems(facts)) if table.rows]
+    if not tables:
         return None
-    body = [paragraphs(_lead(facts)), *(table.html() if len(table.rows) <= LONG else _folded(table) for table in shown)]
-    body += [_folded(recipes) if recipes.rows else "", _about(facts), _config(facts), _versions(facts)]
-    tables = [*shown, *([recipes] if recipes.rows else [])]
+    body = [paragraphs(_lead(facts))]
+    body += [_folded(table) if table.name == "systems" or len(table.rows) > LONG else table.html() for table in tables]
+    body += [_about(facts), _config(facts), _versions(facts)]
     return Section("setting", "What was run", "What was run", Markup("".join(body)), tables=tables)
 
 
 def _lead(facts: Facts) -> str:
     """When, where, and from which seed."""
-    machine = [each for key, each in facts.machine.items() if key != "GPU"]
-    gpus = facts.machine.get("GPU", "")
-    if gpus:
-        machine.append("no GPU" if gpus == "none" else gpus)
-    started = f"Started {facts.started}" if facts.started else ""
-    where = f"{'on' if started else 'On'} {', '.join(machine)}" if machine else ""
-    first = " ".join(filter(None, (started, where)))
-    return f"{first}{'. ' if first else ''}Everything random follows from seed {facts.seed}."
+    machine = [f"no {key}" if each == "none" else each for key, each in facts.machine.items()]
+    parts = [f"Started {facts.started}."] if facts.started else []
+    parts += [f"Machine: {', '.join(machine)}."] if machine else []
+    return " ".join([*parts, f"Everything random follows from seed {facts.seed}."])
 
 
 def _folded(table: Table) -> Markup:

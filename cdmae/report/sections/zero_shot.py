@@ -14,6 +14,7 @@ from cdmae.report.sections import (
     Section,
     colour,
     difference_row,
+    in_domain,
     main_measure,
     mean_difference,
     mean_noise,
@@ -21,7 +22,7 @@ from cdmae.report.sections import (
     paragraphs,
     zero_shot_sets,
 )
-from cdmae.report.sections.results import against_baseline, set_column
+from cdmae.report.sections.results import against_baseline, legend, set_column
 from cdmae.report.tables import Table, highlight
 
 WIDE = 8  # more columns than this are turned into rows, or cut into several tables
@@ -39,7 +40,8 @@ def section(facts: Facts) -> Section | None:
     figures = [figure for figure in found if figure]
     class_ = "beside" if len(tables) == 1 and figures else None
     shown = tag("div", [table.html() for table in tables], panels(figures), class_=class_)
-    body = Markup(paragraphs(_lead(facts, sets)) + shown)
+    how = None if in_domain(facts) else tag("p", legend(facts), class_="note")  # the results above have said it
+    body = Markup("".join([paragraphs(_lead(facts, sets)), how or "", shown]))
     return Section("zero-shot", "Zero-shot", "Zero-shot", body, tables=tables, figures=figures)
 
 
