@@ -109,9 +109,9 @@ def read_lengths(model: Path) -> dict[str, Any]:
 def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any], place: str) -> str:
     """The text of README.md: front matter for the hub, then what it is, how to use it, on what, how well, limits.
 
-    facts: `Graph.card` (name, system, stage, encoder, start, collections), with the contents of about.json under
-    `about` per collection and under `training`. measures: per query; lengths: the model's cdmae.json; place: the
-    folder that the code names.
+    facts: `Graph.card` (name, system, stage, encoder, start, importance, collections), with the contents of about.json
+    under `about` per collection and under `training`. measures: per query; lengths: the model's cdmae.json; place:
+    the folder that the code names.
     """
     reranker = lengths.get("kind") == "reranker"
     usage = (RERANKER if reranker else RETRIEVER).format(place=place, **lengths).strip()
@@ -212,7 +212,7 @@ def _training(facts: dict[str, Any]) -> str:
             f": {plural(record['steps'], 'step')} over {plural(record['queries'], 'query')} in "
             f"{duration(record['seconds'])}, {short_count(record['parameters'])} parameters"
         )
-    parts = {name: facts[name] for name in ("start", "encoder", "stage")}
+    parts = {name: facts[name] for name in ("start", "importance", "encoder", "stage") if facts[name]}
     return f"{text}. All settings:\n\n```yaml\n{_yaml(parts)}```"
 
 

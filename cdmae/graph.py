@@ -196,6 +196,7 @@ class Graph:
             "stage": stage.values(teacher=bool(found.teacher)),
             "encoder": encoder.values(),
             "start": config.starts[encoder.start].values(),
+            "importance": config.importance[encoder.importance].values() if encoder.masked_by_importance else {},
         }
         used = [name for name in config.collections if name in {part.get("collection") for part in parts.values()}]
         return {

@@ -16,6 +16,7 @@ FACTS = {
     "stage": {"kind": "retriever", "collection": "pydocs", "queries": 32, "in_batch": True, "seed": 42},
     "encoder": {"start": "small", "objective": "mae", "decoder_masking": "importance", "seed": 42},
     "start": {"collection": "pydocs", "layers": 4},
+    "importance": {"window": 4},
     "collections": {"pydocs": {"source": "pydocs", "size": "default"}},
     "about": {"pydocs": {"versions": {"python": "3.12.4", "numpy": "2.4.6"}, "passages": 19805}},
     "training": {"steps": 375, "queries": 4000, "seconds": 61.2, "parameters": 1_482_112},
@@ -114,7 +115,7 @@ def test_the_card_tells_measures_data_and_settings():
     assert "**pydocs**, for word-pieces and fine-tuning: source pydocs, size default." in text
     assert "Made from python 3.12.4, numpy 2.4.6." in text
     assert "375 steps over 4,000 queries in 1 min 1 s, 1.48 million parameters" in text
-    for part in ("passages: 19805", "in_batch: true", "negatives of bm25", "seed: 42"):
+    for part in ("passages: 19805", "in_batch: true", "window: 4", "negatives of bm25", "seed: 42"):
         assert part in text
 
 
