@@ -96,7 +96,7 @@ def lines(
     reference: tuple[str, float] | None = None,
     markers: bool = False,
 ) -> Figure:
-    """Lines over a common scale, their names above; `x_names` names the places 0, 1, 2... of the x axis."""
+    """Lines over a common scale, their names above; x are whole numbers, `x_names` the names of 0, 1, 2... if any."""
     canvas = Canvas()
     named = [(each.name, each.colour) for each in series] if len(series) > 1 or reference else []
     top = _legend(canvas, named, dots=False, reference=reference[0] if reference else "") + 24
@@ -196,7 +196,8 @@ def _line(canvas: Canvas, series: Series, dashed: str, x_scale: Scale, y_scale: 
 
 def _x_axis(canvas: Canvas, scale: Scale, at: float, names: Sequence[str], title: str) -> None:
     canvas.line(scale.start, at, WIDTH, at, "axis")
-    places = list(enumerate(names)) if names else [(value, tick_label(value)) for value in ticks(scale.low, scale.high)]
+    whole = [value for value in ticks(scale.low, scale.high) if value == round(value)]
+    places = list(enumerate(names)) if names else [(value, tick_label(value)) for value in whole]
     room = (scale.end - scale.start) / max(len(places), 1) - 4
     for value, label in places:
         canvas.line(scale(value), at, scale(value), at + 4, "axis")

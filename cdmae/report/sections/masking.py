@@ -15,7 +15,7 @@ from cdmae.report.sections import Section, panels, paragraphs
 from cdmae.report.tables import Cell, Table
 
 SHADE = 60  # percent of the colour behind the most important word
-KINDS = (("uniform", "uniform", 1), ("importance", "importance-aware", 0))  # key, name, colour
+KINDS = (("uniform", "uniformly", 1), ("importance", "by importance", 0))  # key, name, colour
 
 
 def section(facts: Facts) -> Section | None:
@@ -123,7 +123,7 @@ def _terms(found: dict[str, Any], kind: str, name: str, colour: int) -> Figure:
         Row(str(term), formats.percent(share, decimals=1), bar=100 * share, colour=colour) for term, share in top
     ]
     share = found[kind].get("stop_word_share")
-    title = f"Masked most, {name}" + (f": {formats.percent(share)} stop-words" if share is not None else "")
+    title = f"Masked {name}" + (f": {formats.percent(share)} stop-words" if share is not None else "")
     axis = "share of all masked words, %"
     return rows(f"terms-{kind}", title, entries, low=0, high=highest, axis=axis, beside=True)
 
