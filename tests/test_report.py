@@ -114,6 +114,12 @@ def test_the_overview_has_every_system_on_every_collection(run):
             assert float(found[name][place]) == pytest.approx(100 * run.value(name, target, measure), rel=1e-4)
 
 
+def test_the_figure_of_differences_is_not_flattened_by_bm25(run):
+    figure = results.against_baseline(run, "pydocs dev", [[DEV]])
+    shown = [part.rpartition(" ")[0] for part in figure.description.rpartition(": ")[2].split(", ")]
+    assert shown == ["none-stage1", "cdmae-stage1", "cdmae-stage2", "cdmae-stage3", "cdmae-reranker"]
+
+
 def test_stage_table_shows_what_each_stage_added(run):
     found = rows_of(stages.stage_table(run, DEV))
     gain = run.value("cdmae-stage2", DEV, "RR@10") - run.value("cdmae-stage1", DEV, "RR@10")

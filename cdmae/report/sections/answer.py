@@ -78,7 +78,9 @@ def _verdict(facts: Facts, a: str, b: str, target: Target, found: Difference) ->
     head = {
         "better": fill("Yes, by <b>{size} points</b>.", size=size),
         "worse": fill("No: it lost <b>{size} points</b>.", size=size),
-        "open": fill("Not measurably: {signed} points is within the noise.", signed=formats.signed(found.difference)),
+        "open": fill(
+            "Not measurably: {signed}&nbsp;points is within the noise.", signed=formats.signed(found.difference)
+        ),
         "small": Markup("Too small a run to tell."),
     }["small" if is_small(facts, found.queries) else verdict(found, band)]
     none = not_pretrained(facts, a)
@@ -147,7 +149,7 @@ def _stop_words(facts: Facts, a: str) -> tuple[str, str] | None:
         return None
     shown = " \N{RIGHTWARDS ARROW} ".join(formats.percent(share) for share in shares)
     note = "stop-words and punctuation among what the decoder must restore"
-    return shown, note + (": it restores content instead" if shares[1] < shares[0] else ", no fewer than before")
+    return shown, note + (": more of it is content" if shares[1] < shares[0] else ", no fewer than before")
 
 
 def _levels(facts: Facts, a: str, b: str, target: Target) -> Figure:

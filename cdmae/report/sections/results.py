@@ -109,9 +109,15 @@ def measure_column(facts: Facts, target: Target, measure: str) -> list[Cell]:
 
 
 def against_baseline(facts: Facts, name: str, sets: Sequence[Sequence[Target]]) -> Figure | None:
-    """The differences from the baseline with their intervals, in the main measure of sets of targets."""
+    """The differences from the baseline with their intervals, in the main measure of sets of targets.
+
+    Without BM25 and fusions, where there are others: far off, they would flatten the scale.
+    """
+    others = [name for name in facts.systems if name != facts.baseline] if facts.baseline else []
+    kinds = {name: facts.entries("systems").get(name, {}).get("kind") for name in others}
+    neural = [name for name, kind in kinds.items() if kind not in ("bm25", "fusion")]
     entries = []
-    for system in facts.systems if facts.baseline else []:
+    for system in neural or others:
         found = mean_difference(facts, system, facts.baseline, sets)
         if found:
             entries.append(difference_row(system, found, colour(facts, system), mean_noise(facts, sets)))
