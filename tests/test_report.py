@@ -9,7 +9,7 @@ import synthetic_run
 
 from cdmae import report, significance
 from cdmae.errors import InputError
-from cdmae.report import facts, palette
+from cdmae.report import charts, facts, palette
 from cdmae.report.facts import Difference, Target
 from cdmae.report.sections import (
     answer,
@@ -199,6 +199,16 @@ def test_curves_are_averaged(run):
     assert len(steps) == training.POINTS == len(values)
     whole = run.encoders["mae"].curve["decoder_loss"]
     assert sum(values) / len(values) == pytest.approx(whole.mean(), rel=1e-6)
+
+
+def test_a_steep_beginning_does_not_flatten_a_curve():
+    steep = charts.Series("a", list(range(100)), [90.0, 50.0, 9.0] + [4.0] * 97)
+    (figure,) = training._figures("loss", "Loss", [steep])
+    assert figure.description == "Loss: a from 4 to 4" and ">90<" not in figure.drawing
+    gentle = charts.Series("a", list(range(100)), [7.9] + [4.0] * 99)
+    (figure,) = training._figures("loss", "Loss", [gentle])
+    assert figure.description == "Loss: a from 7.9 to 4"
+    assert training._figures("loss", "Loss", []) == []
 
 
 def test_masked_terms_and_sigma(run):

@@ -116,7 +116,8 @@ def lines(
         canvas.line(left, y_scale(reference[1]), WIDTH, y_scale(reference[1]), "reference")
     for number, each in enumerate(series):
         _line(canvas, each, dash(number, series), x_scale, y_scale, markers)
-    described = f"{title}: " + "; ".join(f"{each.name} from {each.y[0]:.3g} to {each.y[-1]:.3g}" for each in series)
+    ends_of_y = {each.name: [y for y in each.y if y == y] for each in series}
+    described = f"{title}: " + "; ".join(f"{name} from {y[0]:.3g} to {y[-1]:.3g}" for name, y in ends_of_y.items() if y)
     return canvas.figure(name, title, described, top + height + (36 if x_axis else 20))
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import math
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 
@@ -14,6 +17,7 @@ from cdmae.report.sections import GREY, Section, colour, panels, paragraphs
 
 POINTS = 120  # of a curve: more steps are averaged
 MOST = 5  # curves in a figure
+START = 0.1  # of a curve: where it is more than twice as high as the rest, it would flatten it and is not shown
 SHOWN = 6  # figures of fine-tuning that are not folded
 SIDES = (("encoder_loss", "Encoder"), ("decoder_loss", "Decoder"))
 
@@ -36,7 +40,10 @@ def section(facts: Facts) -> Section | None:
         body += [tag("h3", "Fine-tuning"), paragraphs(text), panels(second[:SHOWN])]
         if second[SHOWN:]:
             body.append(tag("details", tag("summary", "More stages"), panels(second[SHOWN:])))
-    note = f"Each point is the mean over its share of the steps, at most {POINTS} points to a curve."
+    note = (
+        f"Each point is the mean over its share of the steps, at most {POINTS} points to a curve. A beginning more "
+        "than twice as high as the rest is left out."
+    )
     body.append(tag("p", note, class_="note"))
     figures = [*first, *second]
     return Section("training", "Loss curves", "Loss curves", Markup("".join(body)), figures=figures)
@@ -82,8 +89,12 @@ def curve(training: Training, column: str) -> tuple[list[float], list[float]] | 
 
 def _figures(name: str, title: str, series: list[Series]) -> list[Figure]:
     """One figure, or several on one scale where the curves are too many to be told apart."""
-    values = [value for each in series for value in each.y]
-    low, high = nice(min(values), max(values)) if values else (0.0, 1.0)
+    if not series:
+        return []
+    low, top = min(min(each.y) for each in series), max(max(each.y) for each in series)
+    rest = max(max(each.y[round(START * len(each.y)) :]) for each in series)
+    low, high = nice(low, rest if top > 2 * rest else top)
+    series = [replace(each, y=[value if value <= high else math.nan for value in each.y]) for each in series]
     figures = []
     for place in range(0, len(series), MOST):
         some = series[place : place + MOST]
