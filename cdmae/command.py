@@ -42,10 +42,12 @@ _REMEDY = {
 def command(function: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a keyword-only function into a command: called with an argument list, or none, it reads the command line.
 
+    It is named after the file in which this is called: a script of one library call is ``main = command(that.call)``.
+
     Annotations: Path, str, int, float, bool (a flag), ``list[...]`` (separated by spaces), ``X | None`` (may be left
     out), and a settings dataclass or ``dict`` (JSON text). Never returns; ``command.function`` is the function itself.
     """
-    name = Path(inspect.getsourcefile(function) or function.__name__).stem.replace("_", "-")
+    name = Path(sys._getframe(1).f_code.co_filename).stem.replace("_", "-")  # noqa: SLF001 (as collections.namedtuple)
 
     @functools.wraps(function)
     def run(arguments: Sequence[str] | None = None) -> NoReturn:

@@ -237,33 +237,48 @@ def text_ids(tokens: Tokens) -> np.ndarray:
     return np.unique(hashes, return_inverse=True)[1].astype(np.int64, copy=False)
 
 
-def scores_of(run: Run, queries: np.ndarray, passages: np.ndarray, name: str) -> np.ndarray:
-    """The scores that a teacher's run gives to the groups of some queries: [B], [B, N] -> float32 [B, N].
+@dataclass(frozen=True)
+class Teacher:
+    """What a student learns from: the run of a reranker over all that the student draws, and the name of its file."""
 
-    Raises `InputError` where one is missing: training must not go on without what it was asked to learn from.
-    """
-    scores = np.empty(passages.shape, dtype=np.float32)
-    for row, query in enumerate(queries):
-        known, values = run.ranked(query)
-        order = np.argsort(known, kind="stable")
-        place = np.minimum(np.searchsorted(known, passages[row], sorter=order), max(len(known) - 1, 0))
-        missing = known[order[place]] != passages[row] if len(known) else np.ones(len(passages[row]), dtype=bool)
-        if missing.any():
+    run: Run
+    name: str
+
+    @classmethod
+    def read(cls, path: Path) -> Teacher:
+        """Read the run, which must be there: training must not go on without what it was asked to learn from."""
+        if not path.exists():
+            raise InputError(f"the teacher's scores {path} do not exist; make them, or train without a teacher")
+        return cls(files.read_run(path), str(path))
+
+    def scores(self, queries: np.ndarray, passages: np.ndarray) -> np.ndarray:
+        """The scores of the groups of some queries: [B], [B, N] -> float32 [B, N].
+
+        Raises `InputError` where one is missing.
+        """
+        scores = np.empty(passages.shape, dtype=np.float32)
+        for row, query in enumerate(queries):
+            known, values = self.run.ranked(query)
+            order = np.argsort(known, kind="stable")
+            place = np.minimum(np.searchsorted(known, passages[row], sorter=order), max(len(known) - 1, 0))
+            missing = known[order[place]] != passages[row] if len(known) else np.ones(len(passages[row]), dtype=bool)
+            if missing.any():
+                raise InputError(
+                    f"the teacher's scores {self.name} lack passage {passages[row][missing][0]} of query {query}; they "
+                    "were made with other negatives, depth, group, random_negatives, epochs or seed: delete the file"
+                )
+            scores[row] = values[order[place]]
+        return scores
+
+    def check(self, examples: Examples, epochs: int) -> None:
+        """Look up a thousand examples of every epoch: scores made for another training fail at once, not in hours."""
+        if len(self.run) <= examples.queries.max(initial=-1):
             raise InputError(
-                f"the teacher's scores {name} lack passage {passages[row][missing][0]} of query {query}; they were "
-                "made with other negatives, depth, group, random_negatives, epochs or seed: delete the file"
+                f"{self.name} has {len(self.run)} queries, too few for the training queries; delete it and run again"
             )
-        scores[row] = values[order[place]]
-    return scores
-
-
-def check_teacher(run: Run, examples: Examples, epochs: int, name: str) -> None:
-    """Look up a thousand examples of every epoch: scores made for another training fail at once, not in hours."""
-    if len(run) <= examples.queries.max(initial=-1):
-        raise InputError(f"{name} has {len(run)} queries, too few for the training queries; delete it and run again")
-    rows = np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
-    for epoch in range(epochs):
-        scores_of(run, examples.queries[rows], examples.draw(rows, epoch), name)
+        rows = np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
+        for epoch in range(epochs):
+            self.scores(examples.queries[rows], examples.draw(rows, epoch))
 
 
 def _without(run: Run, positives: Lists, texts: np.ndarray, depth: int) -> tuple[Lists, int]:

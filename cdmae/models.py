@@ -13,9 +13,7 @@ BERT and ELECTRA encoders are known here.
 
 from __future__ import annotations
 
-import contextlib
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from cdmae import bare, files
+from cdmae import bare, files, huggingface
 from cdmae.errors import InputError
 from cdmae.tokens import Vocabulary
 
@@ -82,8 +80,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     if isinstance(network, (bare.Bert, bare.Scorer)):
         bare.write(folder, network)
     else:
-        with _quiet():
-            network.save_pretrained(folder)
+        huggingface.save(network, folder)
     shutil.copyfile(Path(tokenizer) / "tokenizer.json", folder / "tokenizer.json")
     options = files.read_json(Path(tokenizer) / "tokenizer_config.json")
     files.write_json(folder / "tokenizer_config.json", {**options, "model_max_length": longest})
@@ -156,7 +153,7 @@ def _electra(folder: Path, kind: str, seed: int | None) -> PreTrainedModel:
 
     options = {"num_labels": 1} if kind == "reranker" else {}
     family = ElectraForSequenceClassification if kind == "reranker" else ElectraModel
-    with _quiet(), _seeded(seed or 0):
+    with huggingface.quiet(), huggingface.seeded(seed or 0):
         network, info = family.from_pretrained(folder, dtype=torch.float32, output_loading_info=True, **options)
     missing = [key for key in info["missing_keys"] if seed is None or not key.startswith("classifier.")]
     if missing or info["mismatched_keys"]:
@@ -177,27 +174,3 @@ def _sentence_transformers_layout(folder: Path, width: int, longest: int) -> Non
     files.write_json(folder / "1_Pooling" / "config.json", pooling)
     files.write_json(folder / "sentence_bert_config.json", {"max_seq_length": longest, "do_lower_case": False})
     files.write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "dot"})
-
-
-@contextlib.contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Transformers draws new heads from the global generator: lend it a seeded one, give the old state back."""
-    with torch.random.fork_rng(devices=[]):
-        torch.random.default_generator.manual_seed(seed)
-        yield
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """No progress bar, no table of weights: what is missing is checked here."""
-    from transformers.utils import logging
-
-    level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity_error()
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(level)
-        if bar:
-            logging.enable_progress_bar()

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, distributed
 
+from cdmae.errors import InputError
+
 
 @dataclass(frozen=True)
 class Ranks:
@@ -44,6 +46,11 @@ class Ranks:
         total = torch.tensor(float(flag), device=self.device)
         self.add_up([total])
         return bool(total > 0)
+
+    def check_batch(self, name: str, size: int) -> None:
+        """Raise `InputError` unless a global batch, the setting `name`, has a part for every process."""
+        if size < self.size:
+            raise InputError(f"{name} is {size}; allowed: at least {self.size}, the number of processes")
 
 
 @contextmanager

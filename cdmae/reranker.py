@@ -9,8 +9,6 @@ Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor of them le
 
 from __future__ import annotations
 
-import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,30 +16,27 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae import files, finetuning, groups, losses, models, sequences, training, transformer
-from cdmae.finetuning import Meter
+from cdmae import finetuning, losses, models, sequences, training, transformer
+from cdmae.config import Stage
+from cdmae.finetuning import Data
 from cdmae.packed import Packed
-from cdmae.progress import Progress
 from cdmae.ranks import Ranks
 from cdmae.sequences import Sequences
 
 if TYPE_CHECKING:
-    from cdmae.config import Stage
-    from cdmae.files import Tokens
-    from cdmae.groups import Examples
     from cdmae.models import Model
 
 
 def train(
     *,
     name: str,
-    stage: Stage,
+    settings: Stage,
     encoder: Path,
     collection: Path,
     tokens: Path,
     negatives: Path,
     seed: int,
-    threads: int,
+    threads: int = 1,
     state: Path,
     output: Path,
 ) -> None:
@@ -50,81 +45,36 @@ def train(
     negatives: a run over the training queries. The state folder lets a killed training go on to the same bits (on the
     CPU).
     """
-    device = training.set_up(threads)
-    data = read(stage, encoder, collection, tokens, negatives, seed, threads)
+    training.set_up(threads)
     model = models.start_reranker(
-        encoder, max_length=stage.max_length, precision=stage.precision, seed=training.seed_of(seed, "head")
+        encoder,
+        max_length=settings.max_length,
+        precision=settings.precision,
+        seed=training.seed_of(seed, "head"),
     )
-    models.check_tokens(model, data.passages.word_starts, str(tokens))
-    network = model.network.to(device)
-    parameters = list(network.parameters())
-    adam = training.optimiser(network, stage.learning_rate, stage.weight_decay)
-    steps, warmup = finetuning.schedule(stage, len(data.examples), name)
-    meter = Meter(steps)
-    with finetuning.shared(state, name, stage, device) as (held, group), training.Stop() as stop:
-        begun = time.monotonic() - finetuning.restore(held, group, network, adam, meter, name)
-        curve = held.curve(["step", "loss", "listwise", "accuracy", "spread", "learning_rate"])
-        with Progress(steps, label=f"train {name}", start=held.step) as progress:
-            for step, epoch, rows in data.examples.batches(stage.queries, steps, held.step):
-                rate = training.learning_rate(step, steps, warmup, stage.learning_rate)
-                training.set_learning_rate(adam, rate)
-                numbers = learn(network, data.batch(rows, epoch, model), stage, group, seed=seed, step=step)
-                group.add_up([each.grad for each in parameters])
-                training.clip(parameters, stage.max_grad_norm)
-                adam.step()
-                adam.zero_grad()
-                meter.add(numbers)
-                progress.advance(loss=numbers["loss"])
-                done = step + 1
-                shown = done % meter.interval == 0 or done == steps
-                saved = done < steps and finetuning.pause(held, group, stop, shown)
-                if shown or saved:
-                    finetuning.check(numbers, done, step > warmup, stage.learning_rate)
-                if shown:
-                    curve.add(step=done, learning_rate=rate, **meter.means())
-                if saved:
-                    finetuning.save(held, done, network, adam, meter, time.monotonic() - begun)
-                    finetuning.end_if_asked(group, stop, name, done)
-        if group.first:
-            seconds = round(time.monotonic() - begun, 1)
-            about = {"name": name, "seed": seed, "queries": len(data.examples), "steps": steps, "seconds": seconds}
-            finetuning.write(output, encoder, model, stage, held, about)
-
-
-# --- a step's data ---------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Data:
-    """Everything that batches are drawn from."""
-
-    examples: Examples
-    queries: Tokens
-    passages: Tokens
-
-    def batch(self, rows: np.ndarray, epoch: int, model: Model) -> Sequences:
-        """The B x N pairs of some examples in an epoch, group by group, the positive first."""
-        drawn = self.examples.draw(rows, epoch)
-        asked = np.repeat(self.examples.queries[rows], drawn.shape[1])
-        return sequences.pairs(
-            self.queries, asked, self.passages, drawn.ravel(), model.lengths["max_length"], model.vocabulary
-        )
-
-
-def read(stage: Stage, encoder: Path, collection: Path, tokens: Path, negatives: Path, seed: int, threads: int) -> Data:
-    """Read what a stage trains on; raises `InputError` where the files do not fit together."""
-    examples = groups.read(
-        collection,
-        tokens,
-        negatives,
-        split=stage.split,
-        depth=stage.depth,
-        group=stage.group,
-        random_negatives=stage.random_negatives,
+    data = finetuning.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
+    finetuning.train(
+        model,
+        data.examples,
+        lambda rows, epoch: pairs(data, rows, epoch, model),
+        learn,
+        columns=["step", "loss", "listwise", "accuracy", "spread", "learning_rate"],
+        name=name,
+        stage=settings,
+        encoder=encoder,
         seed=seed,
+        state=state,
+        output=output,
     )
-    texts = files.read_queries(collection, stage.split)["text"].tolist()
-    return Data(examples, sequences.queries(texts, encoder, threads), files.read_tokens(tokens))
+
+
+def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Sequences:
+    """A step's data: the B x N pairs of some examples in an epoch, group by group, the positive first."""
+    drawn = data.examples.draw(rows, epoch)
+    asked = np.repeat(data.examples.queries[rows], drawn.shape[1])
+    return sequences.pairs(
+        data.queries, asked, data.passages, drawn.ravel(), model.lengths["max_length"], model.vocabulary
+    )
 
 
 # --- a step's gradient -----------------------------------------------------------------------------------------------
@@ -133,7 +83,7 @@ def read(stage: Stage, encoder: Path, collection: Path, tokens: Path, negatives:
 def learn(
     network: nn.Module, pairs: Sequences, stage: Stage, group: Ranks, *, seed: int, step: int
 ) -> dict[str, Tensor]:
-    """Add this process's part of the gradient of a batch's loss to the weights; returns the step's numbers, 0-d.
+    """Add the gradient of a batch's loss to the weights, in every process; returns the step's numbers, 0-d.
 
     pairs: B x N, query by query. The loss is the mean over the B queries, whatever the chunk and whoever computes which
     of them; dropout is drawn for (seed, step, chunk, process).
@@ -155,7 +105,7 @@ def learn(
         (loss * share).backward()
         for name, value in numbers.items():
             totals[name] = totals.get(name, 0) + value * share
-    group.add_up(list(totals.values()))
+    group.add_up([*(each.grad for each in network.parameters()), *totals.values()])
     return totals
 
 

@@ -12,7 +12,6 @@ Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N seq
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,31 +21,28 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae import files, finetuning, groups, losses, models, sequences, training, transformer
-from cdmae.errors import InputError
-from cdmae.finetuning import Meter
-from cdmae.progress import Progress
+from cdmae import finetuning, losses, models, sequences, training, transformer
+from cdmae.config import Stage
+from cdmae.finetuning import Data
+from cdmae.groups import Teacher
 from cdmae.ranks import Ranks
 from cdmae.sequences import Sequences
 
 if TYPE_CHECKING:
-    from cdmae.config import Stage
-    from cdmae.files import Run, Tokens
-    from cdmae.groups import Examples
     from cdmae.models import Model
 
 
 def train(
     *,
     name: str,
-    stage: Stage,
+    settings: Stage,
     encoder: Path,
     collection: Path,
     tokens: Path,
     negatives: Path,
-    teacher: Path | None,
+    teacher: Path | None = None,
     seed: int,
-    threads: int,
+    threads: int = 1,
     state: Path,
     output: Path,
 ) -> None:
@@ -55,46 +51,30 @@ def train(
     negatives: a run over the training queries; teacher: a reranker's run over the same candidates, or None. The state
     folder lets a killed training go on to the same bits (on the CPU).
     """
-    device = training.set_up(threads)
-    data = read(stage, encoder, collection, tokens, negatives, teacher, seed, threads)
+    training.set_up(threads)
     model = models.start_retriever(
-        encoder, query_length=stage.query_length, passage_length=stage.passage_length, precision=stage.precision
+        encoder,
+        query_length=settings.query_length,
+        passage_length=settings.passage_length,
+        precision=settings.precision,
     )
-    models.check_tokens(model, data.passages.word_starts, str(tokens))
-    network = model.network.to(device)
-    parameters = list(network.parameters())
-    adam = training.optimiser(network, stage.learning_rate, stage.weight_decay)
-    steps, warmup = finetuning.schedule(stage, len(data.examples), name)
-    meter = Meter(steps)
-    columns = ["step", "loss", "contrastive", *(["kl"] if teacher else []), "accuracy", "spread", "learning_rate"]
-    with finetuning.shared(state, name, stage, device) as (held, group), training.Stop() as stop:
-        begun = time.monotonic() - finetuning.restore(held, group, network, adam, meter, name)
-        curve = held.curve(columns)
-        with Progress(steps, label=f"train {name}", start=held.step) as progress:
-            for step, epoch, rows in data.examples.batches(stage.queries, steps, held.step):
-                rate = training.learning_rate(step, steps, warmup, stage.learning_rate)
-                training.set_learning_rate(adam, rate)
-                numbers = learn(network, data.batch(rows, epoch, model), stage, group, seed=seed, step=step)
-                group.add_up([each.grad for each in parameters])
-                training.clip(parameters, stage.max_grad_norm)
-                adam.step()
-                adam.zero_grad()
-                meter.add(numbers)
-                progress.advance(loss=numbers["loss"])
-                done = step + 1
-                shown = done % meter.interval == 0 or done == steps
-                saved = done < steps and finetuning.pause(held, group, stop, shown)
-                if shown or saved:
-                    finetuning.check(numbers, done, step > warmup, stage.learning_rate)
-                if shown:
-                    curve.add(step=done, learning_rate=rate, **meter.means())
-                if saved:
-                    finetuning.save(held, done, network, adam, meter, time.monotonic() - begun)
-                    finetuning.end_if_asked(group, stop, name, done)
-        if group.first:
-            seconds = round(time.monotonic() - begun, 1)
-            about = {"name": name, "seed": seed, "queries": len(data.examples), "steps": steps, "seconds": seconds}
-            finetuning.write(output, encoder, model, stage, held, about)
+    data = finetuning.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
+    taught = Teacher.read(teacher) if teacher else None
+    if taught:
+        taught.check(data.examples, math.ceil(settings.epochs))
+    finetuning.train(
+        model,
+        data.examples,
+        lambda rows, epoch: batch(data, rows, epoch, model, settings, taught),
+        learn,
+        columns=["step", "loss", "contrastive", *(["kl"] if taught else []), "accuracy", "spread", "learning_rate"],
+        name=name,
+        stage=settings,
+        encoder=encoder,
+        seed=seed,
+        state=state,
+        output=output,
+    )
 
 
 # --- a step's data ---------------------------------------------------------------------------------------------------
@@ -114,68 +94,27 @@ class Batch:
     teacher: np.ndarray | None
 
 
-@dataclass(frozen=True)
-class Data:
-    """Everything that batches are drawn from."""
-
-    examples: Examples
-    queries: Tokens
-    passages: Tokens
-    in_batch: bool
-    teacher: Run | None
-    teacher_name: str
-
-    def batch(self, rows: np.ndarray, epoch: int, model: Model) -> Batch:
-        """The batch of some examples in an epoch."""
-        drawn = self.examples.draw(rows, epoch)  # [B, N]
-        asked, vocabulary = self.examples.queries[rows], model.vocabulary
-        queries = sequences.single(self.queries, asked, model.lengths["query_length"], vocabulary)
-        passages = sequences.single(self.passages, drawn.ravel(), model.lengths["passage_length"], vocabulary)
-        return Batch(
-            sequences.joined(queries, passages),
-            len(rows),
-            self.examples.excluded(rows, drawn) if self.in_batch else None,
-            groups.scores_of(self.teacher, asked, drawn, self.teacher_name) if self.teacher else None,
-        )
-
-
-def read(
-    stage: Stage,
-    encoder: Path,
-    collection: Path,
-    tokens: Path,
-    negatives: Path,
-    teacher: Path | None,
-    seed: int,
-    threads: int,
-) -> Data:
-    """Read what a stage trains on; raises `InputError` where the files do not fit together."""
-    examples = groups.read(
-        collection,
-        tokens,
-        negatives,
-        split=stage.split,
-        depth=stage.depth,
-        group=stage.group,
-        random_negatives=stage.random_negatives,
-        seed=seed,
+def batch(
+    data: Data, rows: np.ndarray, epoch: int, model: Model, stage: Stage, teacher: Teacher | None = None
+) -> Batch:
+    """The batch of some examples in an epoch."""
+    drawn = data.examples.draw(rows, epoch)  # [B, N]
+    asked, lengths = data.examples.queries[rows], model.lengths
+    queries = sequences.single(data.queries, asked, lengths["query_length"], model.vocabulary)
+    passages = sequences.single(data.passages, drawn.ravel(), lengths["passage_length"], model.vocabulary)
+    return Batch(
+        sequences.joined(queries, passages),
+        len(rows),
+        data.examples.excluded(rows, drawn) if stage.in_batch else None,
+        teacher.scores(asked, drawn) if teacher else None,
     )
-    scores = None
-    if teacher is not None:
-        if not Path(teacher).exists():
-            raise InputError(f"the teacher's scores {teacher} do not exist; make them, or train without a teacher")
-        scores = files.read_run(teacher)
-        groups.check_teacher(scores, examples, math.ceil(stage.epochs), str(teacher))
-    texts = files.read_queries(collection, stage.split)["text"].tolist()
-    queries = sequences.queries(texts, encoder, threads)
-    return Data(examples, queries, files.read_tokens(tokens), stage.in_batch, scores, str(teacher))
 
 
 # --- a step's gradient -----------------------------------------------------------------------------------------------
 
 
 def learn(network: nn.Module, batch: Batch, stage: Stage, group: Ranks, *, seed: int, step: int) -> dict[str, Tensor]:
-    """Add this process's part of the gradient of the batch's loss to the weights; returns the step's numbers, 0-d.
+    """Add the gradient of the batch's loss to the weights, in every process; returns the step's numbers, 0-d.
 
     Every process encodes its share of the sequences, of all lengths; the loss is that of the whole batch in each.
     Dropout is drawn for (seed, step, chunk, process), so that both passes over a chunk drop the same.
@@ -196,7 +135,9 @@ def learn(network: nn.Module, batch: Batch, stage: Stage, group: Ranks, *, seed:
         return objective(vectors[: batch.queries], vectors[batch.queries :], batch, stage)
 
     rows = [torch.from_numpy(each).to(device) for each in cuts]
-    return cached_backward(encode, rows, loss, len(batch.sequences), group)
+    numbers = cached_backward(encode, rows, loss, len(batch.sequences), group)
+    group.add_up([each.grad for each in network.parameters()])
+    return numbers
 
 
 def cached_backward(

@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from cdmae import packed, tokens
+from cdmae import files, packed, tokens
 from cdmae.files import Tokens
 from cdmae.packed import Packed, Ragged
 from cdmae.tokens import Vocabulary
@@ -57,6 +57,11 @@ def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens
     """The word-pieces of queries, by the tokenizer in a folder."""
     table = pa.table({"title": pa.array([""] * len(texts), pa.string()), "text": pa.array(list(texts), pa.string())})
     return tokens.tokenise(table, tokenizer, threads)
+
+
+def queries_of(collection: Path | str, split: str, tokenizer: Path | str, threads: int) -> Tokens:
+    """The word-pieces of the queries of a collection's split, by the tokenizer in a folder."""
+    return queries(files.read_queries(collection, split)["text"].tolist(), tokenizer, threads)
 
 
 def single(source: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary) -> Sequences:

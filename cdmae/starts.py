@@ -12,8 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import torch
-
+from cdmae import huggingface
 from cdmae.errors import InputError
 from cdmae.progress import say
 from cdmae.tokens import Vocabulary
@@ -31,7 +30,7 @@ def load(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedModel:
     New weights (all of a random start; an LM head that a checkpoint lacks) depend on `seed` alone.
     """
     vocabulary = Vocabulary.read(tokenizer)
-    with _seeded(seed_of(seed, "start")), _quiet():
+    with huggingface.seeded(seed_of(seed, "start")), huggingface.quiet():
         model = _checkpoint(start.checkpoint) if start.checkpoint else _random(start, vocabulary)
     if model.config.vocab_size < vocabulary.size:
         raise InputError(
@@ -39,12 +38,6 @@ def load(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedModel:
             f"makes {vocabulary.size:,}; they do not belong together"
         )
     return model.float()
-
-
-def save(model: PreTrainedModel, folder: Path) -> None:
-    """Write a model's config and weights (safetensors) into a folder."""
-    with _quiet():
-        model.save_pretrained(folder)
 
 
 def _random(start: Start, vocabulary: Vocabulary) -> PreTrainedModel:
@@ -114,27 +107,3 @@ def _check(name: str, keys: dict[str, set[str]]) -> None:
 def _some(keys: list[str]) -> str:
     """Some keys by name and the number of the others."""
     return ", ".join(keys[:3]) + (f" and {len(keys) - 3} more weights" if len(keys) > 3 else "")
-
-
-@contextmanager
-def _seeded(seed: int) -> Iterator[None]:
-    """Let transformers draw its weights from `seed`; torch's global generator is as before afterwards."""
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
-        yield
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep transformers' bars and reports off the terminal: what matters is said by `_check`."""
-    from transformers.utils import logging
-
-    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
-    logging.set_verbosity(logging.CRITICAL)
-    logging.disable_progress_bar()
-    try:
-        yield
-    finally:
-        logging.set_verbosity(verbosity)
-        if bars:
-            logging.enable_progress_bar()

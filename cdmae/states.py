@@ -16,6 +16,7 @@ import contextlib
 import fcntl
 import json
 import os
+import shutil
 import socket
 import sys
 import threading
@@ -140,6 +141,19 @@ class State:
         path = self.folder / "steps.tsv" if self.writes else Path(os.devnull)
         self._curve = Curve(path, columns, self.step)
         return self._curve
+
+    @contextmanager
+    def finish(self, output: Path) -> Iterator[Path]:
+        """Yield a folder to write the result to; with the curve it becomes `output`, whole or not at all.
+
+        Nothing is left of the states afterwards.
+        """
+        self.close()
+        with files.complete(output) as aside:
+            aside.mkdir()
+            yield aside
+            shutil.copyfile(self.folder / "steps.tsv", aside / "steps.tsv")
+        self.discard()
 
     def discard(self) -> None:
         """Delete the states: the training is finished and its output written."""

@@ -1,13 +1,12 @@
 """Parts that every trainer uses: device, precision, optimiser, schedule, random generators, signals.
 
-No framework: each trainer owns its loop and calls these. Nothing here touches torch's global generator.
+No framework: `cdmae.loop` and the trainers call these. Nothing here touches torch's global generator.
 """
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
-import math
 import os
 import signal
 import sys
@@ -19,8 +18,6 @@ from typing import Self
 
 import torch
 from torch import nn
-
-from cdmae.errors import InputError
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)  # asked to end, Ctrl-C, SLURM's warning before preemption
 
@@ -130,15 +127,6 @@ def set_learning_rate(adam: torch.optim.Optimizer, rate: float) -> None:
 def clip(parameters: Iterable[nn.Parameter], max_norm: float) -> torch.Tensor:
     """Scale the gradients to a global norm of at most `max_norm`; returns the norm before that, on the device."""
     return nn.utils.clip_grad_norm_(list(parameters), max_norm, foreach=True)
-
-
-def check_finite(loss: float, step: int, peak: float) -> None:
-    """Stop with words where the loss of `step` is not a number; `peak` is the learning rate to lower."""
-    if not math.isfinite(loss):
-        raise InputError(
-            f"training diverged: the loss of step {step:,} is {loss}; "
-            f"lower learning_rate (now {peak:g}) or lengthen the warm-up"
-        )
 
 
 # --- signals ---------------------------------------------------------------------------------------------------------

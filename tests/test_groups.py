@@ -7,6 +7,7 @@ import pytest
 from cdmae import files, groups
 from cdmae.errors import InputError
 from cdmae.files import Run, Tokens
+from cdmae.groups import Teacher
 
 PASSAGES, QUERIES = 60, 12
 
@@ -164,26 +165,26 @@ def test_text_numbers_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatc
 
 def test_the_teachers_scores_are_found_wherever_they_rank() -> None:
     run = Run.of([np.array([9, 4, 7]), np.array([2, 1])], [np.array([3.0, 2.0, 1.0]), np.array([8.0, 5.0])])
-    found = groups.scores_of(run, np.array([0, 1]), np.array([[4, 7], [1, 2]]), "t")
+    found = Teacher(run, "t").scores(np.array([0, 1]), np.array([[4, 7], [1, 2]]))
     assert found.tolist() == [[2.0, 1.0], [5.0, 8.0]]
 
 
 def test_a_missing_teacher_score_is_an_error(run: Run) -> None:
-    teacher = Run.of([np.array([9, 4])], [np.array([3.0, 2.0])])
+    teacher = Teacher(Run.of([np.array([9, 4])], [np.array([3.0, 2.0])]), "t")
     with pytest.raises(InputError, match="lack passage 5 of query 0"):
-        groups.scores_of(teacher, np.array([0]), np.array([[9, 5]]), "t")
+        teacher.scores(np.array([0]), np.array([[9, 5]]))
     with pytest.raises(InputError, match="lack passage"):
-        groups.scores_of(Run.of([np.array([])], [np.array([])]), np.array([0]), np.array([[9, 5]]), "t")
+        Teacher(Run.of([np.array([])], [np.array([])]), "t").scores(np.array([0]), np.array([[9, 5]]))
     examples, _ = make(run)
     drawn = [examples.drawn(row, 2) for row in range(QUERIES)]
     assert all(set(examples.draw(np.array([row]), 1)[0].tolist()) <= set(drawn[row].tolist()) for row in range(QUERIES))
-    groups.check_teacher(Run.of(drawn, drawn), examples, 2, "t")
+    Teacher(Run.of(drawn, drawn), "t").check(examples, 2)
     with pytest.raises(InputError, match="lack passage .* epochs or seed"):
-        groups.check_teacher(Run.of(drawn, drawn), examples, 3, "t")
+        Teacher(Run.of(drawn, drawn), "t").check(examples, 3)
     with pytest.raises(InputError, match="lack passage .* of query 6"):
-        groups.check_teacher(Run.of(*[[*drawn[:6], drawn[6][:-1], *drawn[7:]]] * 2), examples, 2, "t")
+        Teacher(Run.of(*[[*drawn[:6], drawn[6][:-1], *drawn[7:]]] * 2), "t").check(examples, 2)
     with pytest.raises(InputError, match="too few"):
-        groups.check_teacher(teacher, examples, 2, "t")
+        teacher.check(examples, 2)
 
 
 def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:

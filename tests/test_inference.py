@@ -95,12 +95,13 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     how = {"model": reranker, "split": "train", "threads": 1, "epochs": 2.5, **files_, **settings}
     reranking.teacher(**how, output=tmp_path / "t.parquet")
     run = files.read_run(tmp_path / "t.parquet")
+    taught = groups.Teacher.read(tmp_path / "t.parquet")
     examples = groups.read(**files_, split="train", **settings)
     assert len(run) == QUERIES
-    groups.check_teacher(run, examples, 3, "t")
+    taught.check(examples, 3)
     for epoch in range(3):
         drawn = examples.draw(np.arange(len(examples)), epoch)
-        found = groups.scores_of(run, examples.queries, drawn, "t")
+        found = taught.scores(examples.queries, drawn)
         queries = sequences.queries(tiny.queries, reranker, 1)
         asked = np.repeat(examples.queries, 12)
         judge, passages = models.load(reranker, "reranker"), files.read_tokens(tiny.tokens)

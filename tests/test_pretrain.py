@@ -19,6 +19,7 @@ from cdmae import files, pretrain, starts, states, training
 from cdmae.batches import Reader
 from cdmae.config import Encoder, Start
 from cdmae.errors import InputError, Interrupted
+from cdmae.loop import Schedule
 from cdmae.ranks import Ranks
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(45))]
@@ -149,7 +150,8 @@ def test_resume_in_the_middle_of_an_interval_keeps_the_curve(
     inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums over an interval are part of the state."""
-    monkeypatch.setattr(pretrain, "interval", lambda _: 3)
+    schedule = pretrain.schedule
+    monkeypatch.setattr(pretrain, "schedule", lambda *given: dataclasses.replace(schedule(*given), interval=3))
     expected = (run(inputs, tmp_path / "whole") / "steps.tsv").read_text()
     assert [line.split("\t")[0] for line in expected.splitlines()] == ["step", "3", "6", "7"]
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
@@ -179,8 +181,8 @@ def test_take_step_is_a_snapshot_of_the_longer_schedule(
 def test_the_papers_number_of_steps() -> None:
     """20 epochs of MS MARCO in batches of 2048; the snapshot does not shorten the schedule."""
     paper = Encoder(start="s", take_step=80_000)
-    assert pretrain.schedule(paper, 8_841_823) == (86_346, 8_635, 80_000)
-    assert pretrain.schedule(dataclasses.replace(paper, epochs=0.001, take_step=0), 100) == (1, 1, 1)
+    assert pretrain.schedule(paper, 8_841_823) == Schedule(86_346, 8_635, 80_000, 50)
+    assert pretrain.schedule(dataclasses.replace(paper, epochs=0.001, take_step=0), 100) == Schedule(1, 1, 1, 1)
 
 
 def test_micro_batches_do_not_change_what_is_learnt(
@@ -262,25 +264,6 @@ def test_divergence_ends_with_words(inputs: dict[str, Path], tmp_path: Path) -> 
     with pytest.raises(InputError, match=r"training diverged: .* lower learning_rate \(now 1e\+09\)"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, learning_rate=1e9))
     assert not (tmp_path / "encoder").exists()
-
-
-@pytest.mark.parametrize(
-    ("wrong", "message"),
-    [
-        ({"loss": np.nan}, "the loss of step 9 is nan"),
-        ({"gradient_norm": np.inf}, "the loss of step 9 is inf"),
-        ({"decoder_loss": 33.0}, r"loss of a side is 33, guessing any of the 1,000 word-pieces costs 6\.91"),
-        ({"spread": 1e-6}, r"training collapsed: at step 9 all passages have the same vector"),
-    ],
-)
-def test_what_the_loop_checks(wrong: dict[str, float], message: str) -> None:
-    """Bounds that only hold once the warm-up is over are not applied before."""
-    fine = {"loss": 9.0, "encoder_loss": 4.0, "decoder_loss": 5.0, "spread": 0.2, "gradient_norm": 1.0}
-    pretrain.check(fine, 9, SETTINGS, 1000, warm=True)
-    with pytest.raises(InputError, match=message):
-        pretrain.check({**fine, **wrong}, 9, SETTINGS, 1000, warm=True)
-    if {"decoder_loss", "spread"} & wrong.keys():
-        pretrain.check({**fine, **wrong}, 9, SETTINGS, 1000, warm=False)
 
 
 def test_a_second_training_of_the_same_encoder_is_refused(

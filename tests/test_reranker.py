@@ -10,7 +10,7 @@ import torch
 import transformers
 from tiny_training import QUERIES, encoder, stage, tiny, together  # noqa: F401
 
-from cdmae import losses, models, reranker
+from cdmae import finetuning, losses, models, reranker
 from cdmae.errors import InputError, Interrupted
 from cdmae.ranks import Ranks
 
@@ -22,7 +22,8 @@ def start(folder, recipe):
 
 
 def batch_of(tiny, recipe, model):  # noqa: F811
-    return reranker.read(recipe, **tiny.inputs(), seed=1, threads=1).batch(np.arange(6), 0, model)
+    data = finetuning.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    return reranker.pairs(data, np.arange(6), 0, model)
 
 
 def learn(model, batch, recipe, step=0):
@@ -87,7 +88,6 @@ def test_several_processes_add_up_to_one(tiny, tmp_path) -> None:  # noqa: F811
     def shared(group):
         network = networks[group.rank]
         found = reranker.learn(network, batch, recipe, group, seed=1, step=0)
-        group.add_up([each.grad for each in network.parameters()])
         return found, {name: each.grad for name, each in network.named_parameters()}
 
     for found, part in together(4, shared):  # six queries: two processes have one more
@@ -131,7 +131,7 @@ def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny) -> N
 
 
 def train(tiny, folder, recipe, **changed):  # noqa: F811
-    how = {"name": "tiny", "stage": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
+    how = {"name": "tiny", "settings": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
     reranker.train(**how | tiny.inputs() | changed, output=folder / "model")
     return folder / "model"
 

@@ -13,11 +13,14 @@ from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny, together  # n
 from cdmae import files, finetuning, losses, models, retriever
 from cdmae.errors import InputError, Interrupted
 from cdmae.files import Run
+from cdmae.groups import Teacher
+from cdmae.loop import Schedule
 from cdmae.ranks import Ranks
 
 
-def data(tiny, recipe, teacher=None):  # noqa: F811
-    return retriever.read(recipe, **tiny.inputs(), teacher=teacher, seed=1, threads=1)
+def batch_of(tiny, recipe, model, teacher=None):  # noqa: F811
+    data = finetuning.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    return retriever.batch(data, np.arange(6), 0, model, recipe, teacher and Teacher.read(teacher))
 
 
 def start(folder, recipe):
@@ -61,8 +64,8 @@ def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch,
     """One padded batch through transformers' own model, eagerly, and the loss from the formula."""
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("retriever", in_batch=in_batch, alpha=0.3)
-    model, rows = start(folder, recipe), np.arange(6)
-    batch = data(tiny, recipe, teacher if taught else None).batch(rows, 0, model)
+    model = start(folder, recipe)
+    batch = batch_of(tiny, recipe, model, teacher if taught else None)
     numbers, found = learn(model, batch, recipe)
 
     naive = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager")
@@ -91,7 +94,7 @@ def test_loss_kl_and_gradient_do_not_depend_on_the_chunk(tiny, tmp_path, teacher
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("retriever", alpha=4.0)
     model = start(folder, recipe)
-    batch = data(tiny, recipe, teacher).batch(np.arange(6), 0, model)
+    batch = batch_of(tiny, recipe, model, teacher)
     whole_numbers, whole = learn(model, batch, stage("retriever", alpha=4.0, chunk=1000))
     for chunk in (1, 3, 10):
         numbers, found = learn(model, batch, stage("retriever", alpha=4.0, chunk=chunk))
@@ -106,7 +109,7 @@ def test_several_processes_add_up_to_one(tiny, tmp_path, teacher, size) -> None:
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("retriever")
     model = start(folder, recipe)
-    batch = data(tiny, recipe, teacher).batch(np.arange(6), 0, model)
+    batch = batch_of(tiny, recipe, model, teacher)
     numbers, whole = learn(model, batch, recipe)
     networks = [start(folder, recipe).network for _ in range(size)]  # transformers does not load in several threads
     shares = together(size, lambda group: shared(networks[group.rank], batch, recipe, group))
@@ -119,7 +122,6 @@ def test_several_processes_add_up_to_one(tiny, tmp_path, teacher, size) -> None:
 
 def shared(network, batch, recipe, group):
     numbers = retriever.learn(network, batch, recipe, group, seed=1, step=0)
-    group.add_up([each.grad for each in network.parameters()])
     return numbers, gradients(network)
 
 
@@ -127,7 +129,7 @@ def test_both_passes_over_a_chunk_drop_the_same(tiny) -> None:  # noqa: F811
     """With dropout, the cached gradient is that of the same chunks with all graphs kept."""
     recipe = stage("retriever")
     model = start(tiny.encoder, recipe)
-    batch = data(tiny, recipe).batch(np.arange(6), 0, model)
+    batch = batch_of(tiny, recipe, model)
     numbers, found = learn(model, batch, recipe)
 
     def keep_all(encode, cuts, loss, *_):
@@ -161,7 +163,7 @@ def test_only_the_last_chunk_is_encoded_once() -> None:
 
 
 def train(tiny, folder, recipe, teacher=None, output="model", **changed):  # noqa: F811
-    how = {"name": "tiny", "stage": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
+    how = {"name": "tiny", "settings": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
     retriever.train(**how | tiny.inputs() | changed, teacher=teacher, output=folder / output)
     return folder / output
 
@@ -230,10 +232,10 @@ def test_a_training_that_dies_goes_on_from_its_last_state(tiny, tmp_path, monkey
 
 
 def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys) -> None:  # noqa: F811
-    assert finetuning.schedule(stage("retriever", warmup_steps=1000, epochs=5.0), 24, "tiny") == (20, 2)
+    assert finetuning.schedule(stage("retriever", warmup_steps=1000, epochs=5.0), 24, "tiny") == Schedule(20, 2, 20, 1)
     assert "tiny has only 20 steps: the warm-up is 2 of them, not 1,000" in capsys.readouterr().err
-    assert finetuning.schedule(stage("retriever", warmup_steps=10, epochs=5.0), 24, "tiny") == (20, 10)
-    assert finetuning.schedule(stage("retriever", warmup_steps=10, epochs=0.1), 24, "tiny") == (1, 0)
+    assert finetuning.schedule(stage("retriever", warmup_steps=10, epochs=5.0), 24, "tiny").warmup == 10
+    assert finetuning.schedule(stage("retriever", warmup_steps=10, epochs=0.1), 24, "tiny") == Schedule(1, 0, 1, 1)
     assert capsys.readouterr().err == ""
     with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
         finetuning.schedule(stage("retriever"), 5, "tiny")
@@ -253,11 +255,6 @@ def test_divergence_ends_with_words(tiny, tmp_path) -> None:  # noqa: F811
     with pytest.raises(InputError, match="diverged.*lower learning_rate|collapsed.*lower learning_rate"):
         train(tiny, tmp_path, stage("retriever", learning_rate=1e9, max_grad_norm=1e9, warmup_steps=0, epochs=9.0))
     assert not (tmp_path / "model").exists()
-    with pytest.raises(InputError, match="collapsed: at step 7"):
-        finetuning.check({"loss": torch.tensor(1.0), "spread": torch.tensor(1e-6)}, 7, True, 1e-3)
-    with pytest.raises(InputError, match="diverged: the loss of step 7 is nan"):
-        finetuning.check({"loss": torch.tensor(float("nan"))}, 7, False, 1e-3)
-    finetuning.check({"loss": torch.tensor(1.0), "spread": torch.tensor(1e-6)}, 7, False, 1e-3)
 
 
 def test_tokens_of_another_tokenizer_are_an_error(tiny, tmp_path) -> None:  # noqa: F811

@@ -31,7 +31,7 @@ def test_the_evaluation_restarts_no_training(smoke, overlay):
 
 def test_a_comment_restarts_nothing(finished):
     finished.edit("cdmae/losses.py", "def kl(", "# The Kullback-Leibler divergence.\ndef kl(")
-    finished.edit("workflow/scripts/pretrain.py", "\n@command", "\n# How it begins.\n@command")
+    finished.edit("workflow/scripts/pretrain.py", "\nmain =", "\n# How it begins.\nmain =")
     assert finished.plan() == Counter()
 
 

@@ -1,0 +1,43 @@
+"""Hugging Face's transformers as it behaves here: silent, and random by our seeds alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedModel
+
+
+def save(model: PreTrainedModel, folder: Path) -> None:
+    """Write a model's config and weights (safetensors) into a folder."""
+    with quiet():
+        model.save_pretrained(folder)
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """New weights come from torch's global generator: lend it a seeded one, give the old state back afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(seed)
+        yield
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    """No progress bar, no table of weights: what is missing is checked, and said, by those who load."""
+    from transformers.utils import logging
+
+    level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bar:
+            logging.enable_progress_bar()

@@ -1,0 +1,117 @@
+"""The loop of every trainer: what stops it, what it shows, and how several processes stop together."""
+
+from __future__ import annotations
+
+import math
+import threading
+from pathlib import Path
+
+import pytest
+import torch
+from tiny_training import together
+from torch import Tensor, nn
+
+from cdmae import loop, states, training
+from cdmae.config import Stage
+from cdmae.errors import InputError, Interrupted
+from cdmae.ranks import Ranks
+
+SETTINGS = Stage(kind="retriever", collection="c", learning_rate=0.1)
+ALONE = Ranks()
+FINE = {"loss": 9.0, "encoder_loss": 4.0, "decoder_loss": 5.0, "spread": 0.2, "gradient_norm": 1.0}
+
+
+def run(folder: Path, group: Ranks = ALONE, *, interval: int = 3, learn=None) -> list[int]:
+    """Seven steps of a linear layer; the steps that were computed."""
+    network, seen = nn.Linear(2, 1), []
+
+    def one(batch: int, step: int) -> dict[str, Tensor]:
+        seen.append(batch)
+        loss = network(torch.ones(2)).square().sum()
+        loss.backward()
+        return {"loss": loss.detach(), "spread": torch.ones(())}
+
+    with states.hold(folder, "x") if group.first else states.look(folder) as held:
+        loop.train(
+            network,
+            lambda begin: iter(range(begin, 7)),
+            learn or one,
+            name="x",
+            settings=SETTINGS,
+            schedule=loop.Schedule(steps=10, warmup=2, last=7, interval=interval),
+            columns=["step", "loss", "learning_rate"],
+            held=held,
+            group=group,
+        )
+    return seen
+
+
+def test_the_last_step_may_come_before_the_end_of_the_schedule(tmp_path: Path) -> None:
+    """Every step from 0 on is computed; the curve has a row per interval, and one for the last step."""
+    assert run(tmp_path) == list(range(7))
+    rows = [line.split("\t") for line in (tmp_path / "steps.tsv").read_text().splitlines()]
+    assert [row[0] for row in rows] == ["step", "3", "6", "7"]
+    assert [float(row[2]) for row in rows[1:]] == pytest.approx([0.1, 0.1 * 5 / 8, 0.1 * 4 / 8])
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ({"loss": math.nan}, "diverged: the loss of step 9 is nan"),
+        ({"gradient_norm": math.inf}, "diverged: the gradient norm of step 9 is inf"),
+        ({"decoder_loss": 33.0}, r"diverged: the decoder loss of step 9 is 33, guessing costs 6\.91"),
+        ({"spread": 1e-6}, "collapsed: all inputs of step 9 are the same to the model"),
+    ],
+)
+def test_what_is_checked(wrong: dict[str, float], message: str) -> None:
+    """Bounds that only hold once the warm-up is over are not applied before; the sentence names the setting."""
+    how = {"losses": ("encoder_loss", "decoder_loss"), "guessing": math.log(1000)}
+    loop.check(FINE, 9, 0.01, warm=True, **how)
+    with pytest.raises(InputError, match=message + r".*; lower learning_rate \(now 0\.01\)"):
+        loop.check({**FINE, **wrong}, 9, 0.01, warm=True, **how)
+    if {"decoder_loss", "spread"} & wrong.keys():
+        loop.check({**FINE, **wrong}, 9, 0.01, warm=False, **how)
+
+
+def test_a_failed_training_is_noticed_before_it_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two rows of the curve, too: no state holds weights that are not numbers."""
+    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
+    numbers = iter([1.0, math.nan])
+    with pytest.raises(InputError, match="the loss of step 2 is nan"):
+        run(tmp_path, learn=lambda *_: {"loss": torch.tensor(next(numbers)), "spread": torch.ones(())}, interval=5)
+    assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000001"]
+
+
+def test_a_meter_goes_on_from_its_state() -> None:
+    """Means over an interval that was interrupted are those of all its steps."""
+    meter, other = loop.Meter(torch.device("cpu")), loop.Meter(torch.device("cpu"))
+    for value in (1.0, 2.0):
+        meter.add({"loss": torch.tensor(value)})
+    other.load_state_dict(meter.state_dict())
+    other.add({"loss": torch.tensor(6.0)})
+    assert other.means() == {"loss": 3.0}
+    other.add({"loss": torch.tensor(4.0)})
+    assert other.means() == {"loss": 4.0}
+
+
+def test_processes_stop_together_where_numbers_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal to one of them in step 2 ends both after step 3, the next row of the curve, with one state saved."""
+    stops, said = [training.Stop(), training.Stop()], ["", ""]
+
+    def work(group: Ranks) -> None:
+        here.stop = stops[group.rank]
+
+        def learn(batch: int, step: int) -> dict[str, Tensor]:
+            if (group.rank, step) == (1, 1):
+                stops[1].requested = "SIGUSR1"  # a signal itself would go to the main thread
+            return {"loss": torch.ones(()), "spread": torch.ones(())}
+
+        with pytest.raises(Interrupted) as caught:
+            run(tmp_path, group, learn=learn)
+        said[group.rank] = str(caught.value)
+
+    here = threading.local()
+    monkeypatch.setattr(training, "Stop", lambda: here.stop)
+    together(2, work)
+    assert said == [f"{who}: x is saved at step 3; run it again to go on" for who in ("a signal", "SIGUSR1")]
+    assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000003"]
