@@ -42,6 +42,19 @@ def score(
     return found
 
 
+def score_lists(
+    model: Model, queries: Tokens, query_rows: np.ndarray, passages: Tokens, lists: list[np.ndarray], *, precision: str
+) -> np.ndarray:
+    """s_ce of a list of passages for each of some queries, the lists end to end, float32 [n]."""
+    asked = np.repeat(query_rows, [len(each) for each in lists])
+    return score(model, queries, asked, passages, np.concatenate(lists), precision=precision)
+
+
+def _split(scores: np.ndarray, lists: list[np.ndarray]) -> list[np.ndarray]:
+    """Scores end to end, list by list."""
+    return np.split(scores, np.cumsum([len(each) for each in lists])[:-1])
+
+
 def teacher(
     *,
     model: Path,
@@ -54,8 +67,8 @@ def teacher(
     random_negatives: int,
     epochs: float,
     seed: int,
-    threads: int,
     output: Path,
+    threads: int = 1,
 ) -> None:
     """Write the run from which a student learns: every passage that it will draw, positives included, with its score.
 
@@ -68,26 +81,22 @@ def teacher(
     judge.network.to(device)
     settings = {"depth": depth, "group": group, "random_negatives": random_negatives, "seed": seed}
     examples = groups.read(collection, tokens, negatives, split=split, **settings)
-    texts = files.read_queries(collection, split)["text"].tolist()
-    queries = sequences.queries(texts, model, threads)
+    queries = sequences.queries_of(collection, split, model, threads)
     rounds = math.ceil(epochs)
     at_once = max(1, PIECE // (rounds * group))
     key = [inference.stamp(model / "model.safetensors"), inference.stamp(negatives), settings, rounds, at_once]
-    ranked = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(texts)
+    ranked = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
     with inference.pieces(output, key) as folder:
         with Progress(len(examples), unit="queries", label="teach") as progress:
             for begin in range(0, len(examples), at_once):
-                rows = range(begin, min(begin + at_once, len(examples)))
-                lists = [examples.drawn(row, rounds) for row in rows]
-                asked = np.repeat(examples.queries[rows.start : rows.stop], [len(each) for each in lists])
+                asked = examples.queries[begin : begin + at_once]
+                lists = [examples.drawn(row, rounds) for row in range(begin, begin + len(asked))]
                 path = folder / f"{begin // at_once:05d}.npy"
                 if not path.exists():
-                    found = score(judge, queries, asked, passages, np.concatenate(lists), precision=judge.precision)
-                    inference.save(path, found)
-                found = np.split(np.load(path), np.cumsum([len(each) for each in lists])[:-1])
-                for row, members, values in zip(rows, lists, found, strict=True):
-                    ranked[examples.queries[row]] = _ranked(members, values)
-                progress.advance(len(rows))
+                    inference.save(path, score_lists(judge, queries, asked, passages, lists, precision=judge.precision))
+                for query, members, values in zip(asked, lists, _split(np.load(path), lists), strict=True):
+                    ranked[query] = _ranked(members, values)
+                progress.advance(len(asked))
         files.write_run(output, Run.of(*map(list, zip(*ranked, strict=True))))
 
 
@@ -98,9 +107,9 @@ def rerank(
     tokens: list[Path],
     splits: list[str],
     runs: list[Path],
-    outputs: list[Path],
     depth: int,
-    threads: int,
+    outputs: list[Path],
+    threads: int = 1,
 ) -> None:
     """Write other runs anew, one per target: their best `depth` passages by the reranker's scores, the rest below.
 
@@ -113,10 +122,9 @@ def rerank(
     for collection, pieces, split, path, output in zip(collections, tokens, splits, runs, outputs, strict=True):
         passages, run = files.read_tokens(pieces), files.read_run(path)
         models.check_tokens(judge, passages.word_starts, str(pieces))
-        texts = files.read_queries(collection, split)["text"].tolist()
-        if len(run) != len(texts):
-            raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(texts)}")
-        queries = sequences.queries(texts, model, threads)
+        queries = sequences.queries_of(collection, split, model, threads)
+        if len(run) != len(queries):
+            raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(queries)}")
         files.write_run(output, reorder(judge, queries, passages, run, depth, label=f"rerank {collection.name}"))
 
 
@@ -129,11 +137,8 @@ def reorder(judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: in
         for begin in range(0, len(run), at_once):
             rows = range(begin, min(begin + at_once, len(run)))
             tops = [run.ranked(row)[0][:depth] for row in rows]
-            asked = np.repeat(np.arange(rows.start, rows.stop), [len(each) for each in tops])
-            found = score(judge, queries, asked, passages, np.concatenate(tops), precision=precision)
-            for row, top, values in zip(
-                rows, tops, np.split(found, np.cumsum([len(each) for each in tops])[:-1]), strict=True
-            ):
+            found = score_lists(judge, queries, np.array(rows), passages, tops, precision=precision)
+            for row, top, values in zip(rows, tops, _split(found, tops), strict=True):
                 rest = run.ranked(row)[0][depth:]
                 best, values = _ranked(top, values)
                 below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
