@@ -59,6 +59,8 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
             sys.stdout.flush()
         except Exception as error:
             sys.exit(_report(name, error))
+        except Interrupted as stopped:
+            sys.exit(_say(name, str(stopped) or "stopped by a signal", INTERRUPTED))
         except KeyboardInterrupt:
             sys.exit(_say(name, "stopped from the keyboard", 128 + signal.SIGINT))
         sys.exit(0)
@@ -131,8 +133,6 @@ def _report(name: str, error: Exception) -> int:
     """Say the sentence that belongs to an error and return the exit status; an unforeseen error is raised again."""
     if isinstance(error, InputError):
         return _say(name, str(error), 1)
-    if isinstance(error, Interrupted):
-        return _say(name, str(error) or "stopped by a signal", INTERRUPTED)
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains while it ends
         return 128 + signal.SIGPIPE

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from cdmae import files
 from cdmae.command import birth, command, read_arguments
 from cdmae.errors import InputError, Interrupted
 from cdmae.settings import setting
@@ -112,6 +113,15 @@ def test_an_unforeseen_error_keeps_its_traceback(capsys):
         command(failing(ZeroDivisionError()))([])
 
 
+@pytest.mark.parametrize("error", [Interrupted("stopped"), KeyboardInterrupt(), ZeroDivisionError()])
+def test_whatever_ends_a_command_leaves_no_half_written_file(tmp_path, error):
+    (tmp_path / "old").write_text("whole")
+    with pytest.raises(type(error)), files.complete(tmp_path / "old") as aside:
+        aside.write_text("hal")
+        raise error
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "whole"}
+
+
 def test_success_ends_with_status_0(capsys):
     seen = []
 
@@ -127,6 +137,7 @@ def test_success_ends_with_status_0(capsys):
 
 WAITS = """
 import sys, time
+from cdmae import files
 from cdmae.command import command
 
 @command
@@ -156,6 +167,16 @@ def start(tmp_path, code, *arguments, **environment):
 
 def test_sigterm_unwinds_and_ends_with_75(tmp_path):
     process = start(tmp_path, WAITS, "--seconds", "30")
+    assert process.stdout.readline() == "ready\n"
+    process.send_signal(signal.SIGTERM)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (75, "tidied up\n", "cdmae waits: stopped by SIGTERM\n")
+
+
+def test_no_code_on_the_way_swallows_a_sigterm(tmp_path):
+    """transformers catches every `Exception` of the modules that it imports, and tries something else."""
+    code = WAITS.replace("    finally:", "    except Exception:\n        print('swallowed')\n    finally:")
+    process = start(tmp_path, code, "--seconds", "30")
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=20)
