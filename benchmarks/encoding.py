@@ -12,14 +12,13 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
-import sys
 import time
 
 import numpy as np
 import torch
 
 from benchmarks.finetuning import SIZES, batch, network, padded
+from benchmarks.forms import measure_each
 from benchmarks.tables import table
 from cdmae import inference, training
 from cdmae.models import Model
@@ -77,10 +76,7 @@ def main() -> None:
     if arguments.form:
         print(json.dumps(measure(arguments.form, arguments)))
         return
-    found = {}
-    for form in FORMS:
-        command = [sys.executable, "-m", "benchmarks.encoding", *sys.argv[1:], "--form", form]
-        found[form] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    found = measure_each("encoding", FORMS)
     peer = found["eager"]
     print(f"{arguments.size}, {arguments.passages:,} passages of up to {SIZES[arguments.size][4]} word-pieces\n")
     rows = []

@@ -13,8 +13,6 @@ from __future__ import annotations
 import argparse
 import json
 import resource
-import subprocess
-import sys
 import time
 from collections.abc import Callable
 
@@ -23,6 +21,7 @@ import torch
 from torch import Tensor
 from transformers import BertConfig, BertModel
 
+from benchmarks.forms import measure_each
 from benchmarks.tables import table
 from cdmae import losses, retriever, training
 from cdmae.config import Stage
@@ -162,10 +161,7 @@ def main() -> None:
     if arguments.form:
         print(json.dumps(measure(arguments.form, arguments)))
         return
-    found = {}
-    for form in FORMS:
-        command = [sys.executable, "-m", "benchmarks.finetuning", *sys.argv[1:], "--form", form]
-        found[form] = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    found = measure_each("finetuning", FORMS)
     peer, read = found["padded"], batch(arguments.size, arguments.queries, arguments.group).sequences
     lengths_ = read.lengths[arguments.queries :]
     print(

@@ -1,0 +1,18 @@
+"""Every form of a benchmark in a process of its own: none inherits another's memory, caches or compiled kernels."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+
+def measure_each(benchmark: str, forms: Iterable[str]) -> dict[str, Any]:
+    """What ``python -m benchmarks.<benchmark>``, with the arguments of this process and --form, prints as JSON."""
+    command = [sys.executable, "-m", f"benchmarks.{benchmark}", *sys.argv[1:], "--form"]
+    return {
+        form: json.loads(subprocess.run([*command, form], check=True, capture_output=True, text=True).stdout)
+        for form in forms
+    }
