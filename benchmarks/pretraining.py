@@ -53,7 +53,7 @@ def step(given: argparse.Namespace) -> Step:
     sides = mae.sides(Encoder(start="", importance="words"), "word")
     importance = rng.normal(0, 6.4, starts[-1]).astype(np.float16)
     sizes = {"batch": given.batch, "max_length": given.length}
-    return next(Reader(tokens, importance, vocabulary, sides, **sizes, seed=1).steps(0, 1))
+    return next(Reader(tokens, {"importance": importance}, vocabulary, sides, **sizes, seed=1).steps(0, 1))
 
 
 def network(given: argparse.Namespace) -> mae.Mae:

@@ -26,6 +26,17 @@ RANDOM_START = (
     "collection", "vocabulary", "layers", "hidden", "heads", "feedforward", "positions", "initializer", "dropout",
 )  # fmt: skip
 NOT_PRETRAINED = ("start", "objective", "seed")  # the keys of an encoder with objective none
+# The settings that only some objectives know, by objective; one that is not named here knows all of them.
+OBJECTIVE_ONLY = {
+    "mae": ("decoder_masking", "decoder_ratio", "decoder_layers", "projection"),
+    "retromae": ("decoder_masking", "decoder_ratio"),
+    "dupmae": ("decoder_masking", "decoder_ratio", "bag_weight"),
+    "bowdpr": ("bag_weight",),
+    "condenser": ("decoder_layers", "early_layers"),
+    "simlm": ("decoder_masking", "decoder_ratio", "decoder_layers"),
+    "cotmae": ("decoder_masking", "decoder_ratio", "decoder_layers"),
+}
+READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 MASKING = (
     "start", "collection", "encoder_masking", "decoder_masking", "importance", "encoder_ratio", "decoder_ratio",
     "sigma", "mask_share", "random_share", "max_length", "seed",
@@ -68,12 +79,31 @@ def encoder_values(values: dict[str, Any], defaults: dict[str, Any], path: str) 
     if both.get("objective") == "none":
         _refuse_others(values, NOT_PRETRAINED, path, "objective none")
         return pick(both, NOT_PRETRAINED)
-    masks = (both.get("encoder_masking"), both.get("decoder_masking", "importance"))
-    if "importance" not in masks:
+    objective = str(both.get("objective", "mae"))
+    for key in values:
+        if key in others(objective):
+            raise InputError(
+                f"{path}.{key} does not go with objective {objective}; of the settings that only some objectives know "
+                f"it takes {', '.join(OBJECTIVE_ONLY[objective])}"
+            )
+    both = {key: value for key, value in both.items() if key not in others(objective)}
+    masks = [both.get("encoder_masking")]
+    if "decoder_masking" not in others(objective):
+        masks.append(both.get("decoder_masking", "importance"))
+    if not any(mask in READ_IMPORTANCE for mask in masks):
         if values.get("importance"):
-            raise InputError(f"{path}.importance is {show(values['importance'])}, but neither masking is importance")
+            raise InputError(
+                f"{path}.importance is {show(values['importance'])}, but no masking is {' or '.join(READ_IMPORTANCE)}"
+            )
         both.pop("importance", None)
     return both
+
+
+def others(objective: str) -> set[str]:
+    """The settings of an encoder that an objective does not know."""
+    known = OBJECTIVE_ONLY.get(objective)
+    every = {key for keys in OBJECTIVE_ONLY.values() for key in keys}
+    return set() if known is None else every - set(known)
 
 
 def stage_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
@@ -165,8 +195,18 @@ def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
     if not encoder.pretrained:
         return
     _known(config, f"{path}.collection", encoder.collection, "collections")
-    if encoder.masked_by_importance:
+    if encoder.reads_importance:
         _known(config, f"{path}.importance", encoder.importance, "importance")
+    if "pmi_span" in encoder.maskings and config.importance[encoder.importance].unit != "word":
+        raise InputError(
+            f"{path}.importance is {encoder.importance}, whose unit is {config.importance[encoder.importance].unit}; "
+            "allowed for pmi_span: one of words"
+        )
+    if encoder.objective == "simlm" and encoder.decoder_ratio < encoder.encoder_ratio:
+        raise InputError(
+            f"{path}.decoder_ratio is {encoder.decoder_ratio}; allowed with objective simlm, whose decoder masks all "
+            f"that the encoder masks: from encoder_ratio, {encoder.encoder_ratio}"
+        )
     _check_length(config, encoder.start, encoder.max_length, f"{path}.max_length")
 
 

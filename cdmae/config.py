@@ -128,7 +128,7 @@ class Encoder:
     decoder_masking: str = setting(
         "importance", meaning="a file in cdmae/masking", source="3.2, Algorithm 1", choices=lambda: concepts("masking")
     )
-    importance: str = setting("", meaning="name of an entry of `importance`; where a masking is importance")
+    importance: str = setting("", meaning="name of an entry of `importance`; where a masking is importance or pmi_span")
     encoder_ratio: float = setting(0.3, meaning="share of masked tokens, p_enc", source="4.1", above=0, high=0.95)
     decoder_ratio: float = setting(0.5, meaning="share of masked tokens, p_dec", source="4.1", above=0, high=0.95)
     sigma: float = setting(
@@ -137,8 +137,17 @@ class Encoder:
     )  # fmt: skip
     mask_share: float = setting(0.8, meaning="masked tokens that become [MASK]", source="eq. 1", low=0, high=1)
     random_share: float = setting(0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1)
-    decoder_layers: int = setting(2, meaning="Transformer layers of the decoder", source="3.1", low=1, high=100)
-    projection: bool = setting(True, meaning="linear projection of the bottleneck, equation 4", source="table 4")
+    decoder_layers: int = setting(
+        2, meaning="mae, simlm, cotmae, condenser: Transformer layers of the decoder", source="3.1", low=1, high=100
+    )
+    projection: bool = setting(True, meaning="mae: linear projection of the bottleneck, equation 4", source="table 4")
+    bag_weight: float = setting(
+        1.0, meaning="bowdpr, dupmae: weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6
+    )
+    early_layers: int = setting(
+        0, meaning="condenser: encoder layers before the head's token states; 0: half of them",
+        source="Condenser: 6 of 12", low=0, high=1000,
+    )  # fmt: skip
     max_length: int = setting(150, unit="word-pieces", meaning="cuts passages", source="4.3", low=8, high=2**16)
     batch: int = setting(2048, unit="passages", meaning="global batch, whatever the devices", source="A", low=1)
     epochs: float = setting(20, meaning="passes over the collection", source="A", above=0, high=10_000)
@@ -166,13 +175,27 @@ class Encoder:
         return self.objective != "none"
 
     @property
+    def maskings(self) -> list[str]:
+        """The masking of each side that its objective has, the encoder's first."""
+        both = {key: getattr(self, key) for key in ("encoder_masking", "decoder_masking")}
+        return [both[key] for key in both if self.pretrained and key not in checks.others(self.objective)]
+
+    @property
     def masked_by_importance(self) -> bool:
-        """Whether one of its masks reads the importance."""
-        return self.pretrained and "importance" in (self.encoder_masking, self.decoder_masking)
+        """Whether one of its masks is importance-aware."""
+        return "importance" in self.maskings
+
+    @property
+    def reads_importance(self) -> bool:
+        """Whether one of its masks reads the importance, or the n-grams that lie with it."""
+        return any(each in checks.READ_IMPORTANCE for each in self.maskings)
 
     def values(self) -> dict[str, Any]:
-        """What matters: everything, or that there is no pre-training."""
-        return asdict(self) if self.pretrained else checks.pick(asdict(self), checks.NOT_PRETRAINED)
+        """What matters: everything that the objective knows, or that there is no pre-training."""
+        if not self.pretrained:
+            return checks.pick(asdict(self), checks.NOT_PRETRAINED)
+        left_out = checks.others(self.objective)
+        return {key: value for key, value in asdict(self).items() if key not in left_out}
 
     def masking(self) -> dict[str, Any]:
         """What matters to the masks."""

@@ -130,9 +130,9 @@ def pretrain(graph: Graph, name: str) -> Job:
         inputs["tokens"] = graph.tokens(encoder.start, encoder.collection)
         plugins = [
             f"cdmae.objectives.{encoder.objective}",
-            *_maskings(encoder.encoder_masking, encoder.decoder_masking),
+            *_maskings(*encoder.maskings),
         ]
-    if encoder.masked_by_importance:
+    if encoder.reads_importance:
         inputs["importance"] = graph.importance_of(name)
     params = {"settings": encoder.values(), "start": start.values(), "seed": encoder.seed}
     return Job("pretrain", name, inputs, [graph.encoder(name)], params, plugins)

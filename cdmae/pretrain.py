@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from cdmae import files, huggingface, importance, loop, objectives, ranks, starts, training
+from cdmae import files, huggingface, importance, loop, masking, objectives, ranks, starts, training
 from cdmae.batches import Reader, Step
 from cdmae.config import Encoder, Start
 from cdmae.errors import InputError
@@ -144,14 +144,10 @@ def read(
             f"{tokens} was made by a tokenizer of {len(found.word_starts):,} word-pieces, "
             f"{tokenizer} has {vocabulary.size:,}; tokenise the collection again"
         )
-    unit = "word"
-    if values is not None:
-        unit = importance.Table.read(values).ngrams.unit
-        values = importance.read_values(values)
-        if len(values) != len(found.ids):
-            raise InputError(f"the importance has {len(values):,} values, {tokens} has {len(found.ids):,} word-pieces")
+    unit = "word" if values is None else importance.Table.read(values).ngrams.unit
     sides = objectives.objective(settings.objective).sides(settings, unit)
-    return Reader(found, values, vocabulary, sides, batch=settings.batch, max_length=settings.max_length, seed=seed)
+    known = masking.values([side.strategy for side in sides.values() if side.strategy], found, values)
+    return Reader(found, known, vocabulary, sides, batch=settings.batch, max_length=settings.max_length, seed=seed)
 
 
 def schedule(settings: Encoder, passages: int) -> Schedule:

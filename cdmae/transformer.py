@@ -80,6 +80,25 @@ def run_layers(
     return _layer(layers[-1], chosen, states, Grid(last_rows.layout, heads), grid, dropout, generator)
 
 
+def read(
+    layer: nn.Module,
+    states: Tensor,
+    to: Layout,
+    context: Tensor,
+    of: Layout,
+    hidden: Tensor,
+    *,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """One BERT layer at `states` [R, D], laid out `to`, each of which attends to its own part of `context` [S, D].
+
+    hidden: bool [B, m, n] on the padded grids of `to` and `of`: what of its passage each row does not see; not all.
+    """
+    heads = layer.attention.self.num_attention_heads
+    return _layer(layer, states, context, Grid(to, heads), Grid(of, heads), dropout, generator, hidden)
+
+
 def _layer(
     layer: nn.Module,
     states: Tensor,
@@ -88,12 +107,17 @@ def _layer(
     of: Grid,
     dropout: float,
     generator: torch.Generator | None,
+    hidden: Tensor | None = None,
 ) -> Tensor:
     """One post-LayerNorm layer at `states`, attending to `context` (the same tensor, except in a last layer)."""
     parts, after = layer.attention.self, layer.attention.output
     narrow = _narrow(context)
     query = _linear(parts.query, narrow if states is context else _narrow(states))
-    mixed = attention(query, _linear(parts.key, narrow), _linear(parts.value, narrow), to, of)
+    key, value = _linear(parts.key, narrow), _linear(parts.value, narrow)
+    if hidden is None:
+        mixed = attention(query, key, value, to, of)
+    else:
+        mixed = attention_in_part(query, key, value, to, of, hidden)
     states = _normalise(after.LayerNorm, states + drop(_linear(after.dense, mixed), dropout, generator))
     wide = layer.intermediate.intermediate_act_fn(_linear(layer.intermediate.dense, _narrow(states)))
     return _normalise(layer.output.LayerNorm, states + drop(_linear(layer.output.dense, wide), dropout, generator))
@@ -238,6 +262,16 @@ class _Attention(torch.autograd.Function):
             None,
             None,
         )
+
+
+def attention_in_part(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, hidden: Tensor) -> Tensor:
+    """The same where each row does not see what is `hidden` from it, bool [B, m, n]; padding must be, not all may."""
+    passages = len(to.layout)
+    q, k, v = (grid.spread(each) for grid, each in ((to, query), (of, key), (of, value)))
+    q, k, v = (each.view(passages, to.heads, *each.shape[1:]) for each in (q, k, v))  # [B, H, n, D / H]
+    mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=~hidden[:, None])
+    rows = mixed.reshape(-1, mixed.shape[-1]).index_select(0, to.cells).view(-1, query.shape[1])
+    return functional.pad(rows, (0, 0, 0, to.layout.rows - len(rows)))
 
 
 def _shares(q: Tensor, k: Tensor, of: Grid) -> Tensor:

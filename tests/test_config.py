@@ -105,7 +105,7 @@ def test_every_setting_says_what_it_means(cls):
         ("encoders.mae.start", "smal", "encoders.mae.start is smal; did you mean small?"),
         ("encoders.mae.objective", "may", "encoders.mae.objective is may; did you mean mae?"),
         ("encoders.mae.decoder_masking", "unifrm", "encoders.mae.decoder_masking is unifrm; did you mean uniform?"),
-        ("encoders.mae.importance", "ami", "encoders.mae.importance is ami, but neither masking is importance"),
+        ("encoders.mae.importance", "ami", "encoders.mae.importance is ami, but no masking is importance or pmi_span"),
         ("encoders.cdmae.importance", "mi", "encoders.cdmae.importance is mi; did you mean ami?"),
         ("encoders.cdmae.importance", "", "encoders.cdmae.importance is missing: the name of an entry of importance"),
         ("encoders.cdmae.collection", "", "encoders.cdmae.collection is missing: the name of an entry of collections"),

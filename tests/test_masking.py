@@ -215,7 +215,9 @@ STRATEGIES = pytest.mark.parametrize("name", masking.strategies())
 
 
 def test_the_strategies_are_the_files_of_the_folder():
-    assert masking.strategies() == ["importance", "uniform", "whole_word"]
+    assert masking.strategies() == [
+        "idf", "importance", "inverse_frequency", "pmi_span", "span", "uniform", "whole_word",
+    ]  # fmt: skip
 
 
 @STRATEGIES
@@ -246,7 +248,7 @@ def test_a_passage_is_masked_alike_in_every_batch(name):
 
 @STRATEGIES
 def test_epochs_seeds_and_passages_are_masked_differently(name):
-    batch = batch_of([[11 + place for place in range(40)]] * 50, [[0.0] * 40] * 50)
+    batch = batch_of([[11 + place for place in range(40)]] * 50, [[1.0] * 40] * 50)
     side = Side(name, 0.5)
     masks = [select(batch, side, masking.key(*each)) for each in ((1, "a", 0), (1, "a", 1), (2, "a", 0), (1, "b", 0))]
     assert len({row.tobytes() for found in masks for row in found}) == 200
@@ -254,9 +256,9 @@ def test_epochs_seeds_and_passages_are_masked_differently(name):
         assert abs((one & other).mean() - 0.25) < 0.03
 
 
-@STRATEGIES
+@pytest.mark.parametrize("name", [name for name in masking.strategies() if name != "span"])
 def test_words_of_equal_importance_are_masked_equally_often(name):
-    number = 4000
+    number = 4000  # spans reach the edges of a passage less often than its middle
     batch = batch_of([[11, 12, 13, 14, 15, 16]] * number, [[2.0] * 6] * number)
     found = select(batch, Side(name, 0.5)).mean(axis=0)
     assert np.abs(found - 0.5).max() < 4 * math.sqrt(0.25 / number)
@@ -282,7 +284,7 @@ def test_a_word_longer_than_all_that_may_be_masked():
 
 
 def test_an_unknown_strategy_is_refused():
-    with pytest.raises(InputError, match="masking is 'spans'; allowed: importance, uniform, whole_word"):
+    with pytest.raises(InputError, match="masking is 'spans'; allowed: idf, importance, .*, uniform, whole_word"):
         masking.strategy("spans")
 
 

@@ -15,7 +15,7 @@ import torch
 from tiny_training import together
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertTokenizer
 
-from cdmae import files, pretrain, starts, states, training
+from cdmae import files, objectives, pretrain, starts, states, training
 from cdmae.batches import Reader
 from cdmae.config import Encoder, Start
 from cdmae.errors import InputError, Interrupted
@@ -198,9 +198,9 @@ def test_micro_batches_do_not_change_what_is_learnt(
     assert np.allclose(*(curve[:, kept] for curve in curves), atol=1e-3, rtol=1e-3)
 
 
-def source_of(inputs: dict[str, Path]) -> Reader:
+def source_of(inputs: dict[str, Path], settings: Encoder = SETTINGS) -> Reader:
     config = BertConfig(max_position_embeddings=32)
-    return pretrain.read(SETTINGS, config, inputs["tokenizer"], inputs["tokens"], None, 1)
+    return pretrain.read(settings, config, inputs["tokenizer"], inputs["tokens"], None, 1)
 
 
 def test_two_processes_learn_what_one_does(
@@ -226,6 +226,36 @@ def test_two_processes_learn_what_one_does(
         torch.testing.assert_close(one[name], weight, atol=1e-3, rtol=1e-2)
     curves = [np.loadtxt(tmp_path / size / "steps.tsv", skiprows=1)[:, :4] for size in ("1", "2")]
     assert np.allclose(*curves, atol=1e-3)
+
+
+@pytest.mark.parametrize("name", [name for name in objectives.objectives() if name != "mae"])
+def test_every_objective_goes_through_the_loop(
+    name: str, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An encoder and its curve are written; two processes learn what one does; a cut-off training ends the same."""
+    settings = dataclasses.replace(SETTINGS, objective=name, steps=3)
+    whole = run(inputs, tmp_path / "whole", settings)
+    assert BertForMaskedLM.from_pretrained(whole).config.hidden_size == 16
+    assert np.loadtxt(whole / "steps.tsv", skiprows=1).shape == (3, len(pretrain.COLUMNS))
+    with monkeypatch.context() as patch, pytest.raises(Interrupted):
+        after(2, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
+        run(inputs, tmp_path / "cut", settings)
+    assert differences(whole, run(inputs, tmp_path / "cut", settings)) == []
+    monkeypatch.setattr(training, "generator", undropped(training.generator))
+    monkeypatch.setattr(pretrain, "micro_batch", lambda *_: 30)
+
+    def work(group: Ranks) -> dict[str, torch.Tensor]:
+        model = models.pop()
+        with states.hold(tmp_path / "s", "x") if group.first else states.look(tmp_path / "s") as held:
+            pretrain.train(model, settings, source_of(inputs, settings), held, group, name="x", seed=1)
+            held.discard()
+        return model.state_dict()
+
+    models = [starts.load(START, inputs["tokenizer"], 1) for _ in range(3)]
+    (alone,) = together(1, work)
+    for other in together(2, work):
+        for key, weight in alone.items():
+            torch.testing.assert_close(other[key], weight, atol=1e-3, rtol=1e-2)
 
 
 def test_more_processes_than_passages_of_a_batch_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Masking (equation 1): which word-pieces of a passage a side of the model must predict, and what it sees instead.
 
 One file per strategy; its name is its name in the config (`encoder_masking`, `decoder_masking`), and it defines
-``select(batch, side, key) -> bool [B, n]``. A file whose name begins with ``_`` is no strategy.
+``select(batch, side, key) -> bool [B, n]``. One that chooses by something it must know of each word-piece also defines
+``values(tokens, importance) -> float16 [T]``, made once for the whole collection: `select` finds those of its passages
+in ``batch.importance``. A file whose name begins with ``_`` is no strategy.
 
 Every draw depends on (seed, side, epoch) through the key, on the passage's row and on the position, and on nothing
 else: a passage is masked alike in whatever batch, process or order it comes.
@@ -13,8 +15,10 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -28,9 +32,14 @@ if TYPE_CHECKING:
     from cdmae.files import Tokens
     from cdmae.tokens import Vocabulary
 
-__all__ = ["Batch", "Side", "corrupt", "key", "mask", "read", "sides", "strategies", "strategy"]
+__all__ = [
+    "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "hide", "key", "mask", "read", "read_spans", "sides", "strategies",
+    "strategy", "values",
+]  # fmt: skip
 
-SELECT, CORRUPT = 1, 2  # salts of the streams
+SELECT, CORRUPT, SAMPLE = 1, 2, 3  # salts of the streams
+MOST = 1 << 16  # word-pieces of a passage that `hide` tells apart
+CELLS_AT_ONCE = 1 << 20  # of the masks of single positions: some MB
 LOWER = np.uint64(0xFFFFFFFF)  # the upper half of a draw tells whether to replace a token, the lower by what
 
 
@@ -39,7 +48,8 @@ class Batch:
     """Passages to be masked, padded.
 
     ids int32 [B, n] (0 where padded); lengths int64 [B]; rows int64 [B]: the passages' row numbers in the collection;
-    word_starts bool [B, n]; candidates bool [B, n]: neither padding nor a special token; importance float32 [B, n].
+    word_starts bool [B, n]; candidates bool [B, n]: neither padding nor a special token; importance float32 [B, n], or
+    what else the strategy's `values` are.
     """
 
     ids: np.ndarray
@@ -57,6 +67,11 @@ class Side:
     ratio: share of the candidates (p_enc, p_dec); sigma: standard deviation of the noise on the importance, in nats;
     unit: what gets one draw of noise, `word` or `wordpiece`; mask_share, random_share: of the masked tokens, those that
     become [MASK] and a random token; the others stay.
+
+    Some objectives mask otherwise. beyond: all that this other side masks is masked here, too, and `ratio` counts it.
+    each: the input stays as it is, and every position has a mask of its own, of what it must not see. next: the input
+    is the other span where the encoder reads one of two. sampled: every token has a number in [0, 1) to sample its
+    replacement by. A `PLAIN` side is the text as it is, to be predicted whole.
     """
 
     strategy: str
@@ -65,6 +80,13 @@ class Side:
     unit: str = "word"
     mask_share: float = 0.8
     random_share: float = 0.1
+    beyond: str = ""
+    each: bool = False
+    next: bool = False
+    sampled: bool = False
+
+
+PLAIN = Side("", 0.0)
 
 
 def sides(settings: Any, unit: str = "word") -> tuple[Side, Side]:
@@ -89,13 +111,35 @@ def strategy(name: str) -> ModuleType:
     return importlib.import_module(f"{__name__}.{name}")
 
 
+def values(names: Iterable[str], tokens: Tokens, importance: Path | None) -> dict[str, np.ndarray]:
+    """What some strategies must know of each word-piece, float16 [T], by strategy; not those that know nothing.
+
+    importance: the folder of an importance, for those that read one. Raises `InputError` where it is missing.
+    """
+    modules = {name: strategy(name) for name in dict.fromkeys(names)}
+    return {name: module.values(tokens, importance) for name, module in modules.items() if hasattr(module, "values")}
+
+
 def read(
     tokens: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary, importance: np.ndarray | None = None
 ) -> Batch:
     """The passages `rows` of a collection, cut to `length` word-pieces, with their `importance` (float16 [T])."""
     rows = np.asarray(rows, dtype=np.int64)
     starts = tokens.starts[rows]
-    lengths = np.minimum(tokens.starts[rows + 1] - starts, length)
+    return read_spans(
+        tokens, rows, starts, np.minimum(tokens.starts[rows + 1] - starts, length), vocabulary, importance
+    )
+
+
+def read_spans(
+    tokens: Tokens,
+    rows: np.ndarray,
+    starts: np.ndarray,
+    lengths: np.ndarray,
+    vocabulary: Vocabulary,
+    importance: np.ndarray | None = None,
+) -> Batch:
+    """Word-pieces ``starts .. starts + lengths`` of a collection; their draws are those of the `rows`."""
     shape = len(rows), int(lengths.max(initial=0))
     ids, word_starts, candidates = np.zeros(shape, np.int32), np.zeros(shape, bool), np.zeros(shape, bool)
     _read(
@@ -137,6 +181,26 @@ def mask(batch: Batch, side: Side, vocabulary: Vocabulary, key: np.uint64) -> tu
     """Equation 1: what a side sees, int32 [B, n], and which of the original tokens it must predict, bool [B, n]."""
     chosen = strategy(side.strategy).select(batch, side, key)
     return corrupt(batch, chosen, side, vocabulary, key), chosen
+
+
+def hide(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+    """What each position of a passage must not see, chosen for it alone by the side's strategy: bool [B, n, n].
+
+    ``[b, i]`` is the mask of position i: as many tokens as in any mask of the passage, drawn anew, and itself.
+    """
+    passages, length = batch.ids.shape
+    hidden = np.zeros((passages, length, length), bool)
+    at_once = max(1, CELLS_AT_ONCE // max(1, length * length))
+    for first in range(0, passages, at_once):
+        cut = slice(first, first + at_once)
+        rows = (batch.rows[cut, None] * MOST + np.arange(length)).ravel()
+        arrays = {name: value for name, value in vars(batch).items() if value is not None}
+        repeated = {name: np.repeat(value[cut], length, axis=0) for name, value in arrays.items()}
+        hidden[cut] = (
+            strategy(side.strategy).select(Batch(**repeated | {"rows": rows}), side, key).reshape(-1, length, length)
+        )
+    hidden[:, np.arange(length), np.arange(length)] = True
+    return hidden
 
 
 def corrupt(batch: Batch, chosen: np.ndarray, side: Side, vocabulary: Vocabulary, key: np.uint64) -> np.ndarray:

@@ -2,13 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 
+from cdmae import importance as estimated
 from cdmae.compiled import compiled
 from cdmae.errors import InputError
+from cdmae.files import Tokens
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking._top import budget, top
 from cdmae.noise import normals
+
+
+def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
+    """The importance of each word-piece, as the rule `importance` estimated it: float16 [T]."""
+    if importance is None:
+        raise InputError("masking by importance needs the importance of the tokens; name one under `importance`")
+    found = estimated.read_values(importance)
+    if len(found) != len(tokens.ids):
+        raise InputError(f"{importance} has {len(found):,} values, the tokens are {len(tokens.ids):,} word-pieces")
+    return found
 
 
 def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:

@@ -18,12 +18,13 @@ def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
     """
     chosen = np.zeros(batch.ids.shape, bool)
     order = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)
-    _choose(order, batch.word_starts, batch.candidates, budget(batch.candidates, side.ratio), chosen)
+    choose(order, batch.word_starts, batch.candidates, budget(batch.candidates, side.ratio), chosen)
     return chosen
 
 
 @compiled
-def _choose(draws, word_starts, candidates, budgets, chosen):  # noqa: ANN001, ANN202
+def choose(draws, word_starts, candidates, budgets, chosen):  # noqa: ANN001, ANN201
+    """Choose so many word-pieces of each passage, word by word: into `chosen`, bool [B, n]."""
     length = chosen.shape[1]
     starts = np.empty(length + 1, np.int64)
     order = np.empty(length, np.int64)

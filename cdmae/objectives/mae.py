@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Generator, Tensor, nn
 
-from cdmae import masking, training, transformer
+from cdmae import masking, transformer
 from cdmae.batches import Batch, View
-from cdmae.errors import InputError
+from cdmae.objectives._parts import check_bert, drawn, encode, new_layers, spread, weights_of
 from cdmae.objectives._prediction import predict
 
 if TYPE_CHECKING:
@@ -33,35 +33,29 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Mae:
     """The objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
-    if model.config.model_type != "bert":
-        raise InputError(
-            f"objective mae needs a BERT with its LM head; the start is of the type {model.config.model_type}"
-        )
-    return Mae(
-        model, settings.decoder_layers, settings.projection, training.generator(torch.device("cpu"), seed, "decoder")
-    )
+    check_bert(model, "mae")
+    return Mae(model, settings.decoder_layers, settings.projection, weights_of(seed, "decoder"))
 
 
 class Mae(nn.Module):
     """Encoder, bottleneck and decoder."""
 
     def __init__(self, model: BertForMaskedLM, decoder_layers: int, projection: bool, generator: Generator) -> None:
-        """`generator` draws the decoder's weights: N(0, the model's initializer_range), biases 0."""
-        from transformers.models.bert.modeling_bert import BertLayer
-
+        """`generator` draws the decoder's weights."""
         super().__init__()
-        width = model.config.hidden_size
+        config, width = model.config, model.config.hidden_size
         self.model = model
-        with torch.device("meta"):  # or the layers would draw weights of their own
-            self.decoder = nn.ModuleList(BertLayer(model.config) for _ in range(decoder_layers))
-            self.projection = nn.Linear(width, width) if projection else nn.Identity()
-        for part in (self.decoder, self.projection):
-            part.to_empty(device="cpu").apply(lambda each: _draw(each, model.config.initializer_range, generator))
+        self.decoder = new_layers(config, decoder_layers, generator)
+        self.projection: nn.Module = nn.Identity()
+        if projection:
+            with torch.device("meta"):
+                self.projection = nn.Linear(width, width)
+            drawn(self.projection, config.initializer_range, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """Equation 9, L = L_enc + L_dec: the mean over the masked tokens of the global batch, per side.
 
-        `spread` tells a collapse, see `_spread`.
+        `spread` tells a collapse.
         """
         encoder, decoder = batch["encoder"], batch["decoder"]
         h_c, encoded = self.encode(encoder, generator)
@@ -76,14 +70,12 @@ class Mae(nn.Module):
         return loss, {
             "encoder_loss": torch.dot(each[:size], encoder.weights),
             "decoder_loss": torch.dot(each[size:], decoder.weights),
-            "spread": _spread(h_c.detach()) * batch.share,
+            "spread": spread(h_c) * batch.share,
         }
 
     def encode(self, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
         """Equation 2: the [CLS] states h_c [B, D], and the states of the masked tokens [M, D]."""
-        states = transformer.hidden_states(self.model.bert, view.inputs, last_rows=view.rows, generator=generator)
-        h_c = states.index_select(0, view.rows.layout.starts[:-1])
-        return h_c, states.index_select(0, view.masked)
+        return encode(self.model, view, generator)
 
     def bottleneck(self, h_c: Tensor) -> Tensor:
         """Equation 4: h_b = W h_c + b [B, D]."""
@@ -100,19 +92,3 @@ class Mae(nn.Module):
         return transformer.run_layers(
             self.decoder, inputs, view.inputs.layout, last_rows=view.rows, dropout=dropout, generator=generator
         )
-
-
-def _spread(h_c: Tensor) -> Tensor:
-    """The standard deviation of [CLS] over the passages of a micro-batch, relative to its size; 1 for one passage."""
-    if len(h_c) == 1:
-        return h_c.new_ones(())
-    return h_c.std(0, correction=0).norm() / h_c.norm(dim=1).mean()
-
-
-def _draw(part: nn.Module, spread: float, generator: Generator) -> None:
-    if isinstance(part, nn.Linear):
-        nn.init.normal_(part.weight, std=spread, generator=generator)
-        nn.init.zeros_(part.bias)
-    elif isinstance(part, nn.LayerNorm):
-        nn.init.ones_(part.weight)
-        nn.init.zeros_(part.bias)
