@@ -16,6 +16,21 @@ from cdmae.formats import count, duration, listed, markdown, measure_name, plura
 
 README = "README.md"
 USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}  # of a collection, by who names it
+MASKED = {  # what the decoder of a masked auto-encoder restores
+    "importance": "those that average mutual information calls important",
+    "inverse_frequency": "rare ones before frequent ones",
+    "idf": "those that few passages have before others",
+    "span": "in contiguous spans",
+    "pmi_span": "with collocations as units",
+}
+OBJECTIVES = {  # other pre-trainings, with the work they follow
+    "retromae": "RetroMAE's enhanced decoding (Xiao et al. 2022)",
+    "dupmae": "DupMAE's enhanced decoding and bags of words (Xiao et al. 2023)",
+    "bowdpr": "bag-of-words prediction from the [CLS] vector (Ma et al. 2024)",
+    "condenser": "Condenser's head over late [CLS] and early token states (Gao and Callan 2021)",
+    "simlm": "SimLM's replaced language modelling (Wang et al. 2023)",
+    "cotmae": "CoT-MAE's decoding of the neighbouring span (Wu et al. 2023)",
+}
 
 RETRIEVER = """
 ```python
@@ -167,9 +182,10 @@ def _what(facts: dict[str, Any], reranker: bool) -> str:
     )
     if encoder.get("objective") == "none":
         return f"{kind} Its encoder was not pre-trained further."
-    chosen = "words at random"
-    if encoder.get("decoder_masking") == "importance":
-        chosen = "those that average mutual information calls important"
+    objective = encoder.get("objective", "mae")
+    if objective != "mae":
+        return f"{kind} Its encoder was pre-trained with {OBJECTIVES[objective]}."
+    chosen = MASKED.get(encoder.get("decoder_masking", ""), "words at random")
     return (
         f"{kind} Its encoder was pre-trained as a masked auto-encoder: a shallow decoder restores masked words from "
         f"the [CLS] vector, here {chosen} (Li et al. 2023, *Challenging Decoder helps in Masked Auto-Encoder "

@@ -197,11 +197,11 @@ def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
     _known(config, f"{path}.collection", encoder.collection, "collections")
     if encoder.reads_importance:
         _known(config, f"{path}.importance", encoder.importance, "importance")
-    if "pmi_span" in encoder.maskings and config.importance[encoder.importance].unit != "word":
-        raise InputError(
-            f"{path}.importance is {encoder.importance}, whose unit is {config.importance[encoder.importance].unit}; "
-            "allowed for pmi_span: one of words"
-        )
+        unit = config.importance[encoder.importance].unit
+        if "pmi_span" in encoder.maskings and unit != "word":
+            raise InputError(
+                f"{path}.importance is {encoder.importance}, whose unit is {unit}; allowed for pmi_span: one of words"
+            )
     if encoder.objective == "simlm" and encoder.decoder_ratio < encoder.encoder_ratio:
         raise InputError(
             f"{path}.decoder_ratio is {encoder.decoder_ratio}; allowed with objective simlm, whose decoder masks all "

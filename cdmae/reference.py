@@ -18,6 +18,7 @@ paper's, `A` is its appendix, decisions are those of `DECISIONS.md`.
 | `full.yaml` | the same with everything, for a GPU |
 | `paper.yaml` | the paper: MS MARCO, TREC DL, BEIR |
 | `ablations.yaml` | the paper's ablations, over the default |
+| `objectives.yaml` | the paper's competitors, trained by the same trainer, over the default |
 | `collection.yaml` | a template for a collection of your own with training queries |
 | `unlabelled.yaml` | a template for one without |
 

@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 from cdmae import card, files
+from cdmae.config import concepts
 from cdmae.errors import InputError
 
 FACTS = {
@@ -51,6 +52,15 @@ def measures():
         for name, each in values.items()
     ]
     return pd.concat(frames)
+
+
+def test_the_card_tells_how_every_encoder_was_pretrained():
+    """A new objective or masking without a word in the card fails here."""
+    for name in concepts("objectives"):
+        told = card._what({**FACTS, "encoder": {"objective": name}}, reranker=False)
+        assert ("masked auto-encoder" in told) == (name == "mae")
+        assert name == "mae" or card.OBJECTIVES[name] in told
+    assert set(card.MASKED) | {"uniform", "whole_word"} == set(concepts("masking"))
 
 
 def test_release_links_every_file_and_adds_the_card(trained):

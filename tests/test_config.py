@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from cdmae import config
-from cdmae.config import Config, Encoder, Importance, Stage, Start, gather, load, merge, read_yaml
+from cdmae import checks, config
+from cdmae.config import Config, Encoder, Importance, Stage, Start, concepts, gather, load, merge, read_yaml
 from cdmae.datasets import beir, msmarco
 from cdmae.errors import InputError
 from cdmae.graph import Graph
@@ -109,6 +109,14 @@ def test_every_setting_says_what_it_means(cls):
         ("encoders.cdmae.importance", "mi", "encoders.cdmae.importance is mi; did you mean ami?"),
         ("encoders.cdmae.importance", "", "encoders.cdmae.importance is missing: the name of an entry of importance"),
         ("encoders.cdmae.collection", "", "encoders.cdmae.collection is missing: the name of an entry of collections"),
+        ("encoders.mae.objective", "bowdpr", "encoders.mae.decoder_masking does not go with objective bowdpr; of the "
+         "settings that only some objectives know it takes bag_weight"),
+        ("encoders.mae.early_layers", 1, "encoders.mae.early_layers does not go with objective mae; of the settings "
+         "that only some objectives know it takes decoder_masking, decoder_ratio, decoder_layers, projection"),
+        ("encoders.low", {"objective": "simlm", "encoder_ratio": 0.6}, "encoders.low.decoder_ratio is 0.5; allowed "
+         "with objective simlm, whose decoder masks all that the encoder masks: from encoder_ratio, 0.6"),
+        ("encoders.bow", {"objective": "bowdpr", "importance": "ami"}, "encoders.bow.importance is ami, but no "),
+        ("encoders.spans", {"decoder_masking": "pmi_span", "importance": ""}, "encoders.spans.importance is missing"),
         ("encoders.none.steps", 5, "encoders.none.steps does not go with objective none; allowed: start, objective"),
         ("encoders.mae.random_share", 0.3, "encoders.mae: mask_share is 0.8 and random_share is 0.3; allowed: a sum"),
         ("encoders.mae.take_step", 11, "encoders.mae: take_step is 11; allowed: up to steps, 10"),
@@ -189,6 +197,38 @@ def test_defaults_that_do_not_apply_are_left_out(values):
     assert "alpha" not in found.stages["stage1"].values(teacher=False)
     assert found.stages["stage3"].values()["alpha"] == 0.3
     assert "in_batch" not in found.stages["rerank"].values()
+
+
+def test_objectives_take_their_own_settings_only(values):
+    """Inherited from `pretraining` they are left out, so that touching them restarts nothing else."""
+    values["pretraining"] |= {"decoder_layers": 1, "decoder_masking": "importance", "bag_weight": 0.5}
+    for name in concepts("objectives"):
+        values["encoders"][name] = {"objective": name}
+    found = load(values)
+    only = {key for keys in checks.OBJECTIVE_ONLY.values() for key in keys}
+    for name in concepts("objectives"):
+        encoder = found.encoders[name]
+        assert set(encoder.values()) & only == set(checks.OBJECTIVE_ONLY[name])
+        aware = "decoder_masking" in checks.OBJECTIVE_ONLY[name]
+        assert encoder.reads_importance == encoder.masked_by_importance == aware
+        assert encoder.importance == ("ami" if aware else "")
+        assert encoder.maskings == ["whole_word", "importance"][: 1 + aware]
+    assert found.encoders["bowdpr"].bag_weight == 0.5
+    assert found.encoders["none"].maskings == []
+
+
+def test_collocations_come_with_the_importance(values):
+    values["encoders"]["spans"] = {"decoder_masking": "pmi_span"}
+    found = load(values)
+    assert found.encoders["spans"].reads_importance
+    assert not found.encoders["spans"].masked_by_importance
+    job = Graph(found).job("pretrain", "spans")
+    assert job.inputs["importance"] == "out/importance/ami/small/docs"
+    assert job.plugins == ["cdmae.objectives.mae", "cdmae.masking.whole_word", "cdmae.masking.pmi_span"]
+    values["importance"]["ami"]["unit"] = "wordpiece"
+    assert refusal(values) == (
+        "encoders.spans.importance is ami, whose unit is wordpiece; allowed for pmi_span: one of words"
+    )
 
 
 def test_a_checkpoint_of_one_s_own_is_a_folder(values, tmp_path):
