@@ -1,4 +1,4 @@
-"""What masking costs: the paper's table 9 of masking latency, on one thread, and how it grows with the length.
+"""What masking costs: the paper's table of masking latency, on one thread, and how it grows with the length.
 
     python -m benchmarks.latency
 
@@ -17,7 +17,7 @@ from functools import partial
 
 import numpy as np
 import torch
-from transformers import BertConfig
+from transformers import BertConfig, BertForMaskedLM
 
 from benchmarks.masking import BATCH, LENGTH, retromae, timed
 from benchmarks.tables import table
@@ -84,12 +84,10 @@ def both_sides(given: Passages) -> object:
 
 
 @torch.no_grad()
-def fill(generator: torch.nn.Module, given: Passages) -> object:
+def sample(generator: BertForMaskedLM, given: Passages) -> object:
     """SimLM's samples for both sides."""
     (batch,) = given.reader.read(0, 1)[0].batches(1 << 30, torch.device("cpu"))
-    network = torch.nn.Module()
-    network.generator = generator
-    return [simlm.SimLm.fill(network, batch[side]) for side in ("encoder", "decoder")]
+    return [simlm.fill(generator, batch[side]) for side in ("encoder", "decoder")]
 
 
 def main() -> None:
@@ -101,7 +99,7 @@ def main() -> None:
         "RetroMAE, in Python": in_python,
         "RetroMAE, ours": hide,
         "SimLM, masks": both_sides,
-        "SimLM, generator": partial(fill, generator),
+        "SimLM, generator": partial(sample, generator),
         "CDMAE": partial(mask, side=AWARE),
     }
     slow = ("RetroMAE, in Python", "SimLM, generator")

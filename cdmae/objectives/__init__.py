@@ -1,8 +1,10 @@
 """Objectives of pre-training, one file each; its name is its name in the config. A ``_`` in front: no objective.
 
 An objective's file defines ``create(model, settings, seed) -> nn.Module`` and ``sides(settings, unit)``: which sides
-mask the passages, and how. The module's ``forward(batch, generator)`` returns the loss of a micro-batch (to be added
-up over the global batch) and numbers to show, 0-d tensors, added up likewise. Its encoder is `model`.
+show the passages, and how they mask them. The module's ``forward(batch, generator)`` returns the loss of a micro-batch
+(to be added up over the global batch) and numbers to show, 0-d tensors, added up likewise: ``encoder_loss`` and
+``decoder_loss``, whose sum the loss is, and ``spread``, which tells a collapse. Its encoder is `model`, and its other
+weights are trained along and discarded. The settings that it alone knows stand in ``checks.OBJECTIVE_ONLY``.
 """
 
 from __future__ import annotations

@@ -66,10 +66,11 @@ class SimLm(nn.Module):
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec + L_gen; the generator's is shown with the encoder's, whose masks it learns from."""
-        filled, of_generator = self.fill(batch["encoder"], generator)
+        masked, whole = batch["encoder"], batch["passage"]
+        filled, states = fill(self.generator, masked, generator)
+        of_generator, _ = predict(self.generator.cls.predictions, states, masked.labels, masked.weights)
         with torch.no_grad():
-            more, _ = self.fill(batch["decoder"], generator)
-        whole = batch["passage"]
+            more, _ = fill(self.generator, batch["decoder"], generator)
         h_c, encoded = self.encode(filled, whole, generator)
         decoded = self.decode(h_c, more, whole, generator)
         loss, each = predict(
@@ -84,17 +85,6 @@ class SimLm(nn.Module):
             "decoder_loss": torch.dot(each[size:], whole.weights),
             "spread": spread(h_c) * batch.share,
         }
-
-    def fill(self, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
-        """The input with every masked token sampled from the generator, and the generator's own loss."""
-        head = self.generator.cls.predictions
-        states = transformer.hidden_states(self.generator.bert, view.inputs, last_rows=view.rows, generator=generator)
-        states = states.index_select(0, view.masked)
-        loss, _ = predict(head, states, view.labels, view.weights)
-        sampled = sample(head, states.detach(), view.draws)
-        rows, ids = view.rows.index.index_select(0, view.masked), view.inputs.ids
-        change = torch.where(view.weights > 0, sampled - ids.index_select(0, rows), 0)  # filler changes nothing
-        return replace(view.inputs, ids=ids.index_add(0, rows, change)), loss
 
     def encode(self, inputs: Packed, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
         """The vectors h_c [B, D] and the states of all tokens [M, D]; `view` says which rows those are."""
@@ -112,6 +102,16 @@ class SimLm(nn.Module):
         return states.index_select(0, view.masked)
 
 
+def fill(model: BertForMaskedLM, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
+    """The input with every masked token sampled from a generator `model`, and the model's states of them [M, D]."""
+    states = transformer.hidden_states(model.bert, view.inputs, last_rows=view.rows, generator=generator)
+    states = states.index_select(0, view.masked)
+    sampled = sample(model.cls.predictions, states, view.draws)
+    rows, ids = view.rows.index.index_select(0, view.masked), view.inputs.ids
+    change = torch.where(view.weights > 0, sampled - ids.index_select(0, rows), 0)  # filler changes nothing
+    return replace(view.inputs, ids=ids.index_add(0, rows, change)), states
+
+
 @torch.no_grad()
 def sample(head: nn.Module, states: Tensor, draws: Tensor) -> Tensor:
     """A word-piece for each state [M, D] from the head's probabilities, by its number in [0, 1): int64 [M].
@@ -122,9 +122,9 @@ def sample(head: nn.Module, states: Tensor, draws: Tensor) -> Tensor:
     found = []
     at_once = max(1, LOGITS_AT_ONCE[states.device.type] // len(head.bias))
     for part, numbers in zip(states.split(at_once), draws.split(at_once), strict=True):
-        heap = head(part).float().softmax(-1).cumsum(-1)  # [m, V]
-        place = torch.searchsorted(heap, (numbers * heap[:, -1])[:, None], right=True)[:, 0]
-        found.append(place.clamp_max(heap.shape[1] - 1))
+        sums = head(part).float().softmax(-1).cumsum(-1)  # [m, V]
+        place = torch.searchsorted(sums, (numbers * sums[:, -1])[:, None], right=True)[:, 0]
+        found.append(place.clamp_max(sums.shape[1] - 1))
     return torch.cat(found)
 
 
