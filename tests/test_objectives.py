@@ -75,8 +75,8 @@ def test_one_batch_can_be_learnt_by_heart(name: str) -> None:
     network = objective(name).create(language_model(), SETTINGS, seed=5).eval()
     batch = whole(first(name))
     adam, begin = training.optimiser(network, 1e-2, 0.0), {}
-    for done in range(100):
-        training.set_learning_rate(adam, training.learning_rate(done, 100, 10, 1e-2))
+    for done in range(60):
+        training.set_learning_rate(adam, training.learning_rate(done, 60, 6, 1e-2))
         loss, numbers = network(batch)
         loss.backward()
         adam.step()
@@ -84,7 +84,7 @@ def test_one_batch_can_be_learnt_by_heart(name: str) -> None:
         begin = begin or numbers
     least = least_of(name, batch)
     for side in ("encoder_loss", "decoder_loss"):
-        assert numbers[side] - least[side] < 0.15 * (begin[side] - least[side])
+        assert numbers[side] - least[side] < 0.25 * (begin[side] - least[side])
 
 
 def least_of(name: str, batch: Batch) -> dict[str, float]:
