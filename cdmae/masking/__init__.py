@@ -189,16 +189,15 @@ def hide(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
     ``[b, i]`` is the mask of position i: as many tokens as in any mask of the passage, drawn anew, and itself.
     """
     passages, length = batch.ids.shape
-    hidden = np.zeros((passages, length, length), bool)
-    at_once = max(1, CELLS_AT_ONCE // max(1, length * length))
-    for first in range(0, passages, at_once):
-        cut = slice(first, first + at_once)
-        rows = (batch.rows[cut, None] * MOST + np.arange(length)).ravel()
-        arrays = {name: value for name, value in vars(batch).items() if value is not None}
-        repeated = {name: np.repeat(value[cut], length, axis=0) for name, value in arrays.items()}
-        hidden[cut] = (
-            strategy(side.strategy).select(Batch(**repeated | {"rows": rows}), side, key).reshape(-1, length, length)
-        )
+    hidden = np.empty((passages * length, length), bool)
+    arrays = {name: value for name, value in vars(batch).items() if value is not None}
+    at_once = max(1, CELLS_AT_ONCE // max(1, length))
+    for first in range(0, len(hidden), at_once):
+        passage, position = np.divmod(np.arange(first, min(first + at_once, len(hidden))), length)
+        repeated = {name: value[passage] for name, value in arrays.items()}
+        repeated["rows"] = repeated["rows"] * MOST + position
+        hidden[first : first + at_once] = strategy(side.strategy).select(Batch(**repeated), side, key)
+    hidden = hidden.reshape(passages, length, length)
     hidden[:, np.arange(length), np.arange(length)] = True
     return hidden
 

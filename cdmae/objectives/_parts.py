@@ -34,22 +34,23 @@ def weights_of(seed: int, purpose: str) -> Generator:
 
 
 def new_layers(config: BertConfig, number: int, generator: Generator) -> nn.ModuleList:
-    """Transformer layers with random weights: N(0, the model's initializer_range), biases 0."""
+    """Transformer layers with random weights, spread as the model's others."""
     from transformers.models.bert.modeling_bert import BertLayer
 
     with torch.device("meta"):  # or the layers would draw weights of their own
         layers = nn.ModuleList(BertLayer(config) for _ in range(number))
-    return drawn(layers, config.initializer_range, generator)
+    return drawn(layers.to_empty(device="cpu"), config.initializer_range, generator)
 
 
 def drawn(part: Part, spread: float, generator: Generator) -> Part:
-    """The part with weights drawn anew, on the CPU."""
-    return part.to_empty(device="cpu").apply(lambda each: _draw(each, spread, generator))
+    """The part, its weights drawn anew: N(0, spread), biases 0."""
+    return part.apply(lambda each: _draw(each, spread, generator))
 
 
 def _draw(part: nn.Module, spread: float, generator: Generator) -> None:
-    if isinstance(part, nn.Linear):
+    if isinstance(part, nn.Linear | nn.Embedding):
         nn.init.normal_(part.weight, std=spread, generator=generator)
+    if isinstance(part, nn.Linear):
         nn.init.zeros_(part.bias)
     elif isinstance(part, nn.LayerNorm):
         nn.init.ones_(part.weight)

@@ -50,7 +50,7 @@ class Mae(nn.Module):
         if projection:
             with torch.device("meta"):
                 self.projection = nn.Linear(width, width)
-            drawn(self.projection, config.initializer_range, generator)
+            drawn(self.projection.to_empty(device="cpu"), config.initializer_range, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """Equation 9, L = L_enc + L_dec: the mean over the masked tokens of the global batch, per side.

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Generator, Tensor, nn
 
-from cdmae import masking, training, transformer
+from cdmae import masking, transformer
 from cdmae.batches import Batch, View
 from cdmae.errors import InputError
-from cdmae.objectives._parts import check_bert, read_states, spread
+from cdmae.objectives._parts import check_bert, drawn, read_states, spread, weights_of
 from cdmae.objectives._prediction import LOGITS_AT_ONCE, predict
 from cdmae.packed import Packed
 
@@ -138,6 +138,6 @@ def generator_of(config: BertConfig, seed: int) -> BertForMaskedLM:
         "hidden_size": config.hidden_size // config.num_attention_heads * heads,
         "intermediate_size": config.intermediate_size * heads // config.num_attention_heads,
     }
-    with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(training.seed_of(seed, "generator"))
-        return BertForMaskedLM(BertConfig(**values))
+    with torch.random.fork_rng(devices=[]):  # transformers draws weights, of no use here, from the global generator
+        model = BertForMaskedLM(BertConfig(**values))
+    return drawn(model, config.initializer_range, weights_of(seed, "generator"))
