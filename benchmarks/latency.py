@@ -108,7 +108,9 @@ def main() -> None:
         alone = timed(partial(method, one), SECONDS)
         together = alone * BATCH if name in SLOW else timed(partial(method, many), SECONDS)
         about = "128 x the first" if name in SLOW else ""
-        rows.append({"method": name, "ms per passage": f"{alone:.3f}", f"ms per {BATCH}": f"{together:.2f}", "": about})
+        rows.append(
+            {"method": name, "ms per passage": f"{alone:.3f}", f"ms per {BATCH}": f"{together:.2f}", "note": about}
+        )
     print(f"n = {LENGTH}, one thread\n")
     print(table(rows))
     growth = [{"method": name, **{str(length): "" for length in LENGTHS}} for name in methods]
