@@ -63,10 +63,15 @@ class View:
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch: its views by side (`encoder`, ...), and its share of the global batch's passages."""
+    """A micro-batch: its views by side (`encoder`, ...), and its share of the global batch's passages.
+
+    common: a loss over the whole global batch, 0-d; pull: its gradient at [CLS], [B, D]; where an objective has one.
+    """
 
     views: dict[str, View]
     share: float
+    common: Tensor | None = None
+    pull: Tensor | None = None
 
     def __getitem__(self, side: str) -> View:
         """The view of a side."""
@@ -207,7 +212,7 @@ class Reader:
             raise InputError("the collection has no passages; there is nothing to pre-train on")
         self.tokens, self.values, self.vocabulary, self.sides = tokens, values, vocabulary, sides
         self.batch, self.length, self.seed = batch, max_length - 2, seed
-        self.spans = 2 if any(side.next for side in sides.values()) else 1
+        self.spans = max(2 if side.next else side.spans for side in sides.values())
         self._order: tuple[int, np.ndarray] = (-1, np.empty(0, np.int64))
 
     @cached_property

@@ -28,6 +28,7 @@ OBJECTIVES = {  # other pre-trainings, with the work they follow
     "dupmae": "DupMAE's enhanced decoding and bags of words (Xiao et al. 2023)",
     "bowdpr": "bag-of-words prediction from the [CLS] vector (Ma et al. 2024)",
     "condenser": "Condenser's head over late [CLS] and early token states (Gao and Callan 2021)",
+    "cocondenser": "coCondenser's head and contrast of neighbouring spans (Gao and Callan 2022)",
     "simlm": "SimLM's replaced language modelling (Wang et al. 2023)",
     "cotmae": "CoT-MAE's decoding of the neighbouring span (Wu et al. 2023)",
 }

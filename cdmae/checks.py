@@ -33,6 +33,7 @@ OBJECTIVE_ONLY = {
     "dupmae": ("decoder_masking", "decoder_ratio", "bag_weight"),
     "bowdpr": ("bag_weight",),
     "condenser": ("decoder_layers", "early_layers"),
+    "cocondenser": ("decoder_layers", "early_layers"),
     "simlm": ("decoder_masking", "decoder_ratio", "decoder_layers"),
     "cotmae": ("decoder_masking", "decoder_ratio", "decoder_layers"),
 }

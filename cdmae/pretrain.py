@@ -108,11 +108,20 @@ def learn(
     Dropout is drawn for (seed, step counted from 1, micro-batch, process).
     """
     device, total = group.device, {}
+
+    def dropout(index: int) -> torch.Generator:
+        return training.generator(device, seed, "dropout", step + 1, index, group.rank)
+
     rows = micro_batch(network.model.config, settings.decoder_layers, device)
-    for index, part in enumerate(batch.batches(rows, device, group.rank, group.size)):
-        generator = training.generator(device, seed, "dropout", step + 1, index, group.rank)
+    parts = batch.batches(rows, device, group.rank, group.size)
+    if hasattr(network, "prepare"):
+        parts = list(parts)
+        generators = [dropout(index) for index in range(len(parts))]
         with training.autocast(settings.precision, device):
-            loss, numbers = network(part, generator)
+            parts = network.prepare(parts, generators, group)
+    for index, part in enumerate(parts):
+        with training.autocast(settings.precision, device):
+            loss, numbers = network(part, dropout(index))
         loss.backward()
         for name, value in {"loss": loss.detach(), **numbers}.items():
             total[name] = total[name] + value if name in total else value

@@ -16,7 +16,9 @@ from cdmae import masking, training
 from cdmae.batches import Batch, Step
 from cdmae.errors import InputError
 from cdmae.objectives import bowdpr, condenser, dupmae, objective, objectives, simlm
+from cdmae.objectives.cocondenser import contrast
 from cdmae.objectives.mae import Mae
+from cdmae.ranks import Ranks
 
 EVERY = pytest.mark.parametrize("name", objectives())
 
@@ -32,6 +34,19 @@ def network_of(name: str) -> nn.Module:
         for each in made.parameters():  # biases and norms must differ from 0 and 1 to be tested
             each.add_(torch.randn(each.shape, generator=generator) * 0.05)
     return made
+
+
+def ready(network: nn.Module, *batches: Batch) -> list[Batch]:
+    """All micro-batches of a global batch as the loop hands them to the network."""
+    if not hasattr(network, "prepare"):
+        return list(batches)
+    return network.prepare(list(batches), [None] * len(batches), Ranks())
+
+
+def learnt(network: nn.Module, step: Step) -> tuple[Tensor, dict[str, Tensor]]:
+    """Loss and numbers of a step as one micro-batch."""
+    (batch,) = ready(network, whole(step))
+    return network(batch)
 
 
 def gradients(network: nn.Module, loss: Tensor) -> dict[str, Tensor]:
@@ -51,7 +66,7 @@ def same(network: nn.Module, found: Tensor, expected: Tensor) -> None:
 
 
 def test_the_objectives_are_the_files_of_the_folder() -> None:
-    assert objectives() == ["bowdpr", "condenser", "cotmae", "dupmae", "mae", "retromae", "simlm"]
+    assert objectives() == ["bowdpr", "cocondenser", "condenser", "cotmae", "dupmae", "mae", "retromae", "simlm"]
     with pytest.raises(InputError, match="objective is 'nothing'; allowed: .*mae"):
         objective("nothing")
 
@@ -60,7 +75,7 @@ def test_the_objectives_are_the_files_of_the_folder() -> None:
 def test_every_objective_offers_what_the_loop_calls(name: str) -> None:
     """A loss to be differentiated with respect to every weight; numbers that add up to it; the encoder as `model`."""
     network = network_of(name)
-    loss, numbers = network(whole(first(name)), None)
+    loss, numbers = learnt(network, first(name))
     assert torch.isfinite(loss)
     assert all(value.ndim == 0 and not value.requires_grad for value in numbers.values())
     assert numbers.keys() == {"encoder_loss", "decoder_loss", "spread"}
@@ -73,11 +88,11 @@ def test_every_objective_offers_what_the_loop_calls(name: str) -> None:
 def test_one_batch_can_be_learnt_by_heart(name: str) -> None:
     """Both losses fall on one batch as far as they can: gradients reach everything that must learn."""
     network = objective(name).create(language_model(), SETTINGS, seed=5).eval()
-    batch = whole(first(name))
+    batch, step = whole(first(name)), first(name)
     adam, begin = training.optimiser(network, 1e-2, 0.0), {}
     for done in range(60):
         training.set_learning_rate(adam, training.learning_rate(done, 60, 6, 1e-2))
-        loss, numbers = network(batch)
+        loss, numbers = learnt(network, step)
         loss.backward()
         adam.step()
         adam.zero_grad()
@@ -108,7 +123,7 @@ def test_accumulation_changes_neither_loss_nor_gradient(name: str) -> None:
 
     def total(*parts: Batch) -> list[Tensor]:
         sums = [torch.zeros(())] * 3 + [torch.zeros_like(each) for each in weights]
-        for part in parts:
+        for part in ready(network, *parts):
             loss, numbers = network(part)
             found = [
                 loss.detach(),
@@ -134,7 +149,7 @@ def test_accumulation_changes_neither_loss_nor_gradient(name: str) -> None:
 def test_a_batch_with_nothing_to_predict_teaches_nothing(name: str) -> None:
     """Passages of no word or of one, of which none is masked: the loss and its gradient are finite."""
     network = network_of(name)
-    loss, _ = network(whole(first(name, lengths=(1, 0, 0, 0, 1, 0, 0, 3))))
+    loss, _ = learnt(network, first(name, lengths=(1, 0, 0, 0, 1, 0, 0, 3)))
     assert torch.isfinite(loss)
     assert all(torch.isfinite(each).all() for each in gradients(network, loss).values())
 
@@ -312,6 +327,38 @@ def test_condenser_needs_late_layers() -> None:
         condenser.create(language_model(), dataclasses.replace(SETTINGS, early_layers=3), 5)
 
 
+# --- coCondenser -----------------------------------------------------------------------------------------------------
+
+
+def test_cocondenser_contrasts_the_spans_of_the_global_batch() -> None:
+    """Condenser's losses on spans, and -log of each span's share of its neighbour among all others' scores."""
+    network, step = network_of("cocondenser"), first("cocondenser")
+    padded = Padded(step, "encoder")
+    assert len(padded.ids) == 12
+    states = encoder_states(network, padded)
+    head = torch.cat([states[-1][:, :1], states[1][:, 1:]], dim=1)
+    for layer in network.head:
+        head = layer(head, attention_mask=padded.hidden)
+    expected = cross_entropy(network, states[-1], padded) + cross_entropy(network, head, padded)
+    h = states[-1][:, 0]
+    for one in range(12):
+        others = [other for other in range(12) if other != one]
+        scores = torch.stack([h[one] @ h[other] for other in others])
+        expected = expected - (h[one] @ h[one ^ 1] - scores.logsumexp(0)) / 12
+    same(network, learnt(network, step)[0], expected)
+
+
+def test_cocondenser_contrast_by_hand() -> None:
+    vectors = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
+    shares = [
+        torch.tensor([2.0, 0.0, 0.0]).softmax(0)[0],
+        torch.tensor([2.0, 0.0, 0.0]).softmax(0)[0],
+        torch.tensor([3.0, 0.0, 0.0]).softmax(0)[0],
+        torch.tensor([3.0, 0.0, 0.0]).softmax(0)[0],
+    ]
+    torch.testing.assert_close(contrast(vectors), -torch.stack(shares).log().mean())
+
+
 # --- SimLM -----------------------------------------------------------------------------------------------------------
 
 
@@ -436,6 +483,7 @@ def test_the_sides_of_the_competitors() -> None:
     assert made["dupmae"] == {**made["retromae"], "passage": plain}
     assert made["bowdpr"] == {"encoder": encoder, "passage": plain}
     assert made["condenser"] == {"encoder": encoder}
+    assert made["cocondenser"] == {"encoder": dataclasses.replace(encoder, spans=2)}
     assert made["cotmae"] == {"encoder": encoder, "decoder": dataclasses.replace(decoder, next=True)}
     assert list(made["simlm"]) == ["encoder", "decoder", "passage"]
     assert made["simlm"]["decoder"].beyond == "encoder"

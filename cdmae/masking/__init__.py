@@ -71,7 +71,8 @@ class Side:
     Some objectives mask otherwise. beyond: all that this other side masks is masked here, too, and `ratio` counts it.
     each: the input stays as it is, and every position has a mask of its own, of what it must not see. next: the input
     is the other span where the encoder reads one of two. sampled: every token has a number in [0, 1) to sample its
-    replacement by. A `PLAIN` side is the text as it is, to be predicted whole.
+    replacement by. spans: of each passage, one after the other. A `PLAIN` side is the text as it is, to be predicted
+    whole.
     """
 
     strategy: str
@@ -84,6 +85,7 @@ class Side:
     each: bool = False
     next: bool = False
     sampled: bool = False
+    spans: int = 1
 
 
 PLAIN = Side("", 0.0)

@@ -3,8 +3,10 @@
 An objective's file defines ``create(model, settings, seed) -> nn.Module`` and ``sides(settings, unit)``: which sides
 show the passages, and how they mask them. The module's ``forward(batch, generator)`` returns the loss of a micro-batch
 (to be added up over the global batch) and numbers to show, 0-d tensors, added up likewise: ``encoder_loss`` and
-``decoder_loss``, whose sum the loss is, and ``spread``, which tells a collapse. Its encoder is `model`, and its other
-weights are trained along and discarded. The settings that it alone knows stand in ``checks.OBJECTIVE_ONLY``.
+``decoder_loss``, whose sum the loss is, and ``spread``, which tells a collapse. A loss that reads the whole global
+batch has ``prepare(batches, generators, group) -> batches``, to which the loop hands a process's micro-batches before
+the first of them. The module's encoder is `model`; its other weights are trained along and discarded. The settings that
+an objective alone knows stand in ``checks.OBJECTIVE_ONLY``.
 """
 
 from __future__ import annotations

@@ -35,14 +35,21 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Condenser:
     """The objective around a BERT with its LM head; the head's random weights depend on `seed`."""
-    check_bert(model, "condenser")
+    return Condenser(*parts(model, settings, seed, "condenser"))
+
+
+def parts(
+    model: BertForMaskedLM, settings: Encoder, seed: int, name: str
+) -> tuple[BertForMaskedLM, int, int, Generator]:
+    """What a Condenser is made of, for the objective `name`; raises `InputError` where they do not fit together."""
+    check_bert(model, name)
     layers = model.config.num_hidden_layers
     if settings.early_layers >= layers:
         raise InputError(
             f"early_layers is {settings.early_layers}; allowed: up to {layers - 1}, the start has {layers} layers"
         )
     early = settings.early_layers or layers // 2
-    return Condenser(model, early, settings.decoder_layers, weights_of(seed, "decoder"))
+    return model, early, settings.decoder_layers, weights_of(seed, "decoder")
 
 
 class Condenser(nn.Module):
@@ -56,6 +63,11 @@ class Condenser(nn.Module):
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L^c_mlm + L_mlm: of the encoder and of the head, at the same masked tokens."""
+        loss, numbers, _ = self.condensed(batch, generator)
+        return loss, numbers
+
+    def condensed(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor], Tensor]:
+        """The loss, its numbers and the late [CLS] [B, D]."""
         view = batch["encoder"]
         early, h_c, encoded = self.encode(view, generator)
         condensed = self.condense(early, h_c, view, generator)
@@ -63,11 +75,15 @@ class Condenser(nn.Module):
             self.model.cls.predictions, torch.cat([encoded, condensed]), view.labels.repeat(2), view.weights.repeat(2)
         )
         size = len(view.labels)
-        return loss, {
-            "encoder_loss": torch.dot(each[:size], view.weights),
-            "decoder_loss": torch.dot(each[size:], view.weights),
-            "spread": spread(h_c) * batch.share,
-        }
+        return (
+            loss,
+            {
+                "encoder_loss": torch.dot(each[:size], view.weights),
+                "decoder_loss": torch.dot(each[size:], view.weights),
+                "spread": spread(h_c) * batch.share,
+            },
+            h_c,
+        )
 
     def encode(self, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """The early states [S, D], the late [CLS] [B, D] and the late states of the masked tokens [M, D]."""
