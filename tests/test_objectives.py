@@ -146,6 +146,18 @@ def test_accumulation_changes_neither_loss_nor_gradient(name: str) -> None:
 
 
 @EVERY
+def test_bf16_gives_nearly_the_same_loss(name: str) -> None:
+    """Weights, states and losses stay in float32; SimLM's generator may sample other words."""
+    network, step = network_of(name), first(name)
+    expected = learnt(network, step)[0]
+    with training.autocast("bf16", CPU):
+        found = learnt(network, step)[0]
+    assert found.dtype == torch.float32
+    assert found.item() == pytest.approx(expected.item(), rel=0.1 if name == "simlm" else 0.02)
+    assert all(each.dtype == torch.float32 for each in gradients(network, found).values())
+
+
+@EVERY
 def test_a_batch_with_nothing_to_predict_teaches_nothing(name: str) -> None:
     """Passages of no word or of one, of which none is masked: the loss and its gradient are finite."""
     network = network_of(name)

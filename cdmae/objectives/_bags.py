@@ -6,7 +6,7 @@ B passages, V word-pieces
 from __future__ import annotations
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional
 
 from cdmae.batches import View
@@ -24,11 +24,6 @@ def bags(view: View, size: int) -> tuple[Tensor, Tensor]:
     found[of, view.labels] = 1
     number = torch.zeros(passages + 1, device=of.device).index_add(0, of, real.float())
     return found[:-1], number[:-1, None].clamp_min(1)
-
-
-def transformed(head: nn.Module, states: Tensor) -> Tensor:
-    """What the LM head's matrix is multiplied by: dense, activation and LayerNorm of `states` [., D]."""
-    return head.transform(states)
 
 
 def loss(logits: Tensor, weights: Tensor) -> Tensor:
