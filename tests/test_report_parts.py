@@ -51,6 +51,12 @@ def test_a_pair_that_differs_in_more_is_none():
     assert comparisons.masking_pairs(run_of(config)) == []
 
 
+def test_another_mask_than_a_uniform_one_is_not_what_importance_is_held_against():
+    config = synthetic_run.config()
+    config["encoders"]["mae"]["decoder_masking"] = "idf"
+    assert comparisons.masking_pairs(run_of(config)) == []
+
+
 def test_chains_with_negatives_of_their_own_are_a_pair():
     config = synthetic_run.config()
     config["systems"]["mae-stage2"] = {

@@ -151,13 +151,14 @@ def _start(facts: Facts, name: str) -> str:
 
 
 def _masking(entry: dict[str, Any]) -> str:
-    decoder, encoder = (entry.get(f"{side}_masking", "") for side in ("decoder", "encoder"))
-    sigma = f", \N{GREEK SMALL LETTER SIGMA} {shown(entry.get('sigma'))}" if decoder == "importance" else ""
-    return (
-        f"{entry.get('objective')}; decoder masks {formats.percent(entry.get('decoder_ratio', 0))} "
-        f"{KINDS.get(decoder, decoder)}{sigma}; encoder {formats.percent(entry.get('encoder_ratio', 0))} "
-        f"{KINDS.get(encoder, encoder)}"
-    )
+    sides = []
+    for side, verb in (("decoder", "masks "), ("encoder", "")):
+        name, ratio = entry.get(f"{side}_masking"), entry.get(f"{side}_ratio")
+        if name and ratio is not None:  # an objective without decoder has no masks for one
+            sides.append(f"{side} {verb}{formats.percent(ratio)} {KINDS.get(name, name.replace('_', ' '))}")
+            if name == "importance":
+                sides[-1] += f", \N{GREEK SMALL LETTER SIGMA} {shown(entry.get('sigma'))}"
+    return "; ".join([str(entry.get("objective")), *sides])
 
 
 def _about(facts: Facts) -> Markup:
