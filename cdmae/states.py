@@ -4,22 +4,16 @@ A state folder lies outside the declared outputs, because Snakemake deletes thos
 
     step-00000400.9c0ffee1.pt   everything needed at step 400; the name carries the checksum of the content
     steps.tsv                   the training curve, one row per interval, cut back to the step resumed from
-    lease.lock, lease.json      who trains here: flock (held until the process ends) and host, pid, job, heartbeat
+    lease.lock, lease.json      who trains here (cdmae/leases.py)
 
-The lease is an flock, which a kill -9 releases; hosts that do not share locks (some network file systems) see the
-heartbeat change instead. A state is written beside its place, synced and renamed; the last two are kept.
+A state is written beside its place, synced and renamed; the last two are kept.
 """
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
-import json
 import os
 import shutil
-import socket
 import sys
-import threading
 import time
 import zlib
 from collections.abc import Iterator
@@ -29,13 +23,11 @@ from typing import Any, TextIO
 
 import torch
 
-from cdmae import files
+from cdmae import files, leases
 from cdmae.errors import InputError
+from cdmae.leases import Lease
 
 KEPT = 2  # states: the newest, and the one before it in case the newest is damaged
-WAIT = 5.0  # seconds for a trainer that is ending to let go of the folder
-HEARTBEAT = 5.0  # seconds between two signs of life in lease.json
-DEAD = 20.0  # seconds without a sign of life after which another host's trainer counts as gone
 SAVING_SHARE = 0.05  # of the time may go into saving: large models on slow disks save less often
 
 
@@ -90,14 +82,19 @@ def _rows(path: Path, columns: list[str]) -> list[list[str]]:
 class State:
     """The state folder of one training, held by this process; made by `hold`."""
 
-    def __init__(self, folder: Path, *, writes: bool = True) -> None:
-        """`folder` exists and is leased; without `writes` only `latest` does anything."""
-        self.folder, self.writes = folder, writes
+    def __init__(self, folder: Path, lease: Lease | None = None) -> None:
+        """`folder` exists; without a lease on it only `latest` does anything."""
+        self.folder, self._lease = folder, lease
         self.step = 0  # of the state resumed from; 0 = from the start
         self.resumed = False
         self._curve: Curve | None = None
         self._saved_at = time.monotonic()
         self._pause = save_seconds()
+
+    @property
+    def writes(self) -> bool:
+        """Whether this process writes states: it has the lease, and no twin has taken it."""
+        return self._lease is not None and not self._lease.lost
 
     def latest(self) -> dict[str, Any] | None:
         """The payload of the newest whole state (tensors on the CPU), None where there is none.
@@ -192,27 +189,19 @@ def hold(folder: Path | str, name: str) -> Iterator[State]:
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / "lease.lock", "a", encoding="utf-8") as lock:
-        _acquire(lock, folder, name)
+    with leases.held(folder, name) as lease:
         _sweep(folder)
-        _sign(folder, 0)
-        ended = threading.Event()
-        beating = threading.Thread(target=_beat, args=(folder, ended), daemon=True)
-        beating.start()
-        state = State(folder)
+        state = State(folder, lease)
         try:
             yield state
         finally:
             state.close()
-            ended.set()
-            beating.join()
-            (folder / "lease.json").unlink(missing_ok=True)
 
 
 @contextmanager
 def look(folder: Path | str) -> Iterator[State]:
     """The state folder that another process of the same training holds: to be read, not written."""
-    state = State(Path(folder), writes=False)
+    state = State(Path(folder))
     try:
         yield state
     finally:
@@ -224,60 +213,3 @@ def _sweep(folder: Path) -> None:
     for path in [*folder.glob(".*.part"), *folder.glob("step-*")]:
         if path.suffix != ".pt":
             path.unlink()
-
-
-def _acquire(lock: TextIO, folder: Path, name: str) -> None:
-    """Take the flock and make sure that no other host, which may not see it, is at work here."""
-    deadline = time.monotonic() + WAIT
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            break
-        except OSError:
-            if time.monotonic() >= deadline:
-                raise _held(folder, name) from None
-            time.sleep(0.2)
-    found = _lease(folder)
-    if not found or found.get("host") == socket.gethostname():
-        return  # left by a process of this host, whose end has released the lock
-    deadline = time.monotonic() + DEAD
-    while time.monotonic() < deadline:
-        time.sleep(0.2)
-        now = _lease(folder)
-        if not now:
-            return
-        if now != found:
-            raise _held(folder, name)
-
-
-def _held(folder: Path, name: str) -> InputError:
-    lease = _lease(folder)
-    job = f", job {lease['job']}" if lease.get("job") else ""
-    return InputError(
-        f"{name} is being trained already, by process {lease.get('pid', '?')} on {lease.get('host', '?')}{job}; "
-        f"wait for it or end it ({folder})"
-    )
-
-
-def _lease(folder: Path) -> dict[str, Any]:
-    with contextlib.suppress(OSError, json.JSONDecodeError):
-        return json.loads((folder / "lease.json").read_text(encoding="utf-8"))
-    return {}
-
-
-def _beat(folder: Path, ended: threading.Event) -> None:
-    """Give a sign of life every few seconds until `ended`."""
-    beat = 1
-    while not ended.wait(HEARTBEAT):
-        _sign(folder, beat)
-        beat += 1
-
-
-def _sign(folder: Path, beat: int) -> None:
-    """Write who trains here, and a number that changes."""
-    job = os.environ.get("SLURM_JOB_ID", "")
-    lease = {"host": socket.gethostname(), "pid": os.getpid(), "job": job, "heartbeat": beat}
-    aside = folder / ".lease.json.part"
-    with contextlib.suppress(OSError):  # a full disk must not end the training
-        aside.write_text(json.dumps(lease), encoding="utf-8")
-        os.replace(aside, folder / "lease.json")

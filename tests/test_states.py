@@ -1,10 +1,7 @@
-"""Training states: whole or skipped, the last two kept, one trainer at a time."""
+"""Training states: whole or skipped, the last two kept."""
 
 from __future__ import annotations
 
-import json
-import os
-import socket
 from pathlib import Path
 
 import pytest
@@ -85,17 +82,6 @@ def test_discard_leaves_no_state(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lease.lock"]
 
 
-def test_a_held_lease_is_refused_with_host_and_pid(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A second trainer ends with one sentence that names the first."""
-    monkeypatch.setattr(states, "WAIT", 0.3)
-    with states.hold(tmp_path, "pretrain x"):
-        message = f"pretrain x is being trained already, by process {os.getpid()} on {socket.gethostname()}"
-        with pytest.raises(InputError, match=message), states.hold(tmp_path, "pretrain x"):
-            pass
-    with states.hold(tmp_path, "pretrain x"):  # let go of at the end, also after an error
-        pass
-
-
 def test_looking_reads_and_writes_nothing(tmp_path: Path) -> None:
     """The other processes of a training read the state that the first one holds."""
     with states.hold(tmp_path, "x") as state:
@@ -107,19 +93,6 @@ def test_looking_reads_and_writes_nothing(tmp_path: Path) -> None:
             other.save(5, {"a": 2})
             other.curve(["step"]).add(step=5)
         assert sorted(path.name for path in tmp_path.iterdir()) == before
-
-
-def test_another_hosts_lease_counts_while_its_heart_beats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where locks are not shared, a changing heartbeat refuses and a still one is taken over."""
-    monkeypatch.setattr(states, "DEAD", 0.5)
-    lease = tmp_path / "lease.json"
-    lease.write_text(json.dumps({"host": "elsewhere", "pid": 7, "heartbeat": 3}))
-    with states.hold(tmp_path, "x"):
-        pass
-    beats = iter(range(1000))
-    monkeypatch.setattr(states, "_lease", lambda folder: {"host": "elsewhere", "pid": 7, "heartbeat": next(beats)})
-    with pytest.raises(InputError, match="by process 7 on elsewhere"), states.hold(tmp_path, "x"):
-        pass
 
 
 def test_due_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
