@@ -1,0 +1,158 @@
+"""One, two and four real processes that talk through gloo learn the same, in all three trainers.
+
+What a step reads (order, masks, negatives, teacher's scores), its loss and its gradient do not depend on how many share
+it. Without dropout, whose draws are each process's own; fine-tuning in float64, where no rounding hides a mistake.
+"""
+
+import multiprocessing
+import os
+import socket
+
+import numpy as np
+import pytest
+import torch
+from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
+from transformers import BertForMaskedLM
+
+from cdmae import files, models, objectives, pretrain, ranks, reranker, retriever
+from cdmae.config import Encoder
+from cdmae.files import Run
+
+SIZES = (1, 2, 4)
+TOLERANCE = {"pretraining": 1e-5, "retriever": 1e-9, "reranker": 1e-9}  # of the largest gradient
+TRAINERS = tuple(TOLERANCE)
+MASKED = Encoder(start="s", decoder_masking="uniform", max_length=16, batch=10, steps=3, precision="fp32")
+CPU = torch.device("cpu")
+IMPORTED = ("transformers.models.bert.modeling_bert", "sentence_transformers", "pandas", "pyarrow.parquet", "pytest")
+
+
+def pretraining(group, folders):
+    """The second step: what this process reads of it, the numbers and the gradient."""
+    model = BertForMaskedLM.from_pretrained(folders["encoder"])
+    network = objectives.objective(MASKED.objective).create(model, MASKED, 1)
+    source = pretrain.read(MASKED, model.config, folders["encoder"], folders["tokens"], None, 1)
+    pretrain.micro_batch = lambda *_: 40  # rows: several for each of four processes
+    step = list(source.steps(0, 2))[1]
+    numbers = pretrain.learn(network, step, 2, MASKED, group, 1)
+    total = torch.stack(list(numbers.values()))
+    group.add_up([total])
+    numbers = dict(zip(numbers, total.tolist(), strict=True))
+    del numbers["spread"]  # over the passages of a micro-batch
+    read = [masked(batch) for batch in step.batches(40, CPU, group.rank, group.size)]
+    return sorted(sum(read, [])), numbers, gradients(network)
+
+
+def masked(batch):
+    """The masked texts of a micro-batch by side, and the word-pieces to restore."""
+    found = []
+    for side, view in batch.views.items():
+        ids, cuts = view.inputs.ids.tolist(), view.inputs.starts.tolist()
+        found += [(side, ids[a:b]) for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a and ids[a]]
+        found += [(f"{side} restores", [piece]) for piece in view.labels[view.weights > 0].tolist()]
+    return found
+
+
+def fine_tuned(trainer, network, batch, read, recipe, group):
+    numbers = trainer.learn(network, batch, recipe, group, seed=1, step=0)
+    group.add_up([each.grad for each in network.parameters()])
+    return read, {name: value.item() for name, value in numbers.items()}, gradients(network)
+
+
+def train_retriever(group, folders):
+    """With in-batch negatives of all processes, and a teacher."""
+    recipe = stage("retriever", alpha=0.3)
+    model = models.start_retriever(folders["encoder"], query_length=16, passage_length=32, precision="fp32")
+    data = retriever.read(recipe, **folders, seed=1, threads=1)
+    _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
+    batch = data.batch(rows, epoch, model)
+    read = [batch.sequences.ids.tolist(), batch.excluded.tolist(), batch.teacher.tolist()]
+    return fine_tuned(retriever, model.network.double(), batch, read, recipe, group)
+
+
+def train_reranker(group, folders):
+    """The better half of every group."""
+    recipe = stage("reranker", chunk=4)
+    model = models.start_reranker(folders["encoder"], max_length=48, precision="fp32", seed=3)
+    model.network.double()
+    given = {name: path for name, path in folders.items() if name != "teacher"}
+    data = reranker.read(recipe, **given, seed=1, threads=1)
+    _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
+    batch = data.batch(rows, epoch, model)
+    return fine_tuned(reranker, model.network, batch, batch.ids.tolist(), recipe, group)
+
+
+def gradients(network):
+    return {name: each.grad for name, each in network.named_parameters() if each.grad is not None}
+
+
+def work(rank, ports, folders, output):
+    """One process: joins the others as under torchrun, first all, then fewer; keeps what it found."""
+    torch.set_num_threads(1)
+    for size, port in ports.items():
+        if rank < size:
+            place = {"RANK": rank, "WORLD_SIZE": size, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+            os.environ |= {name: str(value) for name, value in place.items()}
+            with ranks.joined(CPU) as group:
+                assert (group.rank, group.size, group.first) == (rank, size, rank == 0)
+                assert [group.any(rank == size - 1), group.any(False)] == [True, False]
+                found = [train(group, folders) for train in (pretraining, train_retriever, train_reranker)]
+            torch.save(dict(zip(TRAINERS, found, strict=True)), output / f"{size}.{rank}.pt")
+
+
+@pytest.fixture(scope="module")
+def found(tiny, tmp_path_factory):  # noqa: F811
+    """By number of processes: what each of them has read, its numbers and its gradient, per trainer."""
+    folder = tmp_path_factory.mktemp("ranks")
+    generator = np.random.default_rng(11)
+    scores = [generator.normal(size=PASSAGES).astype(np.float32) for _ in range(QUERIES)]
+    files.write_run(folder / "teacher.parquet", Run.of([np.arange(PASSAGES)] * QUERIES, scores))
+    folders = tiny.inputs() | {
+        "encoder": encoder(folder / "encoder", tiny.encoder, dropout=0.0), "teacher": folder / "teacher.parquet",
+    }  # fmt: skip
+    context = multiprocessing.get_context("forkserver")  # torch is imported once for all of them
+    context.set_forkserver_preload(["cdmae.pretrain", "cdmae.retriever", "cdmae.reranker", *IMPORTED])
+    ports = {size: free_port() for size in sorted(SIZES, reverse=True)}
+    group = [context.Process(target=work, args=(rank, ports, folders, folder)) for rank in range(max(SIZES))]
+    for process in group:
+        process.start()
+    for process in group:
+        process.join(240)
+        process.kill()  # one that waits for another which has failed
+    assert [process.exitcode for process in group] == [0] * len(group)
+    return {size: [torch.load(folder / f"{size}.{rank}.pt") for rank in range(size)] for size in SIZES}
+
+
+def free_port():
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return any_port.getsockname()[1]
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+@pytest.mark.parametrize("trainer", TRAINERS)
+def test_loss_and_gradient_are_the_same_in_every_process_of_any_number(found, trainer, size):
+    (alone,) = found[1]
+    _, numbers, gradient = alone[trainer]
+    largest = max(float(each.abs().max()) for each in gradient.values())
+    for each in found[size]:
+        _, other_numbers, other = each[trainer]
+        assert other_numbers == pytest.approx(numbers, rel=TOLERANCE[trainer])
+        assert other.keys() == gradient.keys()
+        for name, value in gradient.items():
+            torch.testing.assert_close(other[name], value, atol=TOLERANCE[trainer] * largest, rtol=0)
+            assert torch.equal(other[name], found[size][0][trainer][2][name]), "processes drift apart"
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+def test_masks_and_order_are_the_same_and_shared_out_without_rest(found, size):
+    (alone,) = found[1]
+    read = [each["pretraining"][0] for each in found[size]]
+    assert all(read), "every process has something to do"
+    assert sorted(sum(read, [])) == alone["pretraining"][0]
+
+
+@pytest.mark.parametrize("size", SIZES[1:])
+@pytest.mark.parametrize("trainer", TRAINERS[1:])
+def test_every_process_draws_the_same_queries_and_negatives(found, trainer, size):
+    (alone,) = found[1]
+    assert all(each[trainer][0] == alone[trainer][0] for each in found[size])
