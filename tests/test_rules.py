@@ -22,7 +22,8 @@ def test_every_rule_is_one_of_the_graph_and_runs_its_script():
     assert sorted(NAMES) == sorted([*RULES, "export"])
     for rule, text in zip(NAMES, re.split(r"^rule \w+:", TEXT, flags=re.MULTILINE)[1:], strict=True):
         command = re.sub(r'"\s*"', "", text)
-        assert re.search(rf"(python|workflow/launch {{resources.gpu}}) {script(rule)} ", command)
+        launch = r"workflow/launch( --nodes {resources.nodes})? {resources.gpu}"
+        assert re.search(rf"(python|{launch}) {script(rule)} ", command)
         assert f'*code("{rule}")' in text
         assert (ROOT / script(rule)).exists()
 

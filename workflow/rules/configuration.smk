@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import shlex
+import signal
 import sys
 from os.path import dirname
 from pathlib import Path
@@ -34,6 +35,10 @@ shell.executable("bash")
 shell.prefix(
     f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()} TQDM_DISABLE=1; "
 )
+
+# SLURM warns all processes of a job before its time limit. Trainers save their state upon it (cdmae/training.py); this
+# process, the shell and tee would die of it and take the trainer along. What they start inherits that it is ignored.
+signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
 # The environment of every job, for --sdm conda.
@@ -158,11 +163,13 @@ onstart:
     held.append(open(graph.path(".lock"), "a+"))
     try:
         fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
+    except BlockingIOError:
         held[-1].seek(0)
         raise WorkflowError(
             f"another run ({held[-1].read().strip() or 'unknown'}) is working on {settings.results}; wait for it"
         )
+    except OSError as error:  # a network file system without locks
+        print(f"{settings.results} cannot be locked ({error.strerror}): start one run at a time", file=sys.stderr)
     held[-1].truncate(0)
     held[-1].write(f"process {os.getpid()} on {os.uname().nodename}")
     held[-1].flush()

@@ -18,6 +18,7 @@ rule train_retriever:
     threads: network_cores(8, graph.start_of)
     resources:
         gpu=1,
+        nodes=1,
         mem_mb=32000,
         runtime=2880,
     params:
@@ -29,7 +30,7 @@ rule train_retriever:
         teacher=option("teacher", "--teacher"),
         state=state("train_retriever"),
     shell:
-        "workflow/launch {resources.gpu}"
+        "workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
         " --negatives {input.negatives:q} {params.teacher} --seed {params.seed} --threads {threads}"
@@ -53,6 +54,7 @@ rule train_reranker:
     threads: network_cores(8, graph.start_of)
     resources:
         gpu=1,
+        nodes=1,
         mem_mb=32000,
         runtime=2880,
     params:
@@ -63,7 +65,7 @@ rule train_reranker:
         seed=setting("train_reranker", "seed"),
         state=state("train_reranker"),
     shell:
-        "workflow/launch {resources.gpu}"
+        "workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/train_reranker.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
         " --negatives {input.negatives:q} --seed {params.seed} --threads {threads}"

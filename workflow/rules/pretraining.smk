@@ -17,6 +17,7 @@ rule pretrain:
     threads: network_cores(8, lambda encoder: settings.encoders[encoder].start)
     resources:
         gpu=8,
+        nodes=1,
         mem_mb=32000,
         runtime=7200,
     params:
@@ -31,7 +32,7 @@ rule pretrain:
         importance=option("importance", "--importance"),
         state=state("pretrain"),
     shell:
-        "workflow/launch {resources.gpu}"
+        "workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/pretrain.py --name {wildcards.encoder} --settings {params.settings:q}"
         " --start {params.start:q} --tokenizer {input.tokenizer:q} {params.tokens} {params.importance}"
         " --seed {params.seed} --threads {threads} --state {params.state:q} --output {output:q}"

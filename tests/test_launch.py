@@ -1,0 +1,83 @@
+"""workflow/launch: which command a number of GPUs and nodes becomes."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+LAUNCH = Path(__file__).resolve().parent.parent / "workflow/launch"
+STANDS = {
+    "python": 'echo "python $* cards=${CUDA_VISIBLE_DEVICES-unset}"',
+    "torchrun": 'echo "torchrun $* cards=${CUDA_VISIBLE_DEVICES-unset} parent=${CDMAE_PARENT-unset}"; trap',
+    "nvidia-smi": "seq 0 3",
+    # What a step on every node runs, one node after the other.
+    "srun": 'all="$*"; echo "srun ${all%%bash*}"; while [ "$1" != bash ]; do shift; done; for SLURM_NODEID in 0 1; do'
+    ' export SLURM_NODEID; "$@"; done',
+    "hostname": "echo head",
+}
+
+
+@pytest.fixture
+def launch(tmp_path, monkeypatch):
+    """A function that runs it among stand-ins for what it calls; its output in lines, and its words on an error."""
+    for name, body in STANDS.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.setenv("CDMAE_PARENT", "7")
+    for name in ("SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES"):
+        monkeypatch.delenv(name, raising=False)
+
+    def run(*arguments, status=0):
+        found = subprocess.run([LAUNCH, *map(str, arguments)], capture_output=True, text=True)
+        assert found.returncode == status, found.stderr
+        return found.stderr.strip() if status else found.stdout.splitlines()
+
+    return run
+
+
+def test_without_gpus_python_runs_and_sees_none(launch):
+    assert launch(0, "s.py", "--name", "a b") == ["python s.py --name a b cards="]
+
+
+def test_one_gpu_is_reserved_for_python(launch):
+    assert launch(1, "s.py") == launch("--nodes", 1, 1, "s.py") == ["python s.py cards=0"]
+
+
+def test_several_gpus_get_a_process_each(launch):
+    (line,) = launch(3, "s.py", "--name", "x")[:1]
+    assert line == "torchrun --standalone --nproc-per-node 3 s.py --name x cards=0,1,2 parent=7"
+
+
+def test_cards_that_the_cluster_chose_are_kept(launch, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    assert launch(1, "s.py") == ["python s.py cards=5"]
+
+
+def test_several_nodes_get_a_torchrun_each(launch, monkeypatch):
+    """The first is the master; no node waits for a parent that lives on another, and none dies of a warning."""
+    monkeypatch.setenv("SLURM_JOB_ID", "10012345")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0,1")
+    said = launch("--nodes", 2, 4, "s.py", "--settings", '{"a": "b c"}')
+    assert said[0].startswith("srun --nodes 2 --ntasks 2 --ntasks-per-node 1 ")
+    where = "--nproc-per-node 2 --master-addr head --master-port 22345"
+    for node, (line, trap) in enumerate(zip(said[1::2], said[2::2], strict=True)):
+        assert line == (
+            f"torchrun --nnodes 2 --node-rank {node} {where} "
+            's.py --settings {"a": "b c"} cards=0,1 parent=unset'
+        )  # fmt: skip
+        assert trap == "trap -- '' SIGUSR1"
+
+
+def test_several_nodes_without_gpus_get_a_process_each(launch, monkeypatch):
+    monkeypatch.setenv("SLURM_JOB_ID", "3")
+    assert "--nproc-per-node 1 " in launch("--nodes", 2, 0, "s.py")[1]
+
+
+def test_nodes_that_cannot_be_had_are_refused(launch, monkeypatch):
+    said = launch("--nodes", 2, 4, "s.py", status=1)
+    assert said == "launch: 2 nodes are asked for; allowed outside a job of SLURM: 1"
+    monkeypatch.setenv("SLURM_JOB_ID", "3")
+    said = launch("--nodes", 2, 3, "s.py", status=1)
+    assert said == "launch: 3 GPUs on 2 nodes; allowed: as many on each, so a multiple of 2"
