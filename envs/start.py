@@ -59,6 +59,8 @@ def set_up(device):
     import fcntl
 
     files = ["requirements.txt" if device == "cpu" else "requirements-gpu.txt", "requirements-test.txt"]
+    if shutil.which("sbatch"):
+        files.append("requirements-slurm.txt")  # makes each start of Snakemake half a second slower
     if read(STAMP) == stamp(files) and works():
         return
     with open(os.path.join(ROOT, ".venv.lock"), "w") as lock:

@@ -26,7 +26,7 @@ def start(tmp_path, monkeypatch):
     """start.py in a folder of its own that asks for no packages, and in which pip reaches nothing."""
     (tmp_path / "envs").mkdir()
     shutil.copy(ENVS / "start.py", tmp_path / "envs")
-    for name in ("requirements.txt", "requirements-test.txt", "constraints.txt"):
+    for name in ("requirements.txt", "requirements-test.txt", "requirements-slurm.txt", "constraints.txt"):
         (tmp_path / "envs" / name).write_text("# nothing\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.delenv("CDMAE_DEVICE", raising=False)
@@ -71,6 +71,17 @@ def test_a_device_that_does_not_exist(start, monkeypatch, capsys):
     with pytest.raises(SystemExit):
         start.wanted_device()
     assert "'tpu'; allowed: cpu, gpu" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_the_executor_for_slurm_is_installed_where_there_is_slurm(start, monkeypatch, there):
+    asked = []
+    Path(start.VENV).mkdir()
+    monkeypatch.setattr(start.shutil, "which", lambda name: "/usr/bin/sbatch" if there and name == "sbatch" else None)
+    monkeypatch.setattr(start, "works", lambda *_: True)
+    monkeypatch.setattr(start, "install", asked.extend)
+    start.set_up("gpu")
+    assert asked == ["requirements-gpu.txt", "requirements-test.txt", *(["requirements-slurm.txt"] if there else [])]
 
 
 @pytest.mark.workflow  # makes a virtual environment: some seconds
