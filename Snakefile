@@ -20,3 +20,10 @@ include: "workflow/rules/lexical.smk"
 include: "workflow/rules/finetuning.smk"
 include: "workflow/rules/runs.smk"
 include: "workflow/rules/evaluation.smk"
+
+
+# Rules named after --cache share what they make with other workflows (CLUSTERS.md). Snakemake allows that only of rules
+# without a benchmark: one for what was taken from the cache would be a lie.
+for name in workflow.workflow_settings.cache or []:
+    if workflow.is_rule(name):
+        workflow.get_rule(name)._benchmark = None

@@ -1,0 +1,214 @@
+"""Submitting through workflow/profiles/slurm, to a SLURM of two nodes that slurm.sh starts on this machine.
+
+A training that is cancelled, warned before its time limit, or requeued ends in the weights of one that was left alone.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.conftest import ROOT, SMOKE, Checkout, wait_for
+
+SCRIPT = Path(__file__).with_name("slurm.sh")
+PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged", "unshare")
+
+# Smoke with one encoder and one retriever on one collection: a job of every kind that SLURM treats in its own way.
+TINY = """
+collections: {scikit-learn: null, networkx: null}
+encoders: {none: null, mae: null}
+training: {epochs: 4}
+stages: {stage2: null, stage3: null, reranker: null}
+systems:
+  none-stage1: null
+  mae-stage1: null
+  cdmae-stage2: null
+  cdmae-stage3: null
+  cdmae-reranker: null
+  fused: null
+evaluation:
+  collections: {pydocs: [dev], scikit-learn: null, networkx: null}
+  baseline: bm25
+"""
+# What a user of two-node pre-training writes into the profile; and how often this impatient one looks at the queue.
+NODES = ("nodes=2", "gpu=2", "gres=gpu:1", "tasks=2", "tasks_per_gpu=0", "mpi=srun")
+RESOURCES = [f"pretrain:{each}" for each in NODES]
+PROFILE = (
+    "--workflow-profile", "workflow/profiles/slurm", "--jobs", "2", "--latency-wait", "20",
+    "--slurm-init-seconds-before-status-checks", "2",
+)  # fmt: skip
+
+TWIN = (
+    "import sys; from pathlib import Path; from cdmae import leases; leases.held(Path(sys.argv[1]), 'twin').__enter__()"
+)
+
+
+def missing() -> str:
+    """Why there can be no SLURM here."""
+    if lacking := [name for name in PROGRAMS if not shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin:/sbin")]:
+        return f"needs {', '.join(lacking)} (apt install slurmctld slurmd slurm-client munge)"
+    if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
+        return "needs the Python package snakemake-executor-plugin-slurm"
+    if os.geteuid():
+        return "slurmd runs as root only"
+    if subprocess.run(["unshare", "--uts", "--pid", "--fork", "--mount-proc", "true"], capture_output=True).returncode:
+        return "this machine does not let the nodes have namespaces of their own"
+    return ""
+
+
+pytestmark = [pytest.mark.workflow, pytest.mark.skipif(bool(missing()), reason=missing() or "nothing")]
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A SLURM of two nodes; its commands find it as long as the tests of this file run."""
+    folder = tmp_path_factory.mktemp("slurm")
+    subprocess.run([SCRIPT, "up", folder], check=True)
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
+            yield folder
+    finally:
+        subprocess.run([SCRIPT, "down", folder], check=True)
+
+
+@pytest.fixture(scope="module")
+def whole(cluster, tmp_path_factory) -> Checkout:
+    """The tiny workflow from nothing to its report, every job a job of SLURM and none interrupted."""
+    checkout = Checkout.of(ROOT, tmp_path_factory.mktemp("slurm") / "checkout")
+    (checkout.folder / "tiny.yaml").write_text(TINY)
+    checkout.said = submit(checkout).communicate()[0]
+    return checkout
+
+
+def submit(checkout: Checkout, *targets: str, resources=(), **environment: str) -> subprocess.Popen:
+    return checkout.start(
+        *targets, *SMOKE, "tiny.yaml", *PROFILE, "--set-resources", *RESOURCES, *resources, **environment
+    )
+
+
+class Training:
+    """A training of the whole run, to be made once more and interrupted in the middle."""
+
+    def __init__(self, whole: Checkout, folder: Path, rule: str, name: str, output: str, *resources: str):
+        self.checkout = Checkout.of(whole.folder, folder, (*os.listdir(whole.folder),))
+        self.rule, self.target = rule, f"results/smoke/{output}"
+        self.output = self.checkout.folder / self.target
+        self.states = self.checkout.results / "state" / rule / name
+        self.log = self.checkout.results / f"logs/{rule}/{name}.log"
+        self.wanted = self.weights()
+        shutil.rmtree(self.output)
+        self.process = submit(self.checkout, self.target, resources=resources, CDMAE_SAVE_SECONDS="0")
+        wait_for(lambda: list(self.states.glob("*/step-*.pt")) or self.process.poll() is not None)
+        self.signal(signal.SIGSTOP)
+        assert self.process.poll() is None, self.process.communicate()[0]
+        self.job = queue("--states", "running")
+
+    def weights(self) -> bytes:
+        return (self.output / "model.safetensors").read_bytes()
+
+    def trainers(self) -> list[int]:
+        """The processes that train, whatever node they are on."""
+        return [
+            int(process.name)
+            for process in Path("/proc").glob("[0-9]*")
+            if (words := command(process)) and Path(words[0]).name.startswith("python")
+            and f"workflow/scripts/{self.rule}.py" in words and "--standalone" not in words
+            and "--node-rank" not in words and working(process) == self.checkout.folder
+        ]  # fmt: skip
+
+    def signal(self, number: signal.Signals) -> None:
+        for process in self.trainers():
+            os.kill(process, number)
+
+    def finish(self) -> str:
+        """Wait for the end; what all attempts said."""
+        said = self.process.communicate()[0]
+        assert self.process.returncode == 0, said
+        assert "goes on from step" in self.log.read_text()
+        assert self.weights() == self.wanted, "resumed, but not to the same bits"
+        return said
+
+
+def command(process: Path) -> list[str]:
+    try:
+        return (process / "cmdline").read_text().split("\0")
+    except OSError:  # ended meanwhile
+        return []
+
+
+def working(process: Path) -> Path | None:
+    try:
+        return (process / "cwd").resolve()
+    except OSError:
+        return None
+
+
+def warned(process: int) -> bool:
+    """Whether SIGUSR1 waits for a halted process: bit 9 of the masks in proc(5)."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    masks = [int(line.split()[1], 16) for line in lines if line.startswith(("SigPnd", "ShdPnd"))]
+    return any(mask >> (signal.SIGUSR1 - 1) & 1 for mask in masks)
+
+
+def queue(*arguments: str) -> str:
+    return run("squeue", "--noheader", "--format", "%i", *arguments)
+
+
+def run(*words: str) -> str:
+    return subprocess.run(words, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def failed_jobs(checkout: Checkout) -> str:
+    """What the jobs that SLURM counts as failed have said; the logs of the others are deleted."""
+    return "".join(path.read_text() for path in (checkout.folder / ".snakemake/slurm_logs").rglob("*.log"))
+
+
+def test_the_workflow_runs_with_a_stage_on_two_nodes(whole):
+    """Two torchruns, on nodes with names and process ids of their own, train together; the report is made."""
+    assert (whole.results / "report/index.html").exists(), whole.said + failed_jobs(whole)
+    about = json.loads((whole.results / "encoders/cdmae/about.json").read_text())
+    assert about["processes"] == 2
+    assert not (whole.results / "state").exists() or not list((whole.results / "state").rglob("step-*.pt"))
+
+
+def test_cancelled_on_two_nodes(whole, tmp_path):
+    """`scancel` in the middle of pre-training: the profile's retry goes on."""
+    training = Training(whole, tmp_path / "checkout", "pretrain", "cdmae", "encoders/cdmae")
+    assert len(training.trainers()) == 2
+    run("scancel", training.job)
+    said = training.finish()
+    assert f"'{training.job}' failed, SLURM status is: 'CANCELLED'" in said
+
+
+def test_requeued_on_two_nodes(whole, tmp_path):
+    """`scontrol requeue`, as after a preemption or a lost node: SLURM starts the same job again and it goes on."""
+    training = Training(whole, tmp_path / "checkout", "pretrain", "cdmae", "encoders/cdmae")
+    (state,) = training.states.iterdir()
+    twin = ["srun", "--nodelist", "n2", "--chdir", training.checkout.folder, sys.executable, "-c", TWIN, state]
+    refused = subprocess.run(twin, capture_output=True, text=True)
+    assert re.search(rf"twin is being trained already, by process \d+ on n1, job {training.job};", refused.stderr)
+    run("scontrol", "requeue", training.job)
+    assert "Trying to restart" not in training.finish()
+    assert "Restarts=1" in run("scontrol", "show", "job", training.job)
+
+
+def test_warned_before_the_time_limit(whole, tmp_path):
+    """SIGUSR1 a minute before the limit reaches the trainer, which saves its state and ends; the retry goes on."""
+    limit = ("train_retriever:runtime=2", "train_retriever:slurm_extra='--signal=USR1@60'")
+    name = "cdmae-stage1"
+    training = Training(whole, tmp_path / "checkout", "train_retriever", name, f"trained/{name}", *limit)
+    (trainer,) = training.trainers()
+    wait_for(lambda: warned(trainer), every=0.2)
+    training.signal(signal.SIGCONT)
+    training.finish()
+    assert f"SIGUSR1: {name} is saved at step" in failed_jobs(training.checkout)
