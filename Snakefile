@@ -22,8 +22,12 @@ include: "workflow/rules/runs.smk"
 include: "workflow/rules/evaluation.smk"
 
 
-# Rules named after --cache share what they make with other workflows (CLUSTERS.md). Snakemake allows that only of rules
-# without a benchmark: one for what was taken from the cache would be a lie.
-for name in workflow.workflow_settings.cache or []:
-    if workflow.is_rule(name):
-        workflow.get_rule(name)._benchmark = None
+# Rules named after --cache share what they make with other workflows (CLUSTERS.md). Snakemake wants them without a
+# benchmark, since one for what was taken from the cache would be a lie; and it sorts the parameters of all rules that
+# they depend on by their names, so that all must have one.
+for each in workflow.rules if workflow.workflow_settings.cache else ():
+    if each.name in workflow.workflow_settings.cache:
+        each._benchmark = None
+    named = {place for place, _ in dict(each.params._get_names()).values()}
+    for place in set(range(len(each.params))) - named:
+        each.params._set_name(f"part_{place}", place)
