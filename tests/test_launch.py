@@ -47,7 +47,15 @@ def test_one_gpu_is_reserved_for_python(launch):
 
 def test_several_gpus_get_a_process_each(launch):
     (line,) = launch(3, "s.py", "--name", "x")[:1]
-    assert line == "torchrun --standalone --nproc-per-node 3 s.py --name x cards=0,1,2 parent=7"
+    assert line == "torchrun --standalone --nproc-per-node 3 -- s.py --name x cards=0,1,2 parent=7"
+
+
+def test_torchrun_leaves_the_options_of_a_script_to_it():
+    """It would read `--start` as an abbreviation of its own options."""
+    from torch.distributed.run import get_args_parser
+
+    found = get_args_parser().parse_args(["--standalone", "--nproc-per-node", "3", "--", "s.py", "--start", "{}"])
+    assert [found.training_script, *found.training_script_args] == ["s.py", "--start", "{}"]
 
 
 def test_cards_that_the_cluster_chose_are_kept(launch, monkeypatch):
@@ -65,7 +73,7 @@ def test_several_nodes_get_a_torchrun_each(launch, monkeypatch):
     for node, (line, trap) in enumerate(zip(said[1::2], said[2::2], strict=True)):
         assert line == (
             f"torchrun --nnodes 2 --node-rank {node} {where} "
-            's.py --settings {"a": "b c"} cards=0,1 parent=unset'
+            '-- s.py --settings {"a": "b c"} cards=0,1 parent=unset'
         )  # fmt: skip
         assert trap == "trap -- '' SIGUSR1"
 

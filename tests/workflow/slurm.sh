@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # A SLURM of several nodes with fake GPUs on one machine, for the tests of workflow/profiles/slurm. Needs root and
-# the packages slurmctld, slurmd, slurm-client and munge; everything it writes, its key included, is in FOLDER.
+# the packages slurmctld, slurmd, slurm-client and munge; everything it writes, its key included, is in FOLDER,
+# but for an empty /etc/slurm.
 #
 #   tests/workflow/slurm.sh up FOLDER [NODES [GPUS]]   start it: NODES nodes (2) with GPUS fake GPUs (2) each
 #   tests/workflow/slurm.sh down FOLDER                end it, with all of its jobs
@@ -67,16 +68,19 @@ CONF
 
 up() {
     configure
-    mkdir -p "$folder/controller"
+    mkdir -p "$folder/controller" /etc/slurm
     (umask 077 && head -c 1024 /dev/urandom >"$folder/munge.key")
     munged --force --key-file="$folder/munge.key" --socket="$folder/munge.socket" --pid-file="$folder/munged.pid" \
         --log-file="$folder/munged.log" --seed-file="$folder/munged.seed" 2>>"$folder/munged.log"
     slurmctld -c
     for node in $(seq "$nodes"); do
         mkdir -p "$folder/spool.n$node"
-        # Ending `unshare` ends all processes of the node.
-        setsid unshare --uts --pid --fork --kill-child --mount-proc sh -c "
-            hostname n$node && mount --bind '$folder/hosts' /etc/hosts && exec slurmd -D -N n$node
+        # Ending `unshare` ends all processes of the node. Its /etc/slurm is the folder: jobs lose SLURM_CONF.
+        setsid unshare --uts --pid --fork --kill-child --mount-proc sh -ec "
+            hostname n$node
+            mount --bind '$folder/hosts' /etc/hosts
+            mount --bind '$folder' /etc/slurm
+            exec slurmd -D -N n$node
         " >>"$folder/slurmd.n$node.out" 2>&1 </dev/null &
         echo $! >"$folder/node.n$node.pid"
     done

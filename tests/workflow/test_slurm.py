@@ -16,29 +16,34 @@ import sys
 from pathlib import Path
 
 import pytest
+import yaml
 
-from tests.workflow.conftest import ROOT, SMOKE, Checkout, wait_for
+from tests.workflow.conftest import ROOT, Checkout, wait_for
 
 SCRIPT = Path(__file__).with_name("slurm.sh")
 PROGRAMS = ("slurmctld", "slurmd", "sbatch", "munged", "unshare")
 
 # Smoke with one encoder and one retriever on one collection: a job of every kind that SLURM treats in its own way.
-TINY = """
-collections: {scikit-learn: null, networkx: null}
-encoders: {none: null, mae: null}
-training: {epochs: 4}
-stages: {stage2: null, stage3: null, reranker: null}
-systems:
-  none-stage1: null
-  mae-stage1: null
-  cdmae-stage2: null
-  cdmae-stage3: null
-  cdmae-reranker: null
-  fused: null
-evaluation:
-  collections: {pydocs: [dev], scikit-learn: null, networkx: null}
-  baseline: bm25
-"""
+GONE = {
+    "collections": ["scikit-learn", "networkx"],
+    "encoders": ["none", "mae"],
+    "stages": ["stage2", "stage3", "reranker"],
+    "systems": ["none-stage1", "mae-stage1", "cdmae-stage2", "cdmae-stage3", "cdmae-reranker", "fused"],
+}
+
+
+def tiny() -> str:
+    values = yaml.safe_load((ROOT / "config/smoke.yaml").read_text())
+    for section, names in GONE.items():
+        values[section] = values.get(section, {}) | dict.fromkeys(names)
+    values["training"] |= {"epochs": 4}
+    values["evaluation"] = {
+        "collections": {"pydocs": ["dev"], **dict.fromkeys(GONE["collections"])},
+        "baseline": "bm25",
+    }
+    return yaml.safe_dump(values)
+
+
 # What a user of two-node pre-training writes into the profile; and how often this impatient one looks at the queue.
 NODES = ("nodes=2", "gpu=2", "gres=gpu:1", "tasks=2", "tasks_per_gpu=0", "mpi=srun")
 RESOURCES = [f"pretrain:{each}" for each in NODES]
@@ -85,14 +90,14 @@ def cluster(tmp_path_factory):
 def whole(cluster, tmp_path_factory) -> Checkout:
     """The tiny workflow from nothing to its report, every job a job of SLURM and none interrupted."""
     checkout = Checkout.of(ROOT, tmp_path_factory.mktemp("slurm") / "checkout")
-    (checkout.folder / "tiny.yaml").write_text(TINY)
+    (checkout.folder / "tiny.yaml").write_text(tiny())
     checkout.said = submit(checkout).communicate()[0]
     return checkout
 
 
 def submit(checkout: Checkout, *targets: str, resources=(), **environment: str) -> subprocess.Popen:
     return checkout.start(
-        *targets, *SMOKE, "tiny.yaml", *PROFILE, "--set-resources", *RESOURCES, *resources, **environment
+        *targets, "--configfile", "tiny.yaml", *PROFILE, "--set-resources", *RESOURCES, *resources, **environment
     )
 
 
