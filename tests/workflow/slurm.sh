@@ -10,6 +10,7 @@
 # name and process ids of its own, so that nothing passes here that only works where all nodes are one. There is no
 # slurmdbd, no cgroup and no systemd.
 set -euo pipefail
+PATH=$PATH:/usr/sbin:/sbin
 action=$1
 mkdir -p "$2"
 folder=$(cd "$2" && pwd)
