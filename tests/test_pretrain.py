@@ -299,7 +299,7 @@ def test_divergence_ends_with_words(inputs: dict[str, Path], tmp_path: Path) -> 
 def test_a_second_training_of_the_same_encoder_is_refused(
     inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(states, "WAIT", 0.1)
+    monkeypatch.setattr("cdmae.leases.WAIT", 0.1)
     with states.hold(tmp_path / "state", "x"), pytest.raises(InputError, match="x is being trained already"):
         run(inputs, tmp_path)
 

@@ -21,11 +21,10 @@ def test_what_one_workflow_counted_another_takes(smoke, tmp_path):
     cache.mkdir()
     for user in ("one", "another"):
         checkout = smoke.copy(tmp_path / user)
-        for made in ("ngrams", "importance", "logs"):
+        for made in ("ngrams", "importance"):
             shutil.rmtree(checkout.results / made)
-        checkout.run(TARGET, *SMOKE, "--cache", "ngrams", "importance", SNAKEMAKE_OUTPUT_CACHE=str(cache))
-        ran = {path.parts[-4] for path in checkout.results.glob("logs/*/*/*/*.log")}
-        assert ran == ({"ngrams", "importance"} if user == "one" else set()), "the second takes what is there"
+        said = checkout.run(TARGET, *SMOKE, "--cache", "ngrams", "importance", SNAKEMAKE_OUTPUT_CACHE=str(cache))
+        assert said.count("Moving output file") == (2 if user == "one" else 0), "the second takes what is there"
         assert files(checkout.folder / TARGET) == files(smoke.folder / TARGET)
     assert len(list(cache.iterdir())) == 2
 

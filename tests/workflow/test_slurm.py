@@ -202,7 +202,8 @@ def test_requeued_on_two_nodes(whole, tmp_path):
     """`scontrol requeue`, as after a preemption or a lost node: SLURM starts the same job again and it goes on."""
     training = Training(whole, tmp_path / "checkout", "pretrain", "cdmae", "encoders/cdmae")
     (state,) = training.states.iterdir()
-    twin = ["srun", "--nodelist", "n2", "--chdir", training.checkout.folder, sys.executable, "-c", TWIN, state]
+    other_node = ("srun", "--nodelist", "n2", "--mem", "100", "--chdir", training.checkout.folder)
+    twin = [*other_node, sys.executable, "-c", TWIN, state]
     refused = subprocess.run(twin, capture_output=True, text=True)
     assert re.search(rf"twin is being trained already, by process \d+ on n1, job {training.job};", refused.stderr)
     run("scontrol", "requeue", training.job)
