@@ -57,12 +57,12 @@ def pre_training(folders, **where):
 
 def train_retriever(folders, **where):
     recipe = stage("retriever", epochs=1.0)
-    retriever.train(name="x", stage=recipe, **folders, teacher=None, seed=1, threads=1, **where)
+    retriever.train(name="x", settings=recipe, **folders, teacher=None, seed=1, threads=1, **where)
 
 
 def train_reranker(folders, **where):
     recipe = stage("reranker", epochs=1.0, forward_factor=1)
-    reranker.train(name="x", stage=recipe, **folders, seed=1, threads=1, **where)
+    reranker.train(name="x", settings=recipe, **folders, seed=1, threads=1, **where)
 
 
 def run(train, folders, folder, size):

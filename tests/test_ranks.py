@@ -14,9 +14,10 @@ import torch
 from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
 from transformers import BertForMaskedLM
 
-from cdmae import files, models, objectives, pretrain, ranks, reranker, retriever
+from cdmae import files, finetuning, models, objectives, pretrain, ranks, reranker, retriever
 from cdmae.config import Encoder
 from cdmae.files import Run
+from cdmae.groups import Teacher
 
 SIZES = (1, 2, 4)
 TOLERANCE = {"pretraining": 1e-5, "retriever": 1e-9, "reranker": 1e-9}  # of the largest gradient
@@ -33,11 +34,8 @@ def pretraining(group, folders):
     source = pretrain.read(MASKED, model.config, folders["encoder"], folders["tokens"], None, 1)
     pretrain.micro_batch = lambda *_: 40  # rows: several for each of four processes
     step = list(source.steps(0, 2))[1]
-    numbers = pretrain.learn(network, step, 2, MASKED, group, 1)
-    total = torch.stack(list(numbers.values()))
-    group.add_up([total])
-    numbers = dict(zip(numbers, total.tolist(), strict=True))
-    del numbers["spread"]  # over the passages of a micro-batch
+    numbers = pretrain.learn(network, step, MASKED, group, seed=1, step=1)
+    numbers = {name: value.item() for name, value in numbers.items() if name != "spread"}  # of a micro-batch
     read = [masked(batch) for batch in step.batches(40, CPU, group.rank, group.size)]
     return sorted(sum(read, [])), numbers, gradients(network)
 
@@ -54,7 +52,6 @@ def masked(batch):
 
 def fine_tuned(trainer, network, batch, read, recipe, group):
     numbers = trainer.learn(network, batch, recipe, group, seed=1, step=0)
-    group.add_up([each.grad for each in network.parameters()])
     return read, {name: value.item() for name, value in numbers.items()}, gradients(network)
 
 
@@ -62,9 +59,9 @@ def train_retriever(group, folders):
     """With in-batch negatives of all processes, and a teacher."""
     recipe = stage("retriever", alpha=0.3)
     model = models.start_retriever(folders["encoder"], query_length=16, passage_length=32, precision="fp32")
-    data = retriever.read(recipe, **folders, seed=1, threads=1)
+    data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
     _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
-    batch = data.batch(rows, epoch, model)
+    batch = retriever.batch(data, rows, epoch, model, recipe, Teacher.read(folders["teacher"]))
     read = [batch.sequences.ids.tolist(), batch.excluded.tolist(), batch.teacher.tolist()]
     return fine_tuned(retriever, model.network.double(), batch, read, recipe, group)
 
@@ -74,11 +71,15 @@ def train_reranker(group, folders):
     recipe = stage("reranker", chunk=4)
     model = models.start_reranker(folders["encoder"], max_length=48, precision="fp32", seed=3)
     model.network.double()
-    given = {name: path for name, path in folders.items() if name != "teacher"}
-    data = reranker.read(recipe, **given, seed=1, threads=1)
+    data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
     _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
-    batch = data.batch(rows, epoch, model)
+    batch = reranker.pairs(data, rows, epoch, model)
     return fine_tuned(reranker, model.network, batch, batch.ids.tolist(), recipe, group)
+
+
+def given(folders):
+    """What both fine-tunings read."""
+    return {name: path for name, path in folders.items() if name != "teacher"}
 
 
 def gradients(network):
