@@ -35,6 +35,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdmae.errors import InputError
@@ -42,6 +43,7 @@ from cdmae.errors import InputError
 PASSAGES = pa.schema([("passage_id", pa.string()), ("title", pa.string()), ("text", pa.string())])
 QUERIES = pa.schema([("split", pa.string()), ("query_id", pa.string()), ("text", pa.string())])
 QRELS = pa.schema([("split", pa.string()), ("query", pa.int32()), ("passage", pa.int32()), ("grade", pa.int16())])
+ROW_GROUP = 1 << 17  # passages that are read and written together
 RUN = pa.schema([("passages", pa.list_(pa.int32())), ("scores", pa.list_(pa.float32()))])
 
 
@@ -130,22 +132,26 @@ def _table(path: Path, schema: pa.Schema, columns: list[str] | None = None) -> p
 class Collection:
     """What a source yields: passages, and per split the queries and their judgments, by the source's own ids.
 
-    passages: table (passage_id, title, text), P rows; queries: split -> frame (query_id, text);
+    passages: (passage_id, title, text), P rows, as a table, or as a stream that can be read once;
+    queries: split -> frame (query_id, text);
     qrels: split -> frame (query_id, passage_id, grade), a key only for splits that have judgments;
     about: what is worth recording (versions, counts, drops with their reasons), JSON values.
     """
 
-    passages: pa.Table
+    passages: pa.Table | pa.RecordBatchReader
     queries: dict[str, pd.DataFrame]
     qrels: dict[str, pd.DataFrame]
     about: dict[str, Any]
 
 
-def write_collection(folder: Path | str, collection: Collection) -> None:
-    """Write the four files of a collection, ids turned into row numbers; unknown ids are an `InputError`."""
+def write_collection(folder: Path | str, collection: Collection) -> int:
+    """Write the four files of a collection, ids turned into row numbers, and return the number of passages.
+
+    A judgment that names an unknown id is an `InputError`.
+    """
     folder = Path(folder)
-    passages = collection.passages.cast(PASSAGES)
-    rows = pd.Series(np.arange(len(passages), dtype=np.int32), index=passages["passage_id"].to_pandas())
+    named = {name for frame in collection.qrels.values() for name in frame["passage_id"]}
+    count, rows = _write_passages(folder / "passages.parquet", collection.passages, sorted(named))
     queries, qrels = [], []
     for split, frame in collection.queries.items():
         queries.append(frame[["query_id", "text"]].assign(split=split))
@@ -163,13 +169,27 @@ def write_collection(folder: Path | str, collection: Collection) -> None:
                 ["query", "passage"], kind="stable"
             )
         )
-    with complete(folder / "passages.parquet") as aside:
-        pq.write_table(passages, aside, row_group_size=1 << 17)
     for name, schema, frames in (("queries", QUERIES, queries), ("qrels", QRELS, qrels)):
         frame = pd.concat(frames) if frames else pd.DataFrame(columns=schema.names)
         with complete(folder / f"{name}.parquet") as aside:
             pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), aside)
     write_json(folder / "about.json", collection.about)
+    return count
+
+
+def _write_passages(path: Path, passages: pa.Table | pa.RecordBatchReader, judged: list[str]) -> tuple[int, pd.Series]:
+    """Write the passages, a row group at a time; return how many, and the rows of the judged ones: id -> int32."""
+    if isinstance(passages, pa.Table):
+        passages = passages.cast(PASSAGES).combine_chunks().to_reader(ROW_GROUP)
+    wanted, rows, done = pa.array(judged, pa.string()), np.full(len(judged), -1, dtype=np.int32), 0
+    with complete(path) as aside, pq.ParquetWriter(aside, PASSAGES) as writer:
+        for batch in passages:
+            found = pc.index_in(batch["passage_id"], wanted)
+            here = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+            rows[found.drop_null().to_numpy()] = done + here
+            writer.write_batch(batch)
+            done += len(batch)
+    return done, pd.Series(rows, index=judged)[rows >= 0]
 
 
 def read_passages(folder: Path | str, columns: list[str] | None = None) -> pa.Table:

@@ -14,15 +14,12 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cdmae.datasets import _judged_files
-from cdmae.datasets._judged_files import File
+from cdmae.datasets._judged import Parts
+from cdmae.datasets._text_files import File, Layout, check_folder, find
 from cdmae.errors import InputError
 from cdmae.settings import setting
-
-if TYPE_CHECKING:
-    from cdmae import files
 
 _COLUMNS = "query id, passage id and grade, separated by tabs"
 
@@ -37,49 +34,23 @@ class Settings:
     )
 
 
-def splits(settings: Settings) -> dict[str, bool]:
-    """Split -> whether it has judgments: one split per file in ``qrels``; raises `InputError` for missing files."""
-    _, queries, qrels = _files(settings)
-    return {split: split in qrels for split in queries}
-
-
-def depends(settings: Settings) -> list[Path]:
-    """The files the collection is made from."""
-    passages, queries, qrels = _files(settings)
-    return list(dict.fromkeys(file.path for file in [passages, *queries.values(), *qrels.values()]))
-
-
-def version(settings: Settings) -> dict[str, str]:
-    """Nothing but the files decides."""
-    return {}
-
-
-def check(settings: Settings, name: str) -> None:
-    """Read all files and raise `InputError`, with file and line, for what is wrong with the collection `name`."""
-    try:
-        _judged_files.check(*_files(settings))
-    except InputError as error:
-        raise InputError(f"collections.{name}: {error}") from None
-
-
-def load(settings: Settings, seed: int) -> files.Collection:
-    """Read the collection; `seed` is not used, nothing being drawn."""
-    return _judged_files.load(*_files(settings), {"source": "beir", "titles": settings.titles})
-
-
-def _files(settings: Settings) -> tuple[File, dict[str, File], dict[str, File]]:
+def _files(settings: Settings) -> Parts:
     """The files of the passages, and by split of the queries and the judgments."""
-    folder = _judged_files.check_folder(settings.path)
-    corpus = _judged_files.find(folder, "corpus", ".jsonl")
+    folder = check_folder(settings.path)
+    corpus = find(folder, "corpus", ".jsonl")
     if corpus is None:
         raise InputError(f"{folder} holds no corpus.jsonl or corpus.jsonl.gz; allowed: a folder in BEIR's layout")
-    queries = _judged_files.find(folder, "queries", ".jsonl")
+    passages, queries = File(corpus, _passage(settings.titles)), find(folder, "queries", ".jsonl")
     qrels = {split: File(path, _judgment) for split, path in _qrels_paths(folder / "qrels").items()}
     if queries is None:
         if qrels:
             raise InputError(f"{folder} holds judgments in qrels but no queries.jsonl or queries.jsonl.gz")
-        return File(corpus, _passage(settings.titles)), {}, {}
-    return File(corpus, _passage(settings.titles)), dict.fromkeys(qrels or ["test"], File(queries, _query)), qrels
+        return Parts(passages, {}, {})
+    return Parts(passages, dict.fromkeys(qrels or ["test"], File(queries, _query)), qrels)
+
+
+_layout = Layout("beir", _files)
+splits, depends, version, check, load = _layout.splits, _layout.depends, _layout.version, _layout.check, _layout.load
 
 
 def _qrels_paths(folder: Path) -> dict[str, Path]:
@@ -92,7 +63,7 @@ def _qrels_paths(folder: Path) -> dict[str, Path]:
     for path in found:
         split = path.name.removesuffix(".gz").removesuffix(".tsv")
         if path.name.removesuffix(".gz").endswith(".tsv"):
-            paths[split] = _judged_files.find(folder, split, ".tsv") or path
+            paths[split] = find(folder, split, ".tsv") or path
     if found and not paths:
         raise InputError(f"{folder} holds {', '.join(path.name for path in found[:3])} but no .tsv; allowed: {layout}")
     return paths

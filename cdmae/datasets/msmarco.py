@@ -14,15 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from cdmae.datasets import _judged_files
-from cdmae.datasets._judged_files import File
+from cdmae.datasets._judged import Parts
+from cdmae.datasets._text_files import File, Layout, check_folder, find
 from cdmae.errors import InputError
 from cdmae.settings import setting
-
-if TYPE_CHECKING:
-    from cdmae import files
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,57 +32,31 @@ class Settings:
     )
 
 
-def splits(settings: Settings) -> dict[str, bool]:
-    """Split -> whether it has judgments: one split per file of queries; raises `InputError` for missing files."""
-    _, queries, qrels = _files(settings)
-    return {split: split in qrels for split in queries}
-
-
-def depends(settings: Settings) -> list[Path]:
-    """The files the collection is made from."""
-    passages, queries, qrels = _files(settings)
-    return [file.path for file in [passages, *queries.values(), *qrels.values()]]
-
-
-def version(settings: Settings) -> dict[str, str]:
-    """Nothing but the files decides."""
-    return {}
-
-
-def check(settings: Settings, name: str) -> None:
-    """Read all files and raise `InputError`, with file and line, for what is wrong with the collection `name`."""
-    try:
-        _judged_files.check(*_files(settings))
-    except InputError as error:
-        raise InputError(f"collections.{name}: {error}") from None
-
-
-def load(settings: Settings, seed: int) -> files.Collection:
-    """Read the collection; `seed` is not used, nothing being drawn."""
-    return _judged_files.load(*_files(settings), {"source": "msmarco", "titles": settings.titles})
-
-
-def _files(settings: Settings) -> tuple[File, dict[str, File], dict[str, File]]:
+def _files(settings: Settings) -> Parts:
     """The files of the passages, and by split of the queries and the judgments."""
-    folder = _judged_files.check_folder(settings.path)
-    passages = _judged_files.find(folder, "collection", ".tsv")
+    folder = check_folder(settings.path)
+    passages = find(folder, "collection", ".tsv")
     if passages is None:
         raise InputError(f"{folder} holds no collection.tsv or collection.tsv.gz; allowed: MS MARCO's layout")
     queries, qrels = (_by_split(folder, kind) for kind in ("queries", "qrels"))
     lost = sorted(set(qrels) - set(queries))
     if lost:
         raise InputError(f"{qrels[lost[0]]} has no queries beside it; allowed: queries.{lost[0]}.tsv")
-    return (
+    return Parts(
         File(passages, _passage(settings.titles)),
         {split: File(path, _query) for split, path in queries.items()},
         {split: File(path, _judgment) for split, path in qrels.items()},
     )
 
 
+_layout = Layout("msmarco", _files)
+splits, depends, version, check, load = _layout.splits, _layout.depends, _layout.version, _layout.check, _layout.load
+
+
 def _by_split(folder: Path, kind: str) -> dict[str, Path]:
     names = {path.name.removesuffix(".gz") for path in folder.glob(f"{kind}.*.tsv*")}
     found = sorted(name[len(kind) + 1 : -len(".tsv")] for name in names if name.endswith(".tsv"))
-    return {split: path for split in found if (path := _judged_files.find(folder, f"{kind}.{split}", ".tsv"))}
+    return {split: path for split in found if (path := find(folder, f"{kind}.{split}", ".tsv"))}
 
 
 def _passage(titles: bool) -> Any:

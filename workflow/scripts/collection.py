@@ -18,11 +18,11 @@ def main(*, name: str, settings: dict[str, Any], seed: int, output: Path) -> Non
     source = datasets.source(settings.get("source", ""))
     try:
         collection = source.load(parse(source.Settings, own, path), seed)
-        files.write_collection(output, collection)
+        count = files.write_collection(output, collection)
     except InputError as error:
         raise error if str(error).startswith(path) else InputError(f"{path}: {error}") from None
     queries = ", ".join(f"{len(frame):,} {split}" for split, frame in collection.queries.items()) or "none"
-    say(f"{path}: {len(collection.passages):,} passages; queries: {queries}")
+    say(f"{path}: {count:,} passages; queries: {queries}")
 
 
 if __name__ == "__main__":
