@@ -37,7 +37,8 @@ def search(collections: Sequence[Path], splits: Sequence[str], outputs: Sequence
 def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
     """The row of the passage that each query (query_id, text) is, or -1: int64 [Q]."""
     none = np.full(len(queries), -1)
-    if files.read_json(Path(collection) / "about.json").get("source") != "beir":
+    about = files.read_json(Path(collection) / "about.json")
+    if about.get("source") != "beir" and not about.get("dataset", "").startswith("beir/"):
         return none
     ids = files.read_passages(collection, ["passage_id"])["passage_id"].to_pandas()
     rows = pd.Index(ids).get_indexer(queries["query_id"])

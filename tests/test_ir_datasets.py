@@ -1,0 +1,285 @@
+"""Published collections, in miniature: files of the true formats, read by ir_datasets from a folder, no network."""
+
+import gzip
+import hashlib
+import importlib
+import io
+import json
+import pkgutil
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+
+import pytest
+import requests
+
+from cdmae import datasets, files, targets
+from cdmae.errors import InputError
+
+source = datasets.source("ir_datasets")
+MSMARCO = {
+    "dataset": "msmarco-passage",
+    "splits": {"train": "train", "dev": "dev/small", "dl19": "trec-dl-2019", "dl20": "trec-dl-2020"},
+}
+COLLECTION = "0\tTea is a drink.\n1\tSo is caf\u00c3\u00a9 au lait.\n2\tBread is not.\n"  # mojibake, as in the release
+CORPUS = [
+    {"_id": "doc0", "title": "Tea", "text": "Tea is a drink."},
+    {"_id": "q1", "title": "", "text": "what is  tea"},
+    {"_id": "doc2", "title": "", "text": ""},
+]
+COUNTS = {
+    ("dpr-w100", "docs"): 2,
+    ("msmarco-passage", "docs"): 3,
+    ("msmarco-passage/train", "queries"): 2,
+    ("msmarco-passage/train", "qrels"): 1,
+    ("msmarco-passage/train/judged", "queries"): 1,
+    ("msmarco-passage/dev/small", "queries"): 1,
+    ("msmarco-passage/dev/small", "qrels"): 1,
+    ("msmarco-passage/trec-dl-2019", "queries"): 2,
+    ("msmarco-passage/trec-dl-2019", "qrels"): 2,
+    ("msmarco-passage/trec-dl-2019/judged", "queries"): 1,
+    ("msmarco-passage/trec-dl-2020", "queries"): 1,
+    ("msmarco-passage/trec-dl-2020", "qrels"): 1,
+    ("msmarco-passage/trec-dl-2020/judged", "queries"): 1,
+    **{(f"beir/{name}", part): count for name in ("nq", "cqadupstack/tex", "webis-touche2020/v2")
+       for part, count in (("docs", 3), ("queries", 2), ("qrels", 2))},
+}  # fmt: skip
+
+
+def tar(**members):
+    """A packed archive of text files."""
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w:gz") as archive:
+        for name, text in members.items():
+            entry = tarfile.TarInfo(name)
+            entry.size = len(text.encode())
+            archive.addfile(entry, io.BytesIO(text.encode()))
+    return packed.getvalue()
+
+
+def beir_zip(folder, tags):
+    """A set of BEIR as its archive, with the metadata that ir_datasets reads."""
+    corpus = [{**each, "metadata": tags} for each in CORPUS]
+    queries = [{"_id": each, "text": "what is tea", "metadata": tags} for each in ("q1", "q2")]
+    qrels = "query-id\tcorpus-id\tscore\nq1\tdoc0\t2\nq2\tdoc2\t1\n"
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(f"{folder}/corpus.jsonl", "".join(json.dumps(each) + "\n" for each in corpus))
+        archive.writestr(f"{folder}/queries.jsonl", "".join(json.dumps(each) + "\n" for each in queries))
+        archive.writestr(f"{folder}/qrels/test.tsv", qrels)
+    return packed.getvalue()
+
+
+TOUCHE = {"stance": "PRO", "url": "", "description": "", "narrative": ""}
+PUBLISHED = {  # family, key in its list of files: name as published, content
+    ("msmarco-passage", "collectionandqueries"): tar(
+        **{
+            "collection.tsv": COLLECTION,
+            "queries.dev.small.tsv": "20\twhat is bread\n",
+            "qrels.dev.small.tsv": "20\t0\t2\t1\n",
+        }
+    ),
+    ("msmarco-passage", "queries"): tar(**{"queries.train.tsv": "10\twhat is tea\n11\tnot judged\n"}),
+    ("msmarco-passage", "train/qrels"): b"10\t0\t0\t1\n",
+    ("msmarco-passage", "trec-dl-2019/queries"): gzip.compress(b"30\tis tea a drink\n31\tnot judged\n"),
+    ("msmarco-passage", "trec-dl-2019/qrels"): b"30 Q0 0 3\n30 Q0 2 0\n",
+    ("msmarco-passage", "trec-dl-2020/queries"): gzip.compress(b"40\tis bread a drink\n"),
+    ("msmarco-passage", "trec-dl-2020/qrels"): b"40 0 2 2\n",
+    ("dpr-w100", "docs"): gzip.compress(b"id\ttext\ttitle\n1\tTea is a drink.\tTea\n2\tSo is milk.\tTea\n"),
+    ("beir", "nq"): beir_zip("nq", {}),
+    ("beir", "cqadupstack"): beir_zip("cqadupstack/tex", {"tags": ["a"]}),
+    ("beir", "webis-touche2020/v2"): beir_zip("webis-touche2020", TOUCHE),
+}
+TITLES = tar(**{"marco/para.title.txt": "0\tTea\n2\tBread\n"})
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory):
+    """The package's lists with the checksums and counts of the miniatures, and a folder with these as published."""
+    folder = tmp_path_factory.mktemp("published")
+    downloads, catalogue = source._read_json("downloads.json"), source._read_json("metadata.json")
+    for (family, key), content in PUBLISHED.items():
+        each = downloads[family][key]
+        each["expected_md5"] = hashlib.md5(content).hexdigest()
+        (folder / each["url"].rpartition("/")[2]).write_bytes(content)
+    (folder / "marco.tar.gz").write_bytes(TITLES)
+    for (name, part), count in COUNTS.items():
+        catalogue[name][part] = {"count": count}
+    return folder, {"downloads.json": downloads, "metadata.json": catalogue}
+
+
+@pytest.fixture
+def home(published, tmp_path, monkeypatch):
+    """A fresh ir_datasets with an empty home, the miniatures' lists and no network; yields the published folder."""
+    folder, lists = published
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("IR_DATASETS_DL_TRIES", "1")
+    monkeypatch.setenv("IR_DATASETS_SMALL_FILE_SIZE", "0")
+    packaged = pkgutil.get_data
+
+    def data(package, name):
+        return json.dumps(lists["downloads.json"]).encode() if name == "etc/downloads.json" else packaged(package, name)
+
+    def offline(url, **_):
+        raise requests.ConnectionError("no network", request=requests.Request("GET", url).prepare())
+
+    monkeypatch.setattr(pkgutil, "get_data", data)
+    monkeypatch.setattr(requests, "get", offline)
+    monkeypatch.setattr(source, "_read_json", lambda name: lists[name])
+    source.catalogue.cache_clear()
+    before = {name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] == "ir_datasets"}
+    importlib.import_module("ir_datasets").log.easy().logger().setLevel("ERROR")
+    yield folder
+    for name in [*sys.modules]:
+        if name.partition(".")[0] == "ir_datasets":
+            del sys.modules[name]
+    sys.modules.update(before)
+    source.catalogue.cache_clear()
+
+
+def loaded(folder, **settings):
+    return source.load(source.Settings(files=str(folder), **settings), seed=1)
+
+
+def test_msmarco_with_titles_comes_through_whole(home, tmp_path):
+    collection = loaded(home, **MSMARCO)
+    assert files.write_collection(tmp_path / "out", collection) == 3
+    assert files.read_passages(tmp_path / "out").to_pylist() == [
+        {"passage_id": "0", "title": "Tea", "text": "Tea is a drink."},
+        {"passage_id": "1", "title": "", "text": "So is caf\u00e9 au lait."},
+        {"passage_id": "2", "title": "Bread", "text": "Bread is not."},
+    ]
+    read = {split: files.read_queries(tmp_path / "out", split)["query_id"].tolist() for split in MSMARCO["splits"]}
+    assert read == {"train": ["10"], "dev": ["20"], "dl19": ["30"], "dl20": ["40"]}
+    assert files.read_qrels(tmp_path / "out", "dl19").to_numpy().tolist() == [[0, 0, 3], [0, 2, 0]]
+    about = files.read_json(tmp_path / "out" / "about.json")
+    assert (about["dataset"], about["titles"], about["passages"]) == ("msmarco-passage", True, 3)
+    assert about["queries"]["train"]["read"] == 2
+    assert about["queries"]["train"]["judged"] == 1
+
+
+def test_titles_are_a_variant(home, tmp_path):
+    (tmp_path / "titles.tsv").write_text("2\tLoaf\n")
+    own = loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO).passages.read_all()
+    without = loaded(home, titles=False, **MSMARCO).passages.read_all()
+    assert own["title"].to_pylist() == ["", "", "Loaf"]
+    assert without["title"].to_pylist() == ["", "", ""]
+    assert own["text"].equals(without["text"])
+
+
+@pytest.mark.parametrize("dataset", ["beir/nq", "beir/cqadupstack/tex", "beir/webis-touche2020/v2"])
+def test_beir_comes_through_whole(home, tmp_path, dataset):
+    files.write_collection(tmp_path / "out", loaded(home, dataset=dataset))
+    passages = files.read_passages(tmp_path / "out").to_pylist()
+    assert passages[0] == {"passage_id": "doc0", "title": "Tea", "text": "Tea is a drink."}
+    assert [each["passage_id"] for each in passages] == ["doc0", "q1"]  # the one without text is dropped
+    queries = files.read_queries(tmp_path / "out", "test")
+    assert queries["query_id"].tolist() == ["q1"]
+    assert files.read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 2]]
+    assert targets.own_passages(tmp_path / "out", queries).tolist() == [1]
+
+
+def test_wikipedia_is_text_alone(home, tmp_path):
+    assert files.write_collection(tmp_path / "out", loaded(home, dataset="dpr-w100")) == 2
+    assert files.read_passages(tmp_path / "out").to_pylist()[1] == {
+        "passage_id": "2", "title": "Tea", "text": "So is milk.",
+    }  # fmt: skip
+
+
+def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
+    with pytest.raises(InputError) as error:
+        loaded("", **MSMARCO)
+    message = str(error.value)
+    assert message.startswith("files are missing and cannot be fetched: put https://msmarco.")
+    md5 = hashlib.md5(PUBLISHED["msmarco-passage", "collectionandqueries"]).hexdigest()
+    assert f"/collectionandqueries.tar.gz at {tmp_path}/home/downloads/{md5}" in message
+    assert f"{source.TITLES} at {tmp_path}/home/msmarco-passage/marco.tar.gz" in message
+    assert message.count("put http") == 8  # seven files of MS MARCO and TREC, and the titles
+    for place in (md5, *(hashlib.md5(PUBLISHED[key]).hexdigest() for key in PUBLISHED if key[0] == "msmarco-passage")):
+        assert place in message
+
+
+def test_files_where_the_message_says_are_found(home, tmp_path):
+    path = home / "nq.zip"
+    with pytest.raises(InputError) as error:
+        loaded("", dataset="beir/nq")
+    place = str(error.value).rpartition(" at ")[2]
+    shutil.copy(path, place)
+    assert len(loaded("", dataset="beir/nq").passages.read_all()) == 2
+
+
+def test_another_file_of_that_name_is_refused(home, tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "nq.zip").write_bytes(b"an older release")
+    with pytest.raises(
+        InputError, match=r"cannot be fetched: put .*nq.zip at .* \(the file there has another checksum\)"
+    ):
+        loaded(tmp_path / "mine", dataset="beir/nq")
+
+
+def test_other_counts_than_the_published_ones_are_refused(home, published, monkeypatch):
+    for part, count in (("docs", 3), ("queries", 2), ("qrels", 2)):
+        monkeypatch.setitem(published[1]["metadata.json"]["beir/nq"], part, {"count": 9999})
+        source.catalogue.cache_clear()
+        with pytest.raises(InputError, match=f"beir/nq has {count} {part}; allowed: 9,999, as published"):
+            loaded(home, dataset="beir/nq")
+        monkeypatch.setitem(published[1]["metadata.json"]["beir/nq"], part, {"count": count})
+
+
+def test_titles_of_unknown_passages_are_refused(home, tmp_path):
+    (tmp_path / "titles.tsv").write_text("0\tTea\n3\tNobody\n")
+    with pytest.raises(InputError, match=r"titles.tsv, line 2: '3\\tNobody'; allowed: passage id \(0 to 2\), tab"):
+        loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO)
+
+
+# --- without reading anything ----------------------------------------------------------------------------------------
+
+
+def test_the_catalogue_has_the_counts_of_the_paper():
+    assert source.counts("msmarco-passage", "docs") == 8_841_823
+    assert source.counts("msmarco-passage/train", "queries") == 808_731
+    assert source.counts("msmarco-passage/train/judged", "queries") == 502_939
+    assert source.counts("msmarco-passage/train", "qrels") == 532_761
+    assert source.counts("msmarco-passage/dev/small", "queries") == 6_980
+    assert source.counts("msmarco-passage/dev/small", "qrels") == 7_437
+    assert source.counts("msmarco-passage/trec-dl-2019/judged", "queries") == 43
+    assert source.counts("msmarco-passage/trec-dl-2020/judged", "queries") == 54
+
+
+def test_the_package_is_not_imported_to_check_a_config():
+    script = (
+        "import sys; from cdmae.config import load; "
+        "load({'collections': {'nq': {'source': 'ir_datasets', 'dataset': 'beir/nq'}}}); "
+        "sys.exit('ir_datasets' in sys.modules or 'numpy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
+
+
+def test_splits_are_the_catalogue_s():
+    assert source.splits(source.Settings(**MSMARCO)) == dict.fromkeys(("train", "dev", "dl19", "dl20"), True)
+    assert source.splits(source.Settings(dataset="msmarco-passage", splits={"eval": "eval"})) == {"eval": False}
+    assert source.Settings(dataset="beir/nq").ids() == {"test": "beir/nq"}
+    assert source.Settings(dataset="beir/fever").ids() == {"test": "beir/fever/test"}
+    assert source.splits(source.Settings(dataset="dpr-w100")) == {}
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"dataset": "beir/nqq"}, "dataset is beir/nqq, which ir_datasets does not know; did you mean beir/nq?"),
+        ({"dataset": "beir/nq", "title_file": "x"}, "title_file goes with dataset msmarco-passage and titles: true"),
+    ],
+)
+def test_settings_that_do_not_fit_are_refused(settings, message):
+    with pytest.raises(InputError) as error:
+        source.Settings(**settings)
+    assert message in str(error.value)
+
+
+def test_unknown_splits_and_places_are_refused(tmp_path):
+    with pytest.raises(InputError, match="splits.dev is dev/smal; did you mean dev/small?"):
+        source.splits(source.Settings(dataset="msmarco-passage", splits={"dev": "dev/smal"}))
+    with pytest.raises(InputError, match="collections.m: files is nowhere, which is not there"):
+        source.check(source.Settings(dataset="beir/nq", files="nowhere"), "m")
