@@ -44,7 +44,7 @@ COUNTS = {
     ("msmarco-passage/trec-dl-2020", "qrels"): 1,
     ("msmarco-passage/trec-dl-2020/judged", "queries"): 1,
     **{(f"beir/{name}", part): count for name in ("nq", "cqadupstack/tex", "webis-touche2020/v2")
-       for part, count in (("docs", 3), ("queries", 2), ("qrels", 2))},
+       for part, count in (("docs", 3), ("queries", 2), ("qrels", 3))},
 }  # fmt: skip
 
 
@@ -63,7 +63,7 @@ def beir_zip(folder, tags):
     """A set of BEIR as its archive, with the metadata that ir_datasets reads."""
     corpus = [{**each, "metadata": tags} for each in CORPUS]
     queries = [{"_id": each, "text": "what is tea", "metadata": tags} for each in ("q1", "q2")]
-    qrels = "query-id\tcorpus-id\tscore\nq1\tdoc0\t2\nq2\tdoc2\t1\n"
+    qrels = "query-id\tcorpus-id\tscore\nq1\tdoc0\t2\nq2\tdoc2\t1\nq1\tlost\t1\n"
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         archive.writestr(f"{folder}/corpus.jsonl", "".join(json.dumps(each) + "\n" for each in corpus))
@@ -178,6 +178,8 @@ def test_beir_comes_through_whole(home, tmp_path, dataset):
     queries = files.read_queries(tmp_path / "out", "test")
     assert queries["query_id"].tolist() == ["q1"]
     assert files.read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 2]]
+    dropped = files.read_json(tmp_path / "out" / "about.json")["queries"]["test"]
+    assert (dropped["judgments of dropped passages"], dropped["judgments of unknown passages"]) == (1, 1)
     assert targets.own_passages(tmp_path / "out", queries).tolist() == [1]
 
 
@@ -220,7 +222,7 @@ def test_another_file_of_that_name_is_refused(home, tmp_path):
 
 
 def test_other_counts_than_the_published_ones_are_refused(home, published, monkeypatch):
-    for part, count in (("docs", 3), ("queries", 2), ("qrels", 2)):
+    for part, count in (("docs", 3), ("queries", 2), ("qrels", 3)):
         monkeypatch.setitem(published[1]["metadata.json"]["beir/nq"], part, {"count": 9999})
         source.catalogue.cache_clear()
         with pytest.raises(InputError, match=f"beir/nq has {count} {part}; allowed: 9,999, as published"):

@@ -42,11 +42,16 @@ class Rows(Protocol):
 
 @dataclass(frozen=True)
 class Parts:
-    """What a collection is read from: queries and judgments by split; several splits may share their queries."""
+    """What a collection is read from: queries and judgments by split; several splits may share their queries.
+
+    In `published` collections, which nobody can mend, judgments of unknown ids and repeated ones are counted and
+    dropped, too.
+    """
 
     passages: Rows
     queries: dict[str, Rows]
     qrels: dict[str, Rows]
+    published: bool = False
 
 
 # --- a whole collection ----------------------------------------------------------------------------------------------
@@ -76,9 +81,9 @@ def _read(parts: Parts) -> tuple[int, dict[str, pd.DataFrame], dict[str, pd.Data
         frame = by_path[rows.path]
         counts: dict[str, int] = {"read": len(frame)}
         if split in parts.qrels:
-            judged, dropped = _qrels(parts.qrels[split], frame, rows.path, known, empty, parts.passages)
+            judged, dropped = _qrels(parts, split, frame, known, empty)
             frame = frame[frame["query_id"].isin(judged["query_id"])].reset_index(drop=True)
-            counts |= {"judgments of dropped passages": dropped, "judged": len(frame), "judgments": len(judged)}
+            counts |= {**dropped, "judged": len(frame), "judgments": len(judged)}
             kept_qrels[split] = judged
         kept_queries[split] = frame
         about["queries"][split] = counts
@@ -136,12 +141,13 @@ def _queries(queries: Rows) -> pd.DataFrame:
 
 
 def _qrels(
-    qrels: Rows, queries: pd.DataFrame, queries_path: Any, known: Ids, empty: Ids, passages: Rows
-) -> tuple[pd.DataFrame, int]:
-    """The judgments of a split, and how many were dropped because their passages were."""
+    parts: Parts, split: str, queries: pd.DataFrame, known: Ids, empty: Ids
+) -> tuple[pd.DataFrame, dict[str, int]]:
+    """The judgments of a split, and how many were dropped and why."""
     import numpy as np
     import pandas as pd
 
+    qrels = parts.qrels[split]
     numbers, judged, hashes = array("q"), ([], [], array("h")), Ids()
     for number, row in qrels.rows():
         if not -(2**15) <= row[2] < 2**15:
@@ -155,21 +161,31 @@ def _qrels(
     frame = pd.DataFrame({"query_id": judged[0], "passage_id": judged[1]}, dtype="str").assign(
         grade=np.array(judged[2])
     )
-    for name, is_known, where in (
-        ("query", frame["query_id"].isin(queries["query_id"]).to_numpy(), queries_path),
-        ("passage", known.hold(hashes), passages.path),
-    ):
-        if not is_known.all():
-            at = int(np.argmin(is_known))
-            unknown = frame.iloc[at][f"{name}_id"]
-            raise InputError(f"{qrels.path}, line {numbers[at]}: the {name} {unknown} is not in {where}")
-    twice = frame.duplicated(["query_id", "passage_id"]).to_numpy()
-    if twice.any():
-        at = int(np.argmax(twice))
-        query, passage, _ = frame.iloc[at]
-        raise InputError(f"{qrels.path}, line {numbers[at]} judges query {query}, passage {passage} a second time")
+    wrong = {
+        "of unknown queries": ~frame["query_id"].isin(queries["query_id"]).to_numpy(),
+        "of unknown passages": ~known.hold(hashes),
+        "repeated": frame.duplicated(["query_id", "passage_id"]).to_numpy(),
+    }
     dropped = empty.hold(hashes)
-    return frame[~dropped].reset_index(drop=True), int(dropped.sum())
+    counts = {"judgments of dropped passages": int(dropped.sum())}
+    for fault, found in wrong.items():
+        if not found.any():
+            continue
+        if not parts.published:
+            at = int(np.argmax(found))
+            raise _fault(
+                fault, f"{qrels.path}, line {numbers[at]}", frame.iloc[at], parts.queries[split], parts.passages
+            )
+        counts[f"judgments {fault}"] = int((found & ~dropped).sum())
+        dropped |= found
+    return frame[~dropped].reset_index(drop=True), counts
+
+
+def _fault(fault: str, where: str, row: pd.Series, queries: Rows, passages: Rows) -> InputError:
+    if fault == "repeated":
+        return InputError(f"{where} judges query {row['query_id']}, passage {row['passage_id']} a second time")
+    name, known = ("query", queries) if fault == "of unknown queries" else ("passage", passages)
+    return InputError(f"{where}: the {name} {row[f'{name}_id']} is not in {known.path}")
 
 
 # --- ids -------------------------------------------------------------------------------------------------------------

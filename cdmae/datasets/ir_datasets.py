@@ -120,7 +120,7 @@ def load(settings: Settings, seed: int) -> files.Collection:
     elif not settings.titles:
         passages = _Rows(settings.dataset, "passages", _untitled)
     about = {"source": "ir_datasets", "dataset": settings.dataset, "titles": settings.titles, **version(settings)}
-    collection = _judged.load(Parts(passages, queries, qrels), about)
+    collection = _judged.load(Parts(passages, queries, qrels, published=True), about)
     _check_counts(settings, collection.about)
     return collection
 
@@ -160,7 +160,7 @@ def _check_counts(settings: Settings, about: dict[str, Any]) -> None:
         counted = about["queries"][split]
         found[name, "queries"] = counted["read"]
         if "judged" in counted:
-            found[name, "qrels"] = counted["judgments"] + counted["judgments of dropped passages"]
+            found[name, "qrels"] = sum(count for what, count in counted.items() if what.startswith("judgments"))
             found[f"{name}/judged", "queries"] = counted["judged"]
     for (name, part), count in found.items():
         expected = counts(name, part)
