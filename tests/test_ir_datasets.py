@@ -140,7 +140,7 @@ def home(published, tmp_path, monkeypatch):
 
 
 def loaded(folder, **settings):
-    return source.load(source.Settings(files=str(folder), **settings), seed=1)
+    return source.load(source.Settings(**settings, **({"files": str(folder)} if folder else {})), seed=1)
 
 
 def test_msmarco_with_titles_comes_through_whole(home, tmp_path):
@@ -192,7 +192,7 @@ def test_wikipedia_is_text_alone(home, tmp_path):
 
 def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
     with pytest.raises(InputError) as error:
-        loaded("", **MSMARCO)
+        loaded(None, **MSMARCO)
     message = str(error.value)
     assert message.startswith("files are missing and cannot be fetched: put https://msmarco.")
     md5 = hashlib.md5(PUBLISHED["msmarco-passage", "collectionandqueries"]).hexdigest()
@@ -206,10 +206,10 @@ def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
 def test_files_where_the_message_says_are_found(home, tmp_path):
     path = home / "nq.zip"
     with pytest.raises(InputError) as error:
-        loaded("", dataset="beir/nq")
+        loaded(None, dataset="beir/nq")
     place = str(error.value).rpartition(" at ")[2]
     shutil.copy(path, place)
-    assert len(loaded("", dataset="beir/nq").passages.read_all()) == 2
+    assert len(loaded(None, dataset="beir/nq").passages.read_all()) == 2
 
 
 def test_another_file_of_that_name_is_refused(home, tmp_path):
@@ -283,5 +283,5 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
 def test_unknown_splits_and_places_are_refused(tmp_path):
     with pytest.raises(InputError, match="splits.dev is dev/smal; did you mean dev/small?"):
         source.splits(source.Settings(dataset="msmarco-passage", splits={"dev": "dev/smal"}))
-    with pytest.raises(InputError, match="collections.m: files is nowhere, which is not there"):
+    with pytest.raises(InputError, match="collections.m: files is nowhere; allowed: a folder"):
         source.check(source.Settings(dataset="beir/nq", files="nowhere"), "m")

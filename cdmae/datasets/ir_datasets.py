@@ -2,7 +2,7 @@
 
 It knows where the files are, checks them against their published checksums and keeps them, in ``$IR_DATASETS_HOME``
 (``~/.ir_datasets`` without). Nothing is asked of the network before the job that makes the collection; a machine
-without one takes the published files from the folder `files`.
+without one takes the published files from the folder `files`, or from there under their checksums.
 
 The package's own catalogue says how many passages, queries and judgments there are: a collection with other counts is
 refused. MS MARCO's passages have no titles; the title-augmented corpus of RocketQA, which dense retrievers are compared
@@ -31,6 +31,7 @@ from cdmae.settings import setting, suggestion
 if TYPE_CHECKING:
     from cdmae import files
 
+PUBLISHED = "data/published"
 MSMARCO = "msmarco-passage"
 TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"  # Qu et al. 2021; no checksum is published
 TITLES_MEMBER = "marco/para.title.txt"  # passage id, title, separated by a tab
@@ -54,8 +55,9 @@ class Settings:
         "", meaning="MS MARCO's titles: passage id, tab, title, one a line; without, RocketQA's release is fetched"
     )
     files: str = setting(
-        "", meaning="folder with the files as published (collectionandqueries.tar.gz, nq.zip), taken instead of fetched"
-    )
+        PUBLISHED, meaning="files as published (collectionandqueries.tar.gz, nq.zip, ...) that lie in this folder "
+        "are not fetched",
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         """Refuse what the catalogue does not know, and titles from a file for passages that have them."""
@@ -98,12 +100,10 @@ def version(settings: Settings) -> dict[str, str]:
 
 def check(settings: Settings, name: str) -> None:
     """Look for the folder and the file that the settings name; the data is read when the collection is made."""
-    for key, path, right in (
-        ("files", settings.files, Path.is_dir),
-        ("title_file", settings.title_file, Path.is_file),
-    ):
-        if path and not right(Path(path).expanduser()):
-            raise InputError(f"collections.{name}: {key} is {path}, which is not there")
+    if settings.files != PUBLISHED and not Path(settings.files).expanduser().is_dir():
+        raise InputError(f"collections.{name}: files is {settings.files}; allowed: a folder")
+    if settings.title_file and not Path(settings.title_file).expanduser().is_file():
+        raise InputError(f"collections.{name}: title_file is {settings.title_file}; allowed: a file")
 
 
 def load(settings: Settings, seed: int) -> files.Collection:
@@ -191,8 +191,9 @@ def _places(dataset: str) -> dict[str, Path]:
 
 def _offer(settings: Settings) -> None:
     """Put links to the files in the folder `files` where ir_datasets looks for them."""
-    for address, place in _places(settings.dataset).items() if settings.files else ():
-        path = Path(settings.files).expanduser().resolve() / address.rpartition("/")[2]
+    folder = Path(settings.files).expanduser().resolve()
+    for address, place in _places(settings.dataset).items():
+        path = folder / address.rpartition("/")[2]
         if path.exists() and not os.path.lexists(place):
             place.parent.mkdir(parents=True, exist_ok=True)
             place.symlink_to(path)
