@@ -71,16 +71,34 @@ def command(arguments: list[str]) -> None:
     parsers = parser.add_subparsers(dest="command", required=True)
     for name, (help_, options) in COMMANDS.items():
         each = parsers.add_parser(name, help=help_, description=help_)
-        if name != "adopt":
+        if name in ("search", "importance"):
             each.add_argument("text", nargs="+", help="the words, in quotation marks or not")
         for option, (meaning, kind) in options.items():
-            each.add_argument(f"--{option}", type=kind, metavar=option.upper(), help=meaning)
+            form = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": option.upper()}
+            each.add_argument(f"--{option}", help=meaning, **form)
         each.add_argument("--configfile", nargs="+", default=[], metavar="FILE", help="as for a run")
     given = parser.parse_args(arguments)
     overlays = [str(Path(path).resolve()) for path in given.configfile]
     os.chdir(ROOT)
     found = graph(overlays)
-    {"adopt": adopt_states, "search": search, "importance": importance}[given.command](found, given)
+    {"plan": plan, "adopt": adopt_states, "search": search, "importance": importance}[given.command](found, given)
+
+
+def plan(wanted: Graph, given: argparse.Namespace) -> None:
+    """Tell what a run takes; earlier runs of the default config and of the same one tell how fast this machine is."""
+    from cdmae.planning import machine
+    from cdmae.planning.plan import text
+    from cdmae.planning.work import Planned
+
+    found = machine.here()
+    found = machine.Machine(
+        found.cores if given.cores is None else given.cores,
+        found.gpus if given.gpus is None else given.gpus,
+        given.gpu or found.gpu,
+    )
+    for planned in (Planned(graph([])), Planned(wanted)):
+        found = found.corrected(planned, machine.records(planned.graph.path("benchmarks")))
+    print(text(Planned(wanted), found, everything=given.all))
 
 
 def adopt_states(graph: Graph, _: argparse.Namespace) -> None:
@@ -141,6 +159,15 @@ def become(script: str, options: dict[str, object]) -> None:
 
 
 COMMANDS = {
+    "plan": (
+        "tell what a run takes: jobs, hours, disk, memory",
+        {
+            "cores": ("processor cores; those of this machine without", int),
+            "gpus": ("GPUs; those of this machine without", int),
+            "gpu": ("their kind: h200, h100, a100, l40s, v100, rtx4090", str),
+            "all": ("what is made already, too", bool),
+        },
+    ),
     "adopt": ("go on from the newest training states that an edit of the code has orphaned", {}),
     "search": (
         "ask a trained retriever",

@@ -9,6 +9,7 @@ import gzip
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ from cdmae.errors import InputError
 
 if TYPE_CHECKING:
     from cdmae import files
+_SAMPLE = 1000  # lines that the size of a file is told from
+_PACKED = 3  # how many times a text shrinks in a .gz
 
 
 @dataclass(frozen=True)
@@ -91,6 +94,17 @@ def check_folder(path: str) -> Path:
     return folder
 
 
+def _sample(file: File) -> tuple[int, float]:
+    """About how many rows a file has, and words in the last column of one."""
+    rows, words, read = 0, 0, 0
+    for _, line in islice(lines(file.path), _SAMPLE):
+        row = file.parse(rows + 1, line)
+        rows, read = rows + 1, read + len(line.encode()) + 1
+        words += len(str(row[-1]).split()) if row else 0
+    share = read / (file.path.stat().st_size * (_PACKED if file.path.suffix == ".gz" else 1)) if read else 1.0
+    return max(rows, round(rows / share)) if rows == _SAMPLE else rows, words / max(1, rows)
+
+
 @dataclass(frozen=True)
 class Layout:
     """What a source of text files offers, from a function that finds the files that its settings name."""
@@ -113,6 +127,16 @@ class Layout:
     def version(self, settings: Any) -> dict[str, str]:
         """Nothing but the files decides."""
         return {}
+
+    def expected(self, settings: Any) -> tuple[int, float, dict[str, int]]:
+        """Passages, words in one, and queries by split, from the sizes of the files and their first lines."""
+        found = self.parts(settings)
+        passages, words = _sample(found.passages)
+        return (
+            passages,
+            words,
+            {split: _sample(found.qrels.get(split, rows))[0] for split, rows in found.queries.items()},
+        )
 
     def check(self, settings: Any, name: str) -> None:
         """Read all files and raise `InputError`, with file and line, for what is wrong with the collection `name`."""

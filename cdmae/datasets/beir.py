@@ -50,7 +50,8 @@ def _files(settings: Settings) -> Parts:
 
 
 _layout = Layout("beir", _files)
-splits, depends, version, check, load = _layout.splits, _layout.depends, _layout.version, _layout.check, _layout.load
+splits, depends, version, expected = _layout.splits, _layout.depends, _layout.version, _layout.expected
+check, load = _layout.check, _layout.load
 
 
 def _qrels_paths(folder: Path) -> dict[str, Path]:

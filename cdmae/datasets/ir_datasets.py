@@ -35,6 +35,12 @@ PUBLISHED = "data/published"
 MSMARCO = "msmarco-passage"
 TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"  # Qu et al. 2021; no checksum is published
 TITLES_MEMBER = "marco/para.title.txt"  # passage id, title, separated by a tab
+WORDS = {  # per passage
+    "msmarco-passage": 56.0, "dpr-w100": 100.0, "beir/trec-covid": 161.0, "beir/nfcorpus": 232.0, "beir/nq": 79.0,
+    "beir/hotpotqa": 46.0, "beir/fiqa": 132.0, "beir/arguana": 167.0, "beir/webis-touche2020": 292.0,
+    "beir/cqadupstack": 129.0, "beir/quora": 11.0, "beir/dbpedia-entity": 50.0, "beir/scidocs": 176.0,
+    "beir/fever": 85.0, "beir/climate-fever": 85.0, "beir/scifact": 214.0,
+}  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,6 +110,16 @@ def check(settings: Settings, name: str) -> None:
         raise InputError(f"collections.{name}: files is {settings.files}; allowed: a folder")
     if settings.title_file and not Path(settings.title_file).expanduser().is_file():
         raise InputError(f"collections.{name}: title_file is {settings.title_file}; allowed: a file")
+
+
+def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
+    """Passages, words in one, and judged queries by split, from the catalogue and Thakur et al. 2021, table 1."""
+    words = next((each for name, each in WORDS.items() if settings.dataset.startswith(name)), 100.0)
+    judged = {
+        split: counts(f"{name}/judged", "queries") or counts(name, "queries") or 0
+        for split, name in settings.ids().items()
+    }
+    return counts(settings.dataset, "docs") or 0, words, judged
 
 
 def load(settings: Settings, seed: int) -> files.Collection:

@@ -51,6 +51,15 @@ SMOKE = (
     "difflib", "email", "functools", "http", "ipaddress", "json", "logging", "math", "multiprocessing", "pathlib",
     "shutil", "socket", "statistics", "tarfile", "threading", "traceback", "typing", "unittest", "urllib", "zipfile",
 )  # fmt: skip
+WORDS = 38.0  # of a passage on average
+WHOLE = {  # passages, queries of train, dev and test
+    "smoke": (1_120, 945, 84, 93),
+    "default": (19_805, 16_000, 1_493, 1_465),
+    "full": (25_000, 20_000, 1_900, 1_900),
+}
+PARTS = {  # passages, queries
+    "scikit-learn": (1_804, 1_713), "networkx": (1_251, 1_184), "sympy": (3_445, 3_356), "sqlalchemy": (1_540, 1_479),
+}  # fmt: skip
 SMOKE_SHARE = 0.2  # of the modules of a held-out package
 
 
@@ -112,6 +121,16 @@ def check(settings: Settings, name: str) -> None:
         version(settings)
     except InputError as error:
         raise InputError(f"collections.{name}: {error}") from None
+
+
+def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
+    """Passages, words in one, and queries by split, as they were harvested from one environment; others are near."""
+    share = SMOKE_SHARE if settings.size == "smoke" else 1.0
+    if settings.part:
+        passages, queries = PARTS[settings.part]
+        return round(share * passages), WORDS, {"test": round(share * queries)}
+    passages, train, dev, test = WHOLE[settings.size]
+    return passages, WORDS, {"train": min(train, settings.train_queries or train), "dev": dev, "test": test}
 
 
 def load(settings: Settings, seed: int) -> files.Collection:

@@ -1,0 +1,73 @@
+"""Floating-point operations of the networks, a multiplication and an addition counting as two.
+
+Symbols: `d` width, `f` inner width, `V` vocabulary, `n` tokens of a text, special ones included.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cdmae.config import Start
+
+BACKWARD = 2  # a backward pass is two forward ones: the gradients of the inputs and those of the weights
+
+
+@dataclass(frozen=True)
+class Network:
+    """The dimensions of a Transformer encoder; the defaults are BERT base's."""
+
+    layers: int = 12
+    width: int = 768
+    inner: int = 3072
+    vocabulary: int = 30522
+    positions: int = 512
+
+    @classmethod
+    def of(cls, start: Start) -> Network:
+        """The network of a start; a checkpoint that is not here is taken for one of the size of BERT base."""
+        if not start.checkpoint:
+            return cls(start.layers, start.hidden, start.feedforward, start.vocabulary, start.positions)
+        path = Path(start.checkpoint) / "config.json"
+        if not path.is_file():
+            return cls()
+        found = json.loads(path.read_text(encoding="utf-8"))
+        keys = ("num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings")
+        return cls(*(found[key] for key in keys))
+
+    def parameters(self) -> int:
+        """Weights of the layers and the embeddings."""
+        layer = 4 * self.width**2 + 2 * self.width * self.inner + 9 * self.width + self.inner
+        return self.layers * layer + (self.vocabulary + self.positions + 4) * self.width
+
+    def layer(self, tokens: float) -> float:
+        """One layer over a text of n tokens: 2 n (4 d^2 + 2 d f) for the weights, 4 n^2 d for the attention."""
+        return 2 * tokens * (4 * self.width**2 + 2 * self.width * self.inner) + 4 * tokens**2 * self.width
+
+    def forward(self, tokens: float) -> float:
+        """All layers over a text of n tokens."""
+        return self.layers * self.layer(tokens)
+
+    def head(self, tokens: float) -> float:
+        """The language-model head over some tokens: the transform d x d, and the vocabulary."""
+        return 2 * tokens * (self.width**2 + self.width * self.vocabulary)
+
+
+def pretraining(network: Network, tokens: float, decoder_layers: int, masked: float) -> float:
+    """A passage of n tokens, forward and backward: encoder, decoder, and heads at `masked` x n tokens of both sides."""
+    forward = network.forward(tokens) + decoder_layers * network.layer(tokens) + network.head(masked * tokens)
+    return (1 + BACKWARD) * forward
+
+
+def cached(network: Network, tokens: float) -> float:
+    """A text in training with gradient caching: forward, forward again, backward."""
+    return (2 + BACKWARD) * network.forward(tokens)
+
+
+def reranking(network: Network, tokens: float, group: int, forward_factor: int, rdrop: bool) -> float:
+    """A query's group: all pairs forward, the best ones forward and backward, twice with R-Drop."""
+    trained = group / forward_factor * (1 + BACKWARD) * (2 if rdrop else 1)
+    return (group + trained) * network.forward(tokens)

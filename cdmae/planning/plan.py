@@ -1,0 +1,113 @@
+"""The plan of a run as text: a line for every rule, and what it comes to."""
+
+from __future__ import annotations
+
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdmae import formats
+from cdmae.jobs import Job
+from cdmae.planning.machine import Machine
+from cdmae.planning.schedule import Task, critical_path, wall_time
+from cdmae.planning.work import Planned, Work
+
+SHOWN = 12  # links of the critical path
+
+
+@dataclass(frozen=True)
+class Step:
+    """A job that is still to be done, its work and its time on the machine."""
+
+    job: Job
+    work: Work
+    task: Task
+
+
+def steps(planned: Planned, machine: Machine, *, everything: bool = False) -> list[Step]:
+    """The jobs whose results are not there, or all of them, each behind those whose results it reads."""
+    found: list[Step] = []
+    makes: dict[str, int] = {}
+    for job in planned.graph.jobs():
+        if not everything and all(Path(path).exists() for path in job.outputs):
+            continue
+        work = planned.work(job)
+        after = tuple(dict.fromkeys(makes[path] for path in job.reads() if path in makes))
+        name = f"{job.rule} {job.name}".rstrip()
+        seconds = machine.seconds(job, work, planned)
+        task = Task(name, seconds, machine.cores_of(job, planned), machine.gpus_of(job), after)
+        makes |= dict.fromkeys(job.outputs, len(found))
+        found.append(Step(job, work, task))
+    return found
+
+
+def text(planned: Planned, machine: Machine, *, everything: bool = False) -> str:
+    """The whole plan, ready to be printed."""
+    found = steps(planned, machine, everything=everything)
+    jobs = len(planned.graph.jobs())
+    if not found:
+        return f"all {jobs} jobs are done; whether they are up to date says ./run -n"
+    wall = wall_time([step.task for step in found], machine.cores, machine.gpus)
+    gpu_hours = sum(step.task.seconds * step.task.gpus for step in found) / 3600
+    disk, memory = sum(step.work.disk for step in found), max(found, key=lambda step: step.work.memory)
+    free = shutil.disk_usage(_existing(Path(planned.graph.results))).free
+    devices = f"{machine.cores} cores" + (f" and {machine.gpus} x {machine.gpu}" if machine.gpus else ", no GPU")
+    lines = [
+        f"{len(found)} of {jobs} jobs on {devices}:",
+        "",
+        *_table(found),
+        "",
+        f"wall time  {formats.duration(wall)}" + (f", {gpu_hours:.1f} GPU-hours" if machine.gpus else ""),
+        f"disk       {_bytes(disk)} in {planned.graph.results}, {_bytes(free)} are free",
+        f"memory     up to {_bytes(memory.work.memory)} ({memory.task.name})",
+        *_chain(found),
+        *_basis(planned, machine, found),
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _table(found: list[Step]) -> list[str]:
+    rows = [("rule", "jobs", "time", "GPU-hours", "disk")]
+    for rule in dict.fromkeys(step.job.rule for step in found):
+        group = [step for step in found if step.job.rule == rule]
+        seconds = sum(step.task.seconds for step in group)
+        hours = sum(step.task.seconds * step.task.gpus for step in group) / 3600
+        disk = sum(step.work.disk for step in group)
+        shown = _bytes(disk) if disk else ""
+        rows.append((rule, str(len(group)), formats.duration(seconds), f"{hours:.1f}" if hours else "", shown))
+    widths = [max(len(row[place]) for row in rows) for place in range(5)]
+    return [
+        row[0].ljust(widths[0]) + "".join("  " + row[place].rjust(widths[place]) for place in range(1, 5))
+        for row in rows
+    ]
+
+
+def _chain(found: list[Step]) -> list[str]:
+    """The critical path: its longest links, in their order."""
+    tasks = [step.task for step in found]
+    chain = critical_path(tasks)
+    longest = sorted(chain, key=lambda place: -tasks[place].seconds)[:SHOWN]
+    links = [f"{tasks[place].name} {formats.duration(tasks[place].seconds)}" for place in chain if place in longest]
+    total = formats.duration(sum(tasks[place].seconds for place in chain))
+    return [f"longest chain of jobs, {total}:", *(f"  {link}" for link in links)]
+
+
+def _basis(planned: Planned, machine: Machine, found: list[Step]) -> list[str]:
+    """What the numbers stand on."""
+    measured = [name for name, size in planned.sizes.items() if size.measured]
+    corrected = sorted({planned.kind(step.job) for step in found} & set(machine.corrections))
+    return [
+        f"sizes: {len(measured)} of {len(planned.sizes)} collections counted, the others as their sources tell",
+        "times: downloads left out; "
+        + (f"earlier runs for {', '.join(corrected)}; " if corrected else "")
+        + "assumed speeds for the others",
+    ]
+
+
+def _bytes(number: float) -> str:
+    return formats.memory(number / 2**20)
+
+
+def _existing(path: Path) -> Path:
+    path = path.absolute()
+    return path if path.exists() else _existing(path.parent)

@@ -1,0 +1,73 @@
+"""Jobs on a machine: when each begins, when all are done, and which chain of them decides it."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Task:
+    """A job with its time, what it occupies, and the tasks (by their places in the list) that it waits for."""
+
+    name: str
+    seconds: float
+    cores: int = 1
+    gpus: int = 0
+    after: tuple[int, ...] = ()
+
+
+def critical_path(tasks: Sequence[Task]) -> list[int]:
+    """The longest chain of tasks that wait for each other; every task stands behind those it waits for."""
+    ends, before = [0.0] * len(tasks), [-1] * len(tasks)
+    for place, task in enumerate(tasks):
+        for other in task.after:
+            if before[place] < 0 or ends[other] > ends[before[place]]:
+                before[place] = other
+        ends[place] = task.seconds + (ends[before[place]] if before[place] >= 0 else 0.0)
+    chain = [max(range(len(tasks)), key=ends.__getitem__)] if tasks else []
+    while chain and before[chain[-1]] >= 0:
+        chain.append(before[chain[-1]])
+    return chain[::-1]
+
+
+def wall_time(tasks: Sequence[Task], cores: int, gpus: int) -> float:
+    """Seconds until all are done, where those go first that most time hangs on, as far as cores and GPUs last."""
+    tails = _tails(tasks)
+    waits = [len(task.after) for task in tasks]
+    followers: list[list[int]] = [[] for _ in tasks]
+    for place, task in enumerate(tasks):
+        for other in task.after:
+            followers[other].append(place)
+    ready = sorted((place for place, count in enumerate(waits) if not count), key=lambda place: -tails[place])
+    running: list[tuple[float, int]] = []
+    now = 0.0
+    while ready or running:
+        for place in list(ready):
+            task = tasks[place]
+            if min(task.cores, cores) <= cores - _used(tasks, running, "cores", cores) and min(
+                task.gpus, gpus
+            ) <= gpus - _used(tasks, running, "gpus", gpus):
+                heapq.heappush(running, (now + task.seconds, place))
+                ready.remove(place)
+        now, done = heapq.heappop(running)
+        for place in followers[done]:
+            waits[place] -= 1
+            if not waits[place]:
+                ready.append(place)
+        ready.sort(key=lambda place: -tails[place])
+    return now
+
+
+def _used(tasks: Sequence[Task], running: list[tuple[float, int]], what: str, most: int) -> int:
+    return sum(min(getattr(tasks[place], what), most) for _, place in running)
+
+
+def _tails(tasks: Sequence[Task]) -> list[float]:
+    """The time of the longest chain that begins with each task."""
+    tails = [task.seconds for task in tasks]
+    for place in range(len(tasks) - 1, -1, -1):
+        for other in tasks[place].after:
+            tails[other] = max(tails[other], tasks[other].seconds + tails[place])
+    return tails

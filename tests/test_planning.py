@@ -1,0 +1,252 @@
+"""Plans: the arithmetic by hand, the schedule of small graphs, sizes, and what earlier runs change."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from cdmae import datasets, files
+from cdmae.config import Start, gather, load, read_yaml
+from cdmae.errors import InputError
+from cdmae.graph import Graph
+from cdmae.planning import arithmetic, machine, work
+from cdmae.planning.arithmetic import Network
+from cdmae.planning.machine import Machine
+from cdmae.planning.plan import steps, text
+from cdmae.planning.schedule import Task, critical_path, wall_time
+from cdmae.planning.sizes import Size, size
+from cdmae.planning.work import Planned, Work
+
+ROOT = Path(__file__).resolve().parent.parent
+SMALL = Network(layers=3, width=2, inner=4, vocabulary=10, positions=8)
+
+
+@pytest.fixture
+def planned(values, toy, tmp_path):
+    """The plan of the small config; its collections have 1,000 passages of 20 words and 320 queries a split."""
+    toy.expected = lambda settings: (1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320))
+    return Planned(Graph(load({**values, "results": str(tmp_path)})))
+
+
+# --- arithmetic ------------------------------------------------------------------------------------------------------
+
+
+def test_bert_base_has_its_parameters():
+    assert Network().parameters() == 109_482_240 - (768 * 768 + 768)  # as published, without the pooler
+
+
+def test_a_layer_is_its_weights_and_its_attention():
+    weights = 4 * 2 * 2 + 2 * 2 * 4
+    scores_and_sum = 2 * (2 * 5 * 5 * 2)
+    assert SMALL.layer(5) == 2 * 5 * weights + scores_and_sum
+    assert SMALL.forward(5) == 3 * SMALL.layer(5)
+    assert SMALL.head(5) == 2 * 5 * (2 * 2 + 2 * 10)
+
+
+def test_a_step_of_training_is_three_forward_passes_and_four_with_gradient_caching():
+    passage = SMALL.forward(10) + 2 * SMALL.layer(10) + SMALL.head(8)
+    assert arithmetic.pretraining(SMALL, 10, decoder_layers=2, masked=0.8) == 3 * passage
+    assert arithmetic.cached(SMALL, 10) == 4 * SMALL.forward(10)
+
+
+def test_a_reranker_trains_on_the_best_of_its_group():
+    forward = SMALL.forward(10)
+    assert arithmetic.reranking(SMALL, 10, group=64, forward_factor=4, rdrop=False) == (64 + 16 * 3) * forward
+    assert arithmetic.reranking(SMALL, 10, group=64, forward_factor=4, rdrop=True) == (64 + 2 * 16 * 3) * forward
+
+
+def test_networks_follow_their_start(tmp_path):
+    start = Start(collection="c", vocabulary=10, layers=3, hidden=2, heads=1, feedforward=4, positions=8)
+    assert Network.of(start) == SMALL
+    assert Network.of(Start(checkpoint="some/model")) == Network()
+    config = '{"num_hidden_layers": 3, "hidden_size": 2, "intermediate_size": 4, "vocab_size": 10, '
+    (tmp_path / "config.json").write_text(config + '"max_position_embeddings": 8}')
+    assert Network.of(Start(checkpoint=str(tmp_path))) == SMALL
+
+
+def test_the_paper_s_schedule_has_86_346_steps():
+    assert work.steps(20, 8_841_823, 2048) == 86_346
+
+
+# --- work ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_work_of_pretraining_and_training(planned):
+    """10 steps of 2,048; one epoch of 320 queries, five steps of 64, groups of 4."""
+    network, tokens = planned.network("small"), 20 * 1.35 + 2
+    jobs = {(job.rule, job.name): planned.work(job) for job in planned.graph.jobs()}
+    passage = arithmetic.pretraining(network, tokens, 2, 0.3 + 0.5)
+    assert jobs["pretrain", "cdmae"].flops == pytest.approx(10 * 2048 * passage)
+    group = 4 * arithmetic.cached(network, tokens) + arithmetic.cached(network, 10)
+    assert jobs["train_retriever", "one"].flops == pytest.approx(320 * group)
+    assert jobs["teacher", "three"].flops == pytest.approx(320 * (1 + 3) * network.forward(10 + tokens))
+    assert jobs["vectors", "one/docs"].disk == 4 * 1000 * 8
+    assert jobs["mine", "one/docs/train"].flops == pytest.approx(320 * (network.forward(10) + 2 * 1000 * 8))
+
+
+def test_the_paper_on_one_h200():
+    """Pre-training takes 6.6 GPU-hours at half of its peak, counted by hand elsewhere; stage 1 takes 1.4."""
+    values = gather(ROOT / "config/config.yaml", [], read_yaml(ROOT / "config/paper.yaml"))
+    paper = Planned(Graph(load(values)))
+    hours = {
+        step.task.name: step.task.seconds * step.task.gpus / 3600
+        for step in steps(paper, Machine(64, 8, "h200"), everything=True)
+    }
+    assert hours["pretrain cdmae"] == pytest.approx(6.6, rel=0.2)
+    assert hours["train_retriever cdmae-stage1"] == pytest.approx(1.4, rel=0.25)
+    assert hours["teacher cdmae-stage3-simlm"] == pytest.approx(1.1, rel=0.25)
+
+
+# --- sizes -----------------------------------------------------------------------------------------------------------
+
+
+def test_sizes_are_counted_where_a_collection_is_made(planned, tmp_path):
+    assert size(planned.graph, "docs") == Size(1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320))
+    passages = pa.table({"passage_id": ["a", "b"], "title": ["", ""], "text": ["five words in this one"] * 2})
+    queries = pd.DataFrame({"query_id": ["q"], "text": ["why"]})
+    about = {"source": "toy"}
+    files.write_collection(tmp_path / "collections" / "docs", files.Collection(passages, {"dev": queries}, {}, about))
+    found = size(planned.graph, "docs")
+    assert (found.passages, found.queries, found.measured) == (2, {"dev": 1}, True)
+    assert 1 < found.words < 30
+
+
+def test_a_source_that_cannot_tell_is_named(planned, toy):
+    del toy.expected
+    with pytest.raises(InputError, match="collections.other is not made yet and its source cannot tell its size"):
+        size(planned.graph, "other")
+
+
+@pytest.mark.parametrize("name", sorted({"beir", "msmarco", "pydocs", "ir_datasets"}))
+def test_sources_that_come_along_can_tell(name):
+    assert callable(datasets.source(name).expected)
+
+
+def test_text_files_tell_from_their_first_lines(tmp_path):
+    lines = "".join(f"{row:05d}\tthree words here\n" for row in range(5000))
+    (tmp_path / "collection.tsv").write_text(lines)
+    (tmp_path / "queries.dev.tsv").write_text("1\ta\n2\tb\n")
+    (tmp_path / "qrels.dev.tsv").write_text("1\t0\t00001\t1\n")
+    source = datasets.source("msmarco")
+    assert source.expected(source.Settings(path=str(tmp_path))) == (5000, 3.0, {"dev": 1})
+
+
+def test_published_collections_tell_from_the_catalogue():
+    source = datasets.source("ir_datasets")
+    settings = source.Settings(dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"})
+    assert source.expected(settings) == (8_841_823, 56.0, {"train": 502_939, "dl19": 43})
+
+
+# --- machines --------------------------------------------------------------------------------------------------------
+
+
+def test_seconds_are_operations_over_speed(planned):
+    jobs = {job.rule: job for job in planned.graph.jobs()}
+    gpus = Machine(4, 2, "a100")
+    assert gpus.seconds(jobs["pretrain"], Work(flops=312e12 * 0.45 * 2), planned) == pytest.approx(5.0 + 1.0)
+    assert gpus.seconds(jobs["train_retriever"], Work(flops=312e12 * 0.45), planned) == pytest.approx(5.0 + 1.0)
+    assert gpus.seconds(jobs["tokens"], Work(core_seconds=8), planned) == pytest.approx(1.5 + 2.0)
+    narrow = Machine(4)  # whose networks use one core, being narrow
+    assert narrow.seconds(jobs["pretrain"], Work(flops=machine.CORE), planned) == pytest.approx(5.0 + 1.0)
+
+
+def test_earlier_runs_replace_assumptions(planned, tmp_path):
+    jobs = {(job.rule, job.name): job for job in planned.graph.jobs()}
+    job = jobs["tokens", "small/docs"]
+    folder = tmp_path / "benchmarks" / "tokens" / "small"
+    folder.mkdir(parents=True)
+    (folder / "docs.tsv").write_text("s\th:m:s\tmax_rss\n21.5\t0:00:21\t100\n")
+    found = machine.records(tmp_path / "benchmarks")
+    assert found == {("tokens", "small.docs"): 21.5}
+    corrected = Machine(1).corrected(planned, found)
+    assert corrected.seconds(job, planned.work(job), planned) == pytest.approx(21.5)
+    other = jobs["tokens", "small/other"]
+    assert corrected.seconds(other, planned.work(other), planned) == pytest.approx(21.5)  # as large, and so as slow
+    assert corrected.corrections.keys() == {"tokens"}
+
+
+def test_records_of_a_processor_tell_nothing_of_a_gpu(planned):
+    records = {("pretrain", "cdmae"): 100.0, ("index_bm25", "docs"): 100.0}
+    assert Machine(1, 1, "h100").corrected(planned, records).corrections.keys() == {"index_bm25"}
+    assert Machine(1).corrected(planned, records).corrections.keys() == {"index_bm25", "pretrain"}
+
+
+def test_an_unknown_gpu_is_refused():
+    with pytest.raises(InputError, match="--gpu is b9; allowed: h200, h100"):
+        Machine(1, 1, "b9")
+    with pytest.raises(InputError, match="--gpu is missing"):
+        Machine(1, 1)
+
+
+def test_what_the_rules_ask_for_is_what_is_planned():
+    """The cores and GPUs in workflow/rules, read as text."""
+    threads, gpus = {}, {}
+    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    for rule, body in re.findall(r"^rule (\w+):(.*?)(?=^rule |\Z)", rules, flags=re.MULTILINE | re.DOTALL):
+        if asked := re.search(r"threads: (?:network_)?cores\((\d+)", body):
+            threads[rule] = int(asked[1])
+        if asked := re.search(r"\bgpu=(\d+)", body):
+            gpus[rule] = int(asked[1])
+    assert gpus == machine.NETWORKS
+    assert threads == machine.THREADS
+
+
+# --- schedules -------------------------------------------------------------------------------------------------------
+
+DIAMOND = [Task("a", 1), Task("b", 5, after=(0,)), Task("c", 3, after=(0,)), Task("d", 2, after=(1, 2))]
+
+
+def test_the_critical_path_is_the_longest_chain():
+    assert critical_path(DIAMOND) == [0, 1, 3]
+    assert critical_path([Task("a", 1), Task("b", 2)]) == [1]
+    assert critical_path([]) == []
+
+
+def test_wall_time_is_that_of_the_longest_chain_where_there_is_room():
+    assert wall_time(DIAMOND, cores=2, gpus=0) == 1 + 5 + 2
+    assert wall_time(DIAMOND, cores=1, gpus=0) == 1 + 5 + 3 + 2
+    assert wall_time([], cores=1, gpus=0) == 0
+
+
+def test_jobs_wait_for_gpus_and_take_at_most_what_there_is():
+    tasks = [Task("eight", 4, gpus=8), Task("one", 3, gpus=1), Task("none", 2)]
+    assert wall_time(tasks, cores=9, gpus=8) == 4 + 3
+    assert wall_time(tasks, cores=9, gpus=9) == 4
+    assert wall_time([Task("many", 4, cores=16)], cores=2, gpus=0) == 4
+
+
+# --- the whole plan --------------------------------------------------------------------------------------------------
+
+
+def test_the_plan_tells_everything(planned):
+    found = text(planned, Machine(2, 1, "h100"))
+    count = len(planned.graph.jobs())
+    assert found.startswith(f"{count} of {count} jobs on 2 cores and 1 x h100:\n")
+    for line in ("rule", "pretrain", "wall time", "disk", "memory", "longest chain of jobs", "sizes: 0 of 2", "times:"):
+        assert f"\n{line}" in found
+    assert "GPU-hours" in found
+
+
+def test_the_command_plans_the_paper_for_any_machine():
+    command = [sys.executable, "workflow/start.py", "plan", "--configfile", "config/paper.yaml", "--all"]
+    found = subprocess.run([*command, "--cores", "64", "--gpus", "8", "--gpu", "h200"], cwd=ROOT, capture_output=True)
+    assert found.returncode == 0, found.stderr
+    assert " jobs on 64 cores and 8 x h200:" in found.stdout.decode()
+    refused = subprocess.run([*command, "--gpus", "8", "--gpu", "abacus"], cwd=ROOT, capture_output=True, text=True)
+    assert refused.stderr.startswith("run: --gpu is abacus; allowed: h200")
+
+
+def test_what_is_made_is_left_out(planned):
+    first = planned.graph.jobs()[0]
+    for path in first.outputs:
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).touch()
+    planned.sizes = {name: Size(10, 5.0, {}) for name in planned.config.collections}
+    names = [step.task.name for step in steps(planned, Machine(1))]
+    assert len(names) == len(planned.graph.jobs()) - 1
+    assert f"{first.rule} {first.name}" not in names
+    assert len(steps(planned, Machine(1), everything=True)) == len(planned.graph.jobs())
