@@ -1,0 +1,29 @@
+"""Packages and texts that are made up, for the tests of the collection of documentation strings."""
+
+import random
+
+
+def make_package(folder, monkeypatch, sources, name="tree"):
+    """A package of the given files, importable by name but never to be imported."""
+    for file, source in sources.items():
+        path = folder / name / file
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(source)
+    monkeypatch.syspath_prepend(str(folder))
+    return name
+
+
+def sentences(seed, words=40):
+    """Made-up words."""
+    rng = random.Random(seed)
+    return ["".join(rng.choices("abcde", k=5)) for _ in range(words)]
+
+
+def changed(words, number, seed):
+    """The words with the last `number` of them replaced."""
+    return words[: len(words) - number] + sentences(f"new {seed}", number)
+
+
+def text(seed):
+    """Made-up words as a text."""
+    return " ".join(sentences(seed))
