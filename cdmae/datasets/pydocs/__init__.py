@@ -134,7 +134,7 @@ def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
 
 
 def load(settings: Settings, seed: int) -> files.Collection:
-    """Harvest, clean and divide; `seed` is not used, nothing being drawn. The default takes 40 cpu-s and 0.3 GB, full 60."""
+    """Harvest, clean and divide; `seed` is not used. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
     from cdmae.datasets.pydocs import division
 
     counts: dict[str, int] = {}
