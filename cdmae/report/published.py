@@ -54,7 +54,7 @@ STOP_WORDS = 0.40  # section 3.2: of the masks of BERT, stop-words and punctuati
 def dataset(facts: Facts, target: Target) -> str:
     """The name of tables 1 and 2 for a target, such as ``msmarco dev``; nothing if they do not have it."""
     entry = facts.entries("collections").get(target.collection, {})
-    if entry.get("source") == "msmarco":
+    if entry.get("source") == "msmarco" or entry.get("dataset") == "msmarco-passage":
         split = {"dev": "dev", "dev/small": "dev", "dl19": "dl19", "dl20": "dl20"}.get(target.split, "")
         return f"msmarco {split}" if split else ""
     return ""
