@@ -47,7 +47,7 @@ STAGE_ONLY = {
     "reranker": ("max_length", "forward_factor", "rdrop"),
 }
 SYSTEM_KEYS = {
-    "bm25": ("k1", "b"),
+    "bm25": ("k1", "b", "triples"),
     "retriever": ("encoder", "stage", "negatives", "teacher"),
     "reranker": ("encoder", "stage", "negatives", "reranks", "depth"),
     "fusion": ("of", "k"),
@@ -263,12 +263,25 @@ def _check_trained(config: Config, system: System, path: str) -> None:
             f"({', '.join(fitting) or 'there is none'})"
         )
     _check_kind(config, f"{path}.negatives", system.negatives, SEARCHES)
+    _check_triples(config, system.negatives, stage.collection)
     if system.teacher:
         _check_kind(config, f"{path}.teacher", system.teacher, ("reranker",))
     start = config.encoders[system.encoder].start
     lengths = ("query_length", "passage_length") if system.kind == "retriever" else ("max_length",)
     for key in lengths:
         _check_length(config, start, getattr(stage, key), f"stages.{system.stage}.{key}")
+
+
+def _check_triples(config: Config, name: str, collection: str) -> None:
+    """Refuse published triples of a collection that has none of that name."""
+    wanted = config.systems[name].triples
+    source = datasets.source(config.collections[collection].source)
+    if not wanted:
+        return
+    allowed = source.triples(config.collections[collection].settings) if hasattr(source, "triples") else {}
+    if wanted not in allowed:
+        known = suggestion(wanted, allowed) if allowed else f"collections.{collection} has none; leave it out"
+        raise InputError(f"systems.{name}.triples is {show(wanted)}; {known}")
 
 
 def _check_kind(config: Config, path: str, name: str, kinds: tuple[str, ...]) -> None:

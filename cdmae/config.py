@@ -281,6 +281,10 @@ class System:
     k: float = setting(60.0, meaning="fusion: 1 / (k + rank), summed", source="Cormack et al. 2009", above=0, high=1e6)
     k1: float = setting(0.9, meaning="bm25: saturation of term counts", source="Anserini", low=0, high=100)
     b: float = setting(0.4, meaning="bm25: normalisation by length", source="Anserini", low=0, high=1)
+    triples: str = setting(
+        "", meaning="bm25: negatives are published triples of the collection, such as train/triples-v2, not a search",
+        source="RetroMAE",
+    )  # fmt: skip
     model: str = setting("", meaning="external: folder, or name at the hub, in sentence-transformers format")
     query_length: int = setting(0, unit="word-pieces", meaning="external: cut; 0 is the model's own", low=0)
     passage_length: int = setting(0, unit="word-pieces", meaning="external: cut; 0 is the model's own", low=0)

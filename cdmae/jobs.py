@@ -262,6 +262,9 @@ def _mined(graph: Graph, name: str, on: str, split: str) -> Job:
     inputs, params = _search(graph, name, [on])
     params |= {"splits": [split], "depth": graph.mined()[name, on, split]}
     kind = graph.config.systems[name].kind
+    if kind == "bm25":
+        params["triples"] = graph.config.systems[name].triples
+        params["source"] = graph.config.collections[on].values() if params["triples"] else {}
     outputs = [graph.negatives(name, on, split)]
     return Job(MINE[kind], f"{name}/{on}/{split}", inputs, outputs, params)
 

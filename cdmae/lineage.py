@@ -17,7 +17,7 @@ from cdmae.jobs import Job
 
 TRAININGS = ("pretrain", "train_retriever", "train_reranker")  # the rules that keep a state
 # Rules that run the script of another.
-SHARED = {"mine_bm25": "search_bm25", "mine": "search", "mine_external": "search_external"}
+SHARED = {"mine": "search", "mine_external": "search_external"}
 
 
 def script(rule: str) -> str:

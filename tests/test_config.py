@@ -323,6 +323,21 @@ def load_file(path):
     return load(values if path.stem == "config" else gather(FILES / "config.yaml", [path], values))
 
 
+def test_published_triples_are_those_of_the_collection():
+    def refused(name):
+        values = read_yaml(FILES / "paper.yaml")
+        values["systems"]["bm25"]["triples"] = name
+        return refusal(values)
+
+    values = read_yaml(FILES / "paper.yaml")
+    values["systems"]["bm25"]["triples"] = "train/triples-v2"
+    load(values)
+    assert refused("train/triples-v3") == ("systems.bm25.triples is train/triples-v3; did you mean train/triples-v2?")
+    values["collections"]["own"] = {"source": "pydocs", "size": "smoke"}
+    values["training"]["collection"] = "own"
+    assert refusal(values) == "systems.bm25.triples is train/triples-v2; collections.own has none; leave it out"
+
+
 def test_smoke_default_and_paper_run_the_same_rules():
     smoke, default, paper = (
         {job.rule for job in Graph(load_file(FILES / f"{name}.yaml")).jobs()} for name in ("smoke", "config", "paper")

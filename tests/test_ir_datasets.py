@@ -6,11 +6,13 @@ import importlib
 import io
 import json
 import pkgutil
+import runpy
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
+from pathlib import Path
 
 import pytest
 import requests
@@ -19,6 +21,7 @@ from cdmae import datasets, files, targets
 from cdmae.errors import InputError
 
 source = datasets.source("ir_datasets")
+SCRIPTS = Path(__file__).resolve().parent.parent / "workflow" / "scripts"
 MSMARCO = {
     "dataset": "msmarco-passage",
     "splits": {"train": "train", "dev": "dev/small", "dl19": "trec-dl-2019", "dl20": "trec-dl-2020"},
@@ -83,6 +86,8 @@ PUBLISHED = {  # family, key in its list of files: name as published, content
     ),
     ("msmarco-passage", "queries"): tar(**{"queries.train.tsv": "10\twhat is tea\n11\tnot judged\n"}),
     ("msmarco-passage", "train/qrels"): b"10\t0\t0\t1\n",
+    ("msmarco-passage", "train/docpairs"): gzip.compress(b"10\t0\t2\n"),
+    ("msmarco-passage", "train/docpairs/v2"): gzip.compress(b"10\t0\t2\n10\t0\t1\n11\t0\t1\n"),
     ("msmarco-passage", "trec-dl-2019/queries"): gzip.compress(b"30\tis tea a drink\n31\tnot judged\n"),
     ("msmarco-passage", "trec-dl-2019/qrels"): b"30 Q0 0 3\n30 Q0 2 0\n",
     ("msmarco-passage", "trec-dl-2020/queries"): gzip.compress(b"40\tis bread a drink\n"),
@@ -183,6 +188,23 @@ def test_beir_comes_through_whole(home, tmp_path, dataset):
     assert targets.own_passages(tmp_path / "out", queries).tolist() == [1]
 
 
+def test_published_triples_are_negatives(home, tmp_path):
+    files.write_collection(tmp_path / "c", loaded(home, **MSMARCO))
+    settings = source.Settings(files=str(home), **MSMARCO)
+    assert "train/triples-v2" in source.triples(settings)
+    script = runpy.run_path(str(SCRIPTS / "mine_bm25.py"))
+    given = {"source": "ir_datasets", "files": str(home), **MSMARCO}
+    run = script["published"](tmp_path / "c", "train", "train/triples-v2", given, 10)
+    assert run.ranked(0)[0].tolist() == [2, 1]
+    assert len(run) == 1
+
+
+def test_a_part_of_the_triples_is_no_file(home):
+    settings = source.Settings(files=str(home), **MSMARCO)
+    with pytest.raises(InputError, match="train/split200-valid has no file of triples, being a part of another one's"):
+        source.triples_file(settings, "train/split200-valid")
+
+
 def test_wikipedia_is_text_alone(home, tmp_path):
     assert files.write_collection(tmp_path / "out", loaded(home, dataset="dpr-w100")) == 2
     assert files.read_passages(tmp_path / "out").to_pylist()[1] == {
@@ -199,8 +221,8 @@ def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
     assert f"/collectionandqueries.tar.gz at {tmp_path}/home/downloads/{md5}" in message
     assert f"{source.TITLES} at {tmp_path}/home/msmarco-passage/marco.tar.gz" in message
     assert message.count("put http") == 8  # seven files of MS MARCO and TREC, and the titles
-    for place in (md5, *(hashlib.md5(PUBLISHED[key]).hexdigest() for key in PUBLISHED if key[0] == "msmarco-passage")):
-        assert place in message
+    needed = [key for key in PUBLISHED if key[0] == "msmarco-passage" and "docpairs" not in key[1]]
+    assert all(hashlib.md5(PUBLISHED[key]).hexdigest() in message for key in needed)
 
 
 def test_files_where_the_message_says_are_found(home, tmp_path):

@@ -9,7 +9,8 @@ A source offers
 - ``check(settings, name)``: read everything and raise an `InputError` with file and line for what is wrong;
 - ``load(settings, seed)``: the `cdmae.files.Collection`, with what was counted and dropped in its ``about``.
 
-It may offer ``expected(settings)``: the number of passages, the words in one, and the queries by split, as far as they
+It may offer ``triples(settings)``, the names of published training triples, with ``triples_file(settings, name)``; and
+``expected(settings)``: the number of passages, the words in one, and the queries by split, as far as they
 are known before anything is read; `cdmae.planning` asks for them.
 
 All but ``load`` and ``check`` need only the standard library, since every start of the workflow calls them.

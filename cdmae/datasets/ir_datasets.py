@@ -94,6 +94,24 @@ def splits(settings: Settings) -> dict[str, bool]:
     return found
 
 
+def triples(settings: Settings) -> dict[str, str]:
+    """Published training triples: what follows `dataset` in their id, to the id."""
+    below = f"{settings.dataset}/"
+    found = (name for name, parts in catalogue().items() if name.startswith(below) and "docpairs" in parts)
+    return {name.removeprefix(below): name for name in found}
+
+
+def triples_file(settings: Settings, name: str) -> Path:
+    """The file of published triples, fetched if it is not there; raises `InputError` where it cannot be."""
+    _offer(settings)
+    rows = _Rows(triples(settings)[name], "triples", lambda each: _package().load(each).docpairs_iter())
+    _fetch([rows])
+    try:
+        return Path(_package().load(rows.dataset).docpairs_path())
+    except (AttributeError, NotImplementedError):
+        raise InputError(f"{rows.dataset} has no file of triples, being a part of another one's") from None
+
+
 def depends(settings: Settings) -> list[Path]:
     """The file of titles, if one is given; what ir_datasets keeps has checksums and does not change."""
     return [Path(settings.title_file)] if settings.title_file else []

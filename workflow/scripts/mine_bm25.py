@@ -1,0 +1,50 @@
+"""Negatives of stage 1: BM25's run over training queries, or the published triples of a collection in its place."""
+
+from pathlib import Path
+from typing import Any
+
+from cdmae import bm25, files, targets
+from cdmae.command import command
+
+
+@command
+def main(
+    *,
+    index: Path,
+    collection: Path,
+    split: str,
+    output: Path,
+    depth: int,
+    k1: float,
+    b: float,
+    triples: str,
+    source: dict[str, Any],
+    threads: int = 1,
+):
+    """Write the run over a split to `output`; `triples` of the collection with the settings `source`, where named."""
+    if triples:
+        files.write_run(output, published(collection, split, triples, source, depth))
+        return
+
+    def find(number: int, texts: list[str], depth: int) -> files.Run:
+        return bm25.search(index, texts, depth, k1, b, threads)
+
+    targets.search([collection], [split], [output], depth, find)
+
+
+def published(collection: Path, split: str, name: str, source: dict[str, Any], depth: int) -> files.Run:
+    """The negatives of published triples; the file is fetched when it is not there."""
+    import pyarrow as pa
+
+    from cdmae.datasets import ir_datasets
+    from cdmae.settings import parse
+    from cdmae.triples import read
+
+    settings = parse(ir_datasets.Settings, {key: each for key, each in source.items() if key != "source"}, "source")
+    queries = pa.array(files.read_queries(collection, split)["query_id"], pa.string())
+    passages = files.read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
+    return read(ir_datasets.triples_file(settings, name), queries, passages, depth)
+
+
+if __name__ == "__main__":
+    main()
