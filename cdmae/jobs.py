@@ -263,8 +263,8 @@ def _mined(graph: Graph, name: str, on: str, split: str) -> Job:
     params |= {"splits": [split], "depth": graph.mined()[name, on, split]}
     kind = graph.config.systems[name].kind
     if kind == "bm25":
-        params["triples"] = graph.config.systems[name].triples
-        params["source"] = graph.config.collections[on].values() if params["triples"] else {}
+        triples = graph.config.systems[name].triples
+        params["triples"] = {"name": triples, **graph.config.collections[on].values()} if triples else {}
     outputs = [graph.negatives(name, on, split)]
     return Job(MINE[kind], f"{name}/{on}/{split}", inputs, outputs, params)
 

@@ -193,8 +193,8 @@ def test_published_triples_are_negatives(home, tmp_path):
     settings = source.Settings(files=str(home), **MSMARCO)
     assert "train/triples-v2" in source.triples(settings)
     script = runpy.run_path(str(SCRIPTS / "mine_bm25.py"))
-    given = {"source": "ir_datasets", "files": str(home), **MSMARCO}
-    run = script["published"](tmp_path / "c", "train", "train/triples-v2", given, 10)
+    given = {"name": "train/triples-v2", "source": "ir_datasets", "files": str(home), **MSMARCO}
+    run = script["published"](tmp_path / "c", "train", given, 10)
     assert run.ranked(0)[0].tolist() == [2, 1]
     assert len(run) == 1
 

@@ -62,9 +62,9 @@ def pretraining(network: Network, tokens: float, decoder_layers: int, masked: fl
     return (1 + BACKWARD) * forward
 
 
-def cached(network: Network, tokens: float) -> float:
-    """A text in training with gradient caching: forward, forward again, backward."""
-    return (2 + BACKWARD) * network.forward(tokens)
+def training(network: Network, tokens: float, *, cached: bool) -> float:
+    """A text in training: forward and backward; with gradient caching, in several chunks, forward once more."""
+    return (1 + cached + BACKWARD) * network.forward(tokens)
 
 
 def reranking(network: Network, tokens: float, group: int, forward_factor: int, rdrop: bool) -> float:

@@ -19,7 +19,7 @@ PEAK = {  # floating-point operations per second of a GPU, bfloat16 (V100: float
     "h200": 989e12, "h100": 989e12, "a100": 312e12, "l40s": 362e12, "v100": 125e12, "rtx4090": 165e12,
 }  # fmt: skip
 UTILISED = 0.45  # of a GPU's peak, on real word-pieces
-CORE = 50e9  # operations per second of a core that computes a network
+CORE = 100e9  # operations per second of a core that computes a network
 # What the rules ask for (workflow/rules): processor cores at most, GPUs of the paper.
 THREADS = dict.fromkeys(
     (
@@ -35,8 +35,9 @@ NETWORKS = {"pretrain": 8} | dict.fromkeys(
     ),
     1,
 )  # fmt: skip
-# seconds until a process works: torch and transformers, or Java, or neither
-START = dict.fromkeys(NETWORKS, 5.0) | dict.fromkeys(("index_bm25", "mine_bm25", "search_bm25"), 3.0)
+# seconds until a process works: imports of torch, of numba, Java with its compiler, or little
+START = {"index_bm25": 2.0} | dict.fromkeys((*NETWORKS, "ngrams", "importance"), 4.0)
+START |= {"masked_terms": 3.0} | dict.fromkeys(("mine_bm25", "search_bm25"), 5.0)
 OTHERS_START = 1.5
 NARROW = 256  # dimensions below which more than one core does not help a network
 

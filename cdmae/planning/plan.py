@@ -99,8 +99,8 @@ def _basis(planned: Planned, machine: Machine, found: list[Step]) -> list[str]:
     return [
         f"sizes: {len(measured)} of {len(planned.sizes)} collections counted, the others as their sources tell",
         "times: downloads left out; "
-        + (f"earlier runs for {', '.join(corrected)}; " if corrected else "")
-        + "assumed speeds for the others",
+        + (f"earlier runs for {', '.join(corrected)}; else " if corrected else "")
+        + "assumed speeds",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -26,8 +27,13 @@ class Size:
     measured: bool = False
 
     def tokens(self, longest: int) -> float:
-        """Word-pieces of a passage as a network reads it: cut, with [CLS] and [SEP]."""
-        return min(longest, self.words * PIECES_A_WORD + 2)
+        """Word-pieces of a passage as a network reads it: cut, with [CLS] and [SEP].
+
+        Lengths are taken for gamma distributed with shape 2, mean m: the mean of the cut ones is
+        m - exp(-2 L / m) (m + L). Of the embedded collection, 79 on average, 64 leave 49.6; counted, 49.1.
+        """
+        mean, room = self.words * PIECES_A_WORD, longest - 2
+        return 2 + mean - math.exp(-2 * room / mean) * (mean + room) if mean else 2.0
 
 
 def size(graph: Graph, collection: str) -> Size:

@@ -28,8 +28,9 @@ READ, HARVEST = 60e-6, 2e-3  # a passage, from its files to Parquet; from docume
 TOKENISE = 1 / 2.2e6  # a word-piece
 COUNT = 1 / 5.5e6  # a word, all orders of n-grams
 INDEX = 4e-6  # a word in Lucene's index
-BM25_QUERY, BM25_PASSAGE = 0.6e-3, 0.9e-9  # a query; and for each passage that there is
-MEASURE = 1e-3  # a query of 1,000 passages
+BM25_QUERY, BM25_PASSAGE = 1e-3, 0.9e-9  # a query; and for each passage that there is
+MEASURE = 1e-4  # a query of 1,000 passages
+VOCABULARY = 8e-6  # a word of a text that a tokenizer is trained on
 TEXT_ON_DISK = 0.6  # of its size, in Parquet
 NGRAM = 45.0  # bytes of memory a word
 BASE = 1.5 * GB  # memory of a process with torch
@@ -92,6 +93,13 @@ def collection(planned: Planned, name: str) -> Work:
     return Work(core_seconds=each * found.passages, disk=TEXT_ON_DISK * text, memory=1 * GB)
 
 
+def tokenizer(planned: Planned, start: str) -> Work:
+    """The word-pieces of a text, or those of a checkpoint."""
+    collection = planned.config.starts[start].collection
+    words = planned.sizes[collection].passages * planned.sizes[collection].words if collection else 0.0
+    return Work(core_seconds=VOCABULARY * words, memory=0.3 * GB + BYTES_A_WORD * words)
+
+
 def tokens(planned: Planned, start: str, name: str) -> Work:
     """Word-pieces as uint16, and where passages and their texts begin."""
     found = planned.sizes[name]
@@ -152,8 +160,10 @@ def _trained(planned: Planned, name: str) -> tuple[Stage, Network, Size, int]:
 def train_retriever(planned: Planned, name: str) -> Work:
     """A group of passages and the query itself, for every query of every epoch."""
     stage, network, found, queries = _trained(planned, name)
-    passage = arithmetic.cached(network, found.tokens(stage.passage_length))
-    return _model(network, queries * (stage.group * passage + arithmetic.cached(network, QUERY_TOKENS)))
+    cached = stage.queries * stage.group > stage.chunk
+    passage = arithmetic.training(network, found.tokens(stage.passage_length), cached=cached)
+    query = arithmetic.training(network, QUERY_TOKENS, cached=cached)
+    return _model(network, queries * (stage.group * passage + query))
 
 
 def _pair(stage: Stage, found: Size) -> float:
@@ -266,7 +276,7 @@ def fuse(planned: Planned, name: str) -> Work:
 WORK: dict[str, Callable[..., Work]] = {
     each.__name__: each
     for each in (
-        collection, tokens, ngrams, importance, pretrain, train_retriever, train_reranker, teacher, index_bm25,
-        mine_bm25, mine, search_bm25, search, vectors, rerank, measures, fuse,
+        collection, tokenizer, tokens, ngrams, importance, pretrain, train_retriever, train_reranker, teacher,
+        index_bm25, mine_bm25, mine, search_bm25, search, vectors, rerank, measures, fuse,
     )
 } | {"mine_external": mine, "search_external": search, "vectors_external": vectors}  # fmt: skip

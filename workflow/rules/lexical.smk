@@ -51,11 +51,10 @@ rule mine_bm25:
         k1=setting("mine_bm25", "k1"),
         b=setting("mine_bm25", "b"),
         triples=setting("mine_bm25", "triples"),
-        source=setting("mine_bm25", "source"),
     shell:
         "python workflow/scripts/mine_bm25.py --index {input.indexes:q} --collection {params.collection:q}"
         " --split {params.splits:q} --output {output:q} --depth {params.depth} --k1 {params.k1} --b {params.b}"
-        " --triples {params.triples:q} --source {params.source:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --triples {params.triples:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search_bm25:

@@ -17,13 +17,12 @@ def main(
     depth: int,
     k1: float,
     b: float,
-    triples: str,
-    source: dict[str, Any],
+    triples: dict[str, Any],
     threads: int = 1,
 ):
-    """Write the run over a split to `output`; `triples` of the collection with the settings `source`, where named."""
+    """Write the run over a split to `output`; `triples`, if any: their name and the settings of the collection."""
     if triples:
-        files.write_run(output, published(collection, split, triples, source, depth))
+        files.write_run(output, published(collection, split, triples, depth))
         return
 
     def find(number: int, texts: list[str], depth: int) -> files.Run:
@@ -32,7 +31,7 @@ def main(
     targets.search([collection], [split], [output], depth, find)
 
 
-def published(collection: Path, split: str, name: str, source: dict[str, Any], depth: int) -> files.Run:
+def published(collection: Path, split: str, triples: dict[str, Any], depth: int) -> files.Run:
     """The negatives of published triples; the file is fetched when it is not there."""
     import pyarrow as pa
 
@@ -40,10 +39,11 @@ def published(collection: Path, split: str, name: str, source: dict[str, Any], d
     from cdmae.settings import parse
     from cdmae.triples import read
 
-    settings = parse(ir_datasets.Settings, {key: each for key, each in source.items() if key != "source"}, "source")
+    own = {key: each for key, each in triples.items() if key not in ("name", "source")}
+    settings = parse(ir_datasets.Settings, own, "triples")
     queries = pa.array(files.read_queries(collection, split)["query_id"], pa.string())
     passages = files.read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
-    return read(ir_datasets.triples_file(settings, name), queries, passages, depth)
+    return read(ir_datasets.triples_file(settings, triples["name"]), queries, passages, depth)
 
 
 if __name__ == "__main__":
