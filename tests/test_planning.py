@@ -16,7 +16,7 @@ from cdmae.errors import InputError
 from cdmae.graph import Graph
 from cdmae.planning import arithmetic, machine, work
 from cdmae.planning.arithmetic import Network
-from cdmae.planning.machine import Machine
+from cdmae.planning.machine import Machine, Speed
 from cdmae.planning.plan import steps, text
 from cdmae.planning.schedule import Task, critical_path, wall_time
 from cdmae.planning.sizes import Size, size
@@ -176,6 +176,13 @@ def test_earlier_runs_replace_assumptions(planned, tmp_path):
     other = jobs["tokens", "small/other"]
     assert corrected.seconds(other, planned.work(other), planned) == pytest.approx(21.5)  # as large, and so as slow
     assert corrected.corrections.keys() == {"tokens"}
+
+
+def test_jobs_that_mostly_start_do_not_make_large_ones_slow(planned):
+    """Of 20 s, 19.98 go before the work of .02 s; of 105 s, 5 go before the work of 50, which takes twice as long."""
+    assert machine._speed([(20.0, 1.5, 0.02)]) == Speed(pytest.approx(19.98), 1.0)
+    assert machine._speed([(105.0, 5.0, 50.0)]) == Speed(5.0, 2.0)
+    assert machine._speed([(3.0, 4.0, 50.0), (8.0, 4.0, 0.0)]) == Speed(4.0, pytest.approx(3 / 50))
 
 
 def test_records_of_a_processor_tell_nothing_of_a_gpu(planned):

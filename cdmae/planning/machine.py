@@ -43,13 +43,21 @@ NARROW = 256  # dimensions below which more than one core does not help a networ
 
 
 @dataclass(frozen=True)
+class Speed:
+    """How a kind of job has run: seconds until it works, and seconds it works over those expected."""
+
+    start: float
+    factor: float = 1.0
+
+
+@dataclass(frozen=True)
 class Machine:
-    """Cores and GPUs; `corrections` are seconds measured over seconds expected, by kind of job."""
+    """Cores and GPUs; `corrections` are what earlier runs have shown, by kind of job."""
 
     cores: int
     gpus: int = 0
     gpu: str = ""
-    corrections: dict[str, float] = field(default_factory=dict)
+    corrections: dict[str, Speed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Refuse a GPU whose speed is not known."""
@@ -67,7 +75,8 @@ class Machine:
 
     def seconds(self, job: Job, work: Work, planned: Planned) -> float:
         """How long a job takes."""
-        return start(job) + self.corrections.get(planned.kind(job), 1.0) * self._working(job, work, planned)
+        speed = self.corrections.get(planned.kind(job), Speed(start(job)))
+        return speed.start + speed.factor * self._working(job, work, planned)
 
     def _working(self, job: Job, work: Work, planned: Planned) -> float:
         cores, gpus = self.cores_of(job, planned), self.gpus_of(job)
@@ -77,19 +86,26 @@ class Machine:
     def corrected(self, planned: Planned, records: dict[tuple[str, str], float]) -> Machine:
         """The machine with what earlier runs of the jobs of `planned` took: (rule, name) -> seconds.
 
-        They tell nothing of networks where there are GPUs: the records may be of another device.
+        Jobs that mostly start tell how long that takes, others how fast they work. Records tell nothing of networks
+        where there are GPUs: they may be of another device.
         """
-        measured: dict[str, float] = {}
-        expected: dict[str, float] = {}
+        runs: dict[str, list[tuple[float, float, float]]] = {}
         for job in planned.graph.jobs():
             seconds = records.get((job.rule, job.name.replace("/", ".")))
             if seconds is None or (self.gpus and job.rule in NETWORKS):
                 continue
-            kind = planned.kind(job)
-            measured[kind] = measured.get(kind, 0.0) + max(0.0, seconds - start(job))
-            expected[kind] = expected.get(kind, 0.0) + self._working(job, planned.work(job), planned)
-        found = {kind: measured[kind] / expected[kind] for kind in measured if expected[kind] > 0}
+            run = (seconds, start(job), self._working(job, planned.work(job), planned))
+            runs.setdefault(planned.kind(job), []).append(run)
+        found = {kind: _speed(each) for kind, each in runs.items()}
         return Machine(self.cores, self.gpus, self.gpu, self.corrections | found)
+
+
+def _speed(runs: list[tuple[float, float, float]]) -> Speed:
+    """From what jobs of a kind took, and what was expected of their starts and of their work, in seconds."""
+    taken, starting, working = map(sum, zip(*runs, strict=True))
+    if working > starting:
+        return Speed(starting / len(runs), max(0.0, taken - starting) / working)
+    return Speed(max(0.0, taken - working) / len(runs))
 
 
 def start(job: Job) -> float:
