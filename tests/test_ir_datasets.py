@@ -1,5 +1,6 @@
 """Published collections, in miniature: files of the true formats, read by ir_datasets from a folder, no network."""
 
+import fcntl
 import gzip
 import hashlib
 import importlib
@@ -223,6 +224,16 @@ def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
     assert message.count("put http") == 8  # seven files of MS MARCO and TREC, and the titles
     needed = [key for key in PUBLISHED if key[0] == "msmarco-passage" and "docpairs" not in key[1]]
     assert all(hashlib.md5(PUBLISHED[key]).hexdigest() in message for key in needed)
+
+
+def test_only_one_process_fetches_an_archive(home, tmp_path):
+    """The forums of CQADupStack come in one archive, which ir_datasets would unpack twice into the same file."""
+    loaded(home, dataset="beir/cqadupstack/tex")
+    with open(tmp_path / "home" / ".beir-cqadupstack.lock") as held, source._alone("beir/cqadupstack/unix"):
+        with pytest.raises(BlockingIOError):
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        with open(tmp_path / "home" / ".beir-nq.lock", "w") as other:
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
 def test_files_where_the_message_says_are_found(home, tmp_path):

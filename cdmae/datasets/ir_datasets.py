@@ -2,7 +2,7 @@
 
 It knows where the files are, checks them against their published checksums and keeps them, in ``$IR_DATASETS_HOME``
 (``~/.ir_datasets`` without). Nothing is asked of the network before the job that makes the collection; a machine
-without one takes the published files from the folder `files`, or from there under their checksums.
+without one takes the files, as they were published, from the folder `files`.
 
 The package's own catalogue says how many passages, queries and judgments there are: a collection with other counts is
 refused. MS MARCO's passages have no titles; the title-augmented corpus of RocketQA, which dense retrievers are compared
@@ -11,11 +11,13 @@ on, is the same passages with the titles of RocketQA's release.
 
 from __future__ import annotations
 
+import fcntl
 import functools
 import json
 import os
 from array import array
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version as installed
 from importlib.util import find_spec
@@ -233,12 +235,22 @@ def _offer(settings: Settings) -> None:
             place.symlink_to(path)
 
 
+@contextmanager
+def _alone(dataset: str) -> Iterator[None]:
+    """Keep other processes from fetching the same: the forums of CQADupStack share an archive, variants everything."""
+    path = _package().util.home_path() / f".{'-'.join(dataset.split('/')[:2])}.lock"
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # released with the file
+        yield
+
+
 def _fetch(parts: list[_Rows | _Titles]) -> None:
     """Read the first row of everything, which fetches it; raises one `InputError` with all that is missing."""
     missing: dict[str, Path] = {}
     for part in parts:
         try:
-            next(part.rows(), None)
+            with _alone(part.dataset):
+                next(part.rows(), None)
         except InputError:
             raise
         except Exception as error:  # of requests, of ir_datasets, or of the operating system
