@@ -19,6 +19,7 @@ import pytest
 import requests
 
 from cdmae import datasets, files, targets
+from cdmae.datasets.ir_datasets import catalogue, fetching
 from cdmae.errors import InputError
 
 source = datasets.source("ir_datasets")
@@ -105,15 +106,15 @@ TITLES = tar(**{"marco/para.title.txt": "0\tTea\n2\tBread\n"})
 def published(tmp_path_factory):
     """The package's lists with the checksums and counts of the miniatures, and a folder with these as published."""
     folder = tmp_path_factory.mktemp("published")
-    downloads, catalogue = source._read_json("downloads.json"), source._read_json("metadata.json")
+    downloads, metadata = catalogue.read_json("downloads.json"), catalogue.read_json("metadata.json")
     for (family, key), content in PUBLISHED.items():
         each = downloads[family][key]
         each["expected_md5"] = hashlib.md5(content).hexdigest()
         (folder / each["url"].rpartition("/")[2]).write_bytes(content)
     (folder / "marco.tar.gz").write_bytes(TITLES)
     for (name, part), count in COUNTS.items():
-        catalogue[name][part] = {"count": count}
-    return folder, {"downloads.json": downloads, "metadata.json": catalogue}
+        metadata[name][part] = {"count": count}
+    return folder, {"downloads.json": downloads, "metadata.json": metadata}
 
 
 @pytest.fixture
@@ -133,8 +134,8 @@ def home(published, tmp_path, monkeypatch):
 
     monkeypatch.setattr(pkgutil, "get_data", data)
     monkeypatch.setattr(requests, "get", offline)
-    monkeypatch.setattr(source, "_read_json", lambda name: lists[name])
-    source.catalogue.cache_clear()
+    monkeypatch.setattr(catalogue, "read_json", lambda name: lists[name])
+    catalogue.entries.cache_clear()
     before = {name: sys.modules.pop(name) for name in [*sys.modules] if name.partition(".")[0] == "ir_datasets"}
     importlib.import_module("ir_datasets").log.easy().logger().setLevel("ERROR")
     yield folder
@@ -142,7 +143,7 @@ def home(published, tmp_path, monkeypatch):
         if name.partition(".")[0] == "ir_datasets":
             del sys.modules[name]
     sys.modules.update(before)
-    source.catalogue.cache_clear()
+    catalogue.entries.cache_clear()
 
 
 def loaded(folder, **settings):
@@ -220,7 +221,7 @@ def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
     assert message.startswith("files are missing and cannot be fetched: put https://msmarco.")
     md5 = hashlib.md5(PUBLISHED["msmarco-passage", "collectionandqueries"]).hexdigest()
     assert f"/collectionandqueries.tar.gz at {tmp_path}/home/downloads/{md5}" in message
-    assert f"{source.TITLES} at {tmp_path}/home/msmarco-passage/marco.tar.gz" in message
+    assert f"{fetching.TITLES} at {tmp_path}/home/msmarco-passage/marco.tar.gz" in message
     assert message.count("put http") == 8  # seven files of MS MARCO and TREC, and the titles
     needed = [key for key in PUBLISHED if key[0] == "msmarco-passage" and "docpairs" not in key[1]]
     assert all(hashlib.md5(PUBLISHED[key]).hexdigest() in message for key in needed)
@@ -229,7 +230,7 @@ def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
 def test_only_one_process_fetches_an_archive(home, tmp_path):
     """The forums of CQADupStack come in one archive, which ir_datasets would unpack twice into the same file."""
     loaded(home, dataset="beir/cqadupstack/tex")
-    with open(tmp_path / "home" / ".beir-cqadupstack.lock") as held, source._alone("beir/cqadupstack/unix"):
+    with open(tmp_path / "home" / ".beir-cqadupstack.lock") as held, fetching.alone("beir/cqadupstack/unix"):
         with pytest.raises(BlockingIOError):
             fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with open(tmp_path / "home" / ".beir-nq.lock", "w") as other:
@@ -257,7 +258,7 @@ def test_another_file_of_that_name_is_refused(home, tmp_path):
 def test_other_counts_than_the_published_ones_are_refused(home, published, monkeypatch):
     for part, count in (("docs", 3), ("queries", 2), ("qrels", 3)):
         monkeypatch.setitem(published[1]["metadata.json"]["beir/nq"], part, {"count": 9999})
-        source.catalogue.cache_clear()
+        catalogue.entries.cache_clear()
         with pytest.raises(InputError, match=f"beir/nq has {count} {part}; allowed: 9,999, as published"):
             loaded(home, dataset="beir/nq")
         monkeypatch.setitem(published[1]["metadata.json"]["beir/nq"], part, {"count": count})
@@ -273,14 +274,14 @@ def test_titles_of_unknown_passages_are_refused(home, tmp_path):
 
 
 def test_the_catalogue_has_the_counts_of_the_paper():
-    assert source.counts("msmarco-passage", "docs") == 8_841_823
-    assert source.counts("msmarco-passage/train", "queries") == 808_731
-    assert source.counts("msmarco-passage/train/judged", "queries") == 502_939
-    assert source.counts("msmarco-passage/train", "qrels") == 532_761
-    assert source.counts("msmarco-passage/dev/small", "queries") == 6_980
-    assert source.counts("msmarco-passage/dev/small", "qrels") == 7_437
-    assert source.counts("msmarco-passage/trec-dl-2019/judged", "queries") == 43
-    assert source.counts("msmarco-passage/trec-dl-2020/judged", "queries") == 54
+    assert catalogue.counts("msmarco-passage", "docs") == 8_841_823
+    assert catalogue.counts("msmarco-passage/train", "queries") == 808_731
+    assert catalogue.counts("msmarco-passage/train/judged", "queries") == 502_939
+    assert catalogue.counts("msmarco-passage/train", "qrels") == 532_761
+    assert catalogue.counts("msmarco-passage/dev/small", "queries") == 6_980
+    assert catalogue.counts("msmarco-passage/dev/small", "qrels") == 7_437
+    assert catalogue.counts("msmarco-passage/trec-dl-2019/judged", "queries") == 43
+    assert catalogue.counts("msmarco-passage/trec-dl-2020/judged", "queries") == 54
 
 
 def test_the_package_is_not_imported_to_check_a_config():

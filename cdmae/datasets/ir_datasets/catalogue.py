@@ -1,0 +1,56 @@
+"""What ir_datasets says of its datasets and their files, read from the package without importing it."""
+
+from __future__ import annotations
+
+import functools
+import json
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from cdmae.errors import InputError
+from cdmae.settings import suggestion
+
+FEW = 12  # names that a message lists
+
+
+@functools.cache
+def entries() -> dict[str, dict[str, Any]]:
+    """What ir_datasets says of its datasets: id -> {docs, queries, qrels} -> {count}; without importing it."""
+    return read_json("metadata.json")
+
+
+def has(name: str, part: str) -> bool:
+    """Whether a dataset has docs, queries, qrels or docpairs."""
+    return part in entries().get(name, {})
+
+
+def below(name: str, part: str) -> list[str]:
+    """What follows the name of a dataset in the ids of its parts that have docs, queries, qrels or docpairs."""
+    return [each.removeprefix(f"{name}/") for each in entries() if each.startswith(f"{name}/") and has(each, part)]
+
+
+def collections() -> list[str]:
+    """The datasets with passages of their own."""
+    return [name for name, parts in entries().items() if "_ref" not in parts.get("docs", {"_ref": ""})]
+
+
+def counts(name: str, part: str) -> int | None:
+    """How many docs, queries or qrels a dataset has; None where the catalogue does not say."""
+    found = entries().get(name, {}).get(part, {})
+    found = entries().get(found["_ref"], {}).get(part, {}) if "_ref" in found else found
+    return found.get("count")
+
+
+def read_json(name: str) -> dict[str, Any]:
+    """A list that comes with the package: ``metadata.json`` or ``downloads.json``."""
+    found = find_spec("ir_datasets")
+    if found is None or not found.submodule_search_locations:
+        raise InputError("the package ir_datasets is missing; pip install -r envs/requirements.txt brings it")
+    return json.loads(Path(found.submodule_search_locations[0], "etc", name).read_text(encoding="utf-8"))
+
+
+def few(name: str, known: list[str]) -> str:
+    """The nearest of the known names, or the first ones."""
+    text = suggestion(name, known)
+    return text if text.startswith("did") else f"allowed: {', '.join(known[:FEW])}{' ...' * (len(known) > FEW)}"
