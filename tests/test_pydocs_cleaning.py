@@ -150,6 +150,26 @@ def test_a_passage_does_not_name_its_object(name, text, expected):
     assert cleaning._without_name(text, name) == expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Use UMFPACK for the solution [1]_, [2]_, [3]_. Or not.", "Use UMFPACK for the solution. Or not."),
+        ("The Ansari-Bradley test ([1]_, [2]_) is a test.", "The Ansari-Bradley test is a test."),
+        ("It is monotone (PAVA), see [1]_. See the Notes.", "It is monotone (PAVA). See the Notes."),
+        ("For more details see [2]_. Then go on.", "Then go on."),
+        ("The code can be found here: https://example.org/x. Go on.", "The code can be found here. Go on."),
+        (". N.B. This is called. . N.B. That is not.", "N.B. This is called. N.B. That is not."),
+        (
+            "Of shape (N,) or (N,1), in 0 .. 10. Tags (e.g., `<a>`, `<b>`).",
+            "Of shape (N,) or (N,1), in 0 .. 10. Tags (e.g.).",
+        ),
+        ("Then g(), 0..1 and a ... b, e.g. x[:, 1]. Mr. X", "Then g(), 0..1 and a ... b, e.g. x[:, 1]. Mr. X"),
+    ],
+)
+def test_nothing_is_left_of_what_is_dropped(text, expected):
+    assert cleaning._inline(text) == expected
+
+
 def test_a_passage_does_not_repeat_its_summary():
     docstring = "Sort the list. It is stable and takes no memory at all. Sort the list. Then it returns nothing."
     summary, body = cleaning.clean(docstring, "a.b", max_words=100)

@@ -54,6 +54,7 @@ def test_harvest_finds_docstrings_in_order_and_imports_nothing(tmp_path, monkeyp
         "test_a.py",
         "conftest.py",
         "a_pb2.py",
+        "hook-a.py",
     ],
 )
 def test_harvest_skips_tests_and_vendored_and_generated_files(tmp_path, monkeypatch, file):
@@ -77,6 +78,8 @@ add_newdoc("tree.core", "array", "Array.")
 add_newdoc("tree.core", "array", ("flat", "Flat."))
 add_newdoc("tree.core", "array", [("size", "Size."), ("__len__", "Special.")])
 add_newdoc("erf", "Error " + "function.")
+add_newdoc_for_scalar_type("str_", '(value="", /, *args)', "Text.")
+add_newdoc("Like", "typing.Union[...]", "Alike.")
 add_docstr(tree.abs, r"Abs {x}.".format(x=1))
 add_docstr_all("copy", "Copy.")
 det = _add_docstr(_linalg.det, "Det.")
@@ -92,6 +95,8 @@ add_newdoc(*everything)
         "tree.core.array.flat": "Flat.",
         "tree.core.array.size": "Size.",
         "tree.erf": "Error function.",
+        "tree.str_": "Text.",
+        "tree.Like": "Alike.",
         "tree.abs": "Abs {x}.",
         "torch.Tensor.copy": "Copy.",
         "tree._docs.det": "Det.",

@@ -33,6 +33,18 @@ _INLINE = [
     ("`", re.compile(r"`+_{0,2}"), ""),
     ("(", re.compile(r"\s+\((?:see|at|cf\.?|from)?[\s:]*\)"), ""),  # what a dropped URL leaves behind
 ]  # fmt: skip
+# The same for what dropped citations and addresses leave behind, once the spaces are in order.
+_LEFT_BEHIND = [
+    (",,", re.compile(r",(?:\s*,)+"), ","),
+    ("(,", re.compile(r"\s*\(,\)"), ""),
+    (",", re.compile(r",(?=[.;](?:\s|$))"), ""),  # but (N,) is a shape
+    ("g.,", re.compile(r"(?<=e\.g\.),\s*(?=\))"), ""),
+    (":.", re.compile(r":\.(?=\s|$)"), "."),
+    (" see.", re.compile(r",\s+see\.(?=\s|$)"), "."),
+    ("ee.", re.compile(r"(?:^|(?<=[.!?]\s))(?:[^.!?]{0,60}\s)?[Ss]ee\.(?:\s|$)"), ""),
+    ("..", re.compile(r"(?<=[a-z)])\.\.(?=\s+[A-Z]|$)"), "."),
+    ("", re.compile(r"^[.,:;]+\s+"), ""),
+]  # fmt: skip
 _ARTICLE = re.compile(r"\b(?:the|an?) (?=this (?:function|class)\b)", re.IGNORECASE)
 _MENTION = re.compile(r"(:\w+:)?(`*)[~.!]?((?:\w+\.)*(\w+))(\([^()]*\))?(`*)")
 _SPACE_BEFORE = re.compile(r"\s+(?=[.,;:!?)](?:\s|$))")
@@ -73,7 +85,7 @@ def clean(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
         text = _inline(_without_name(paragraph, name))
         if _is_prose(text) and not (section in RESULTS and text.count(" ") < 3):  # a bare type says nothing
             pieces.append(text if text[-1] in ".!?:;," else text + ".")
-    body = _cut(_without_summary(" ".join(pieces), summary), max_words)
+    body = _cut(_without_summary(" ".join(filter(None, pieces)), summary), max_words)
     return (summary, body) if len(body.split()) >= MIN_BODY and _is_prose(body) else None
 
 
@@ -82,7 +94,11 @@ def _inline(text: str) -> str:
     for trigger, pattern, replacement in _INLINE:
         if trigger in text:
             text = pattern.sub(replacement, text)
-    return _SPACE_BEFORE.sub("", " ".join(text.split()))
+    text = _SPACE_BEFORE.sub("", " ".join(text.split()))
+    for trigger, pattern, replacement in _LEFT_BEHIND:
+        if trigger in text:
+            text = pattern.sub(replacement, text)
+    return text.strip()
 
 
 def _first_sentence(text: str) -> tuple[str, str]:

@@ -105,7 +105,7 @@ def modules(package: str) -> list[tuple[str, Path]]:
         folders[:] = [each for each in folders if not _SKIPPED_FOLDERS.match(each)]
         parts = prefix + Path(folder).relative_to(top).parts
         for file in files:
-            if file.endswith(".py") and not _SKIPPED_FILES.match(file):
+            if file.endswith(".py") and file[:-3].isidentifier() and not _SKIPPED_FILES.match(file):
                 module = ".".join(parts if file == "__init__.py" else (*parts, file[:-3]))
                 found.append((module, Path(folder, file)))
     return sorted(found)
@@ -170,7 +170,7 @@ def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Doc
         name = f"torch.Tensor.{_text(place[0])}"
     else:
         parts = [_text(each) or _dotted(each) for each in place]
-        parts = [part for part in parts if part]
+        parts = [part for part in parts if all(map(str.isidentifier, part.split(".")))]  # no signatures and types
         if not parts:
             return
         name = ".".join(parts) if "." in parts[0] or len(parts) > 1 else f"{module.rpartition('.')[0]}.{parts[0]}"
