@@ -392,6 +392,15 @@ def gather(default: Path | str, overlays: Iterable[Path | str], values: dict[str
     return merge({} if values.get("standalone") is True else read_yaml(default), values)
 
 
+def stack(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
+    """Two overlays as one, as the engine stacks them; null stays, for it removes what the default has."""
+    stacked = dict(first)
+    for key, value in second.items():
+        both = isinstance(value, dict) and isinstance(first.get(key), dict)
+        stacked[key] = stack(first[key], value) if both else value
+    return stacked
+
+
 def merge(default: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
     """The default's values with those of an overlay in their place; ``standalone: true`` there leaves the default out.
 

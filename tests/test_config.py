@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from cdmae import checks, config
-from cdmae.config import Config, Encoder, Importance, Stage, Start, concepts, gather, load, merge, read_yaml
+from cdmae.config import Config, Encoder, Importance, Stage, Start, concepts, gather, load, merge, read_yaml, stack
 from cdmae.datasets.ir_datasets import catalogue
 from cdmae.errors import InputError
 from cdmae.graph import Graph
@@ -294,6 +294,12 @@ def test_standalone_leaves_the_default_out(tmp_path):
 def test_standalone_is_true_or_false(values):
     values["standalone"] = "yes"
     assert refusal(values) == "standalone is yes; allowed: true or false"
+
+
+def test_null_in_a_later_overlay_removes_what_an_earlier_one_changed():
+    default = {"systems": {"a": {"depth": 1}, "b": {}}}
+    stacked = stack({"systems": {"a": {"depth": 2}}}, {"systems": {"a": None, "c": {}}})
+    assert merge(default, stacked) == {"systems": {"b": {}, "c": {}}}
 
 
 def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):

@@ -14,7 +14,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from cdmae.config import gather, load, merge, read_yaml  # noqa: E402 (the checkout is not installed)
+from cdmae.config import gather, load, read_yaml, stack  # noqa: E402 (the checkout is not installed)
 from cdmae.errors import InputError  # noqa: E402
 from cdmae.graph import Graph  # noqa: E402
 from cdmae.lineage import Lineage, adopt  # noqa: E402
@@ -58,7 +58,7 @@ def sorted_out(arguments: list[str]) -> tuple[list[str], list[str]]:
 
 def graph(overlays: list[str]) -> Graph:
     """The graph of the default config with others laid over it; raises `InputError` for one that is wrong."""
-    values = reduce(merge, map(read_yaml, overlays), {})
+    values = reduce(stack, map(read_yaml, overlays), {})
     return Graph(load(gather(ROOT / "config/config.yaml", overlays, values)))
 
 
