@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from cdmae import files
+from cdmae import files, huggingface
 from cdmae.errors import InputError
 
 ACTIVATIONS = {"gelu": nn.GELU, "relu": nn.ReLU, "silu": nn.SiLU}  # transformers' names
@@ -74,6 +74,7 @@ def read(folder: Path | str, network: type[nn.Module] = Bert, drawn: torch.Gener
     A pooler is left aside unless it is read, and so is the head of a masked language model. `drawn` gives a `Scorer`
     that has none yet a head: N(0, the model's initializer_range), biases 0, as in BERT.
     """
+    from safetensors import SafetensorError
     from safetensors.torch import load_file
 
     folder = Path(folder)
@@ -83,7 +84,13 @@ def read(folder: Path | str, network: type[nn.Module] = Bert, drawn: torch.Gener
     with torch.device("meta"):
         found = network(config)
     weights = {}
-    for key, each in load_file(folder / "model.safetensors").items():
+    try:
+        stored = load_file(folder / "model.safetensors")
+    except (OSError, SafetensorError) as error:
+        raise InputError(
+            f"{folder}/model.safetensors cannot be read ({error}); delete {folder} and run again"
+        ) from None
+    for key, each in stored.items():
         name = key.removeprefix("bert.")
         if network is Scorer and not name.startswith(HEADS):
             name = f"bert.{name}"
@@ -134,7 +141,8 @@ def write(folder: Path, network: Bert | Scorer) -> None:
         config |= {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "LABEL_0"}}
         config["label2id"] = {"LABEL_0": 0}  # by which transformers knows that there is one
     files.write_json(folder / "config.json", config)
-    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with huggingface.writing():
+        save_file(weights, folder / "model.safetensors", {"format": "pt"})
 
 
 # --- parts -----------------------------------------------------------------------------------------------------------

@@ -147,6 +147,11 @@ def _ask(config: Config, collection: str, question: str) -> Any:
 def _check_collection(config: Config, name: str) -> None:
     """Ask for the files, and read them where that takes no time: large ones are read by the first job anyway."""
     splits(config, name)
+    for each in _ask(config, name, "depends"):
+        if re.search(r"[{}]", str(each)):
+            raise InputError(
+                f"collections.{name}: the path {each} has braces, which Snakemake takes for wildcards; rename it"
+            )
     if sum(Path(path).stat().st_size for path in _ask(config, name, "depends")) <= SMALL:
         found = config.collections[name]
         datasets.source(found.source).check(found.settings, name)

@@ -261,9 +261,9 @@ def read_tokens(folder: Path | str) -> Tokens:
     folder = Path(folder)
     return Tokens(
         ids=read_array(folder / "ids.npy"),
-        starts=np.load(folder / "starts.npy"),
-        text_starts=np.load(folder / "text_starts.npy"),
-        word_starts=np.load(folder / "word_starts.npy"),
+        starts=np.array(read_array(folder / "starts.npy")),
+        text_starts=np.array(read_array(folder / "text_starts.npy")),
+        word_starts=np.array(read_array(folder / "word_starts.npy")),
     )
 
 

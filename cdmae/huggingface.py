@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,8 +17,22 @@ if TYPE_CHECKING:
 
 def save(model: PreTrainedModel, folder: Path) -> None:
     """Write a model's config and weights (safetensors) into a folder."""
-    with quiet():
+    with quiet(), writing():
         model.save_pretrained(folder)
+
+
+@contextmanager
+def writing() -> Iterator[None]:
+    """Give what safetensors raises while it writes the class and the number of the system's error: a full disk."""
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
 @contextmanager

@@ -7,6 +7,7 @@ W words, P passages, L the longest n-gram (the window), V words in the vocabular
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
@@ -68,7 +69,11 @@ def count_to(folder: Path | str, tokens: files.Tokens, *, unit: str, window: int
         aside.mkdir()
 
         def allocate(shape: tuple[int, int], kind: type) -> np.ndarray:
-            return np.lib.format.open_memmap(aside / "counts.npy", "w+", kind, shape)
+            found = np.lib.format.open_memmap(aside / "counts.npy", "w+", kind, shape)
+            if hasattr(os, "posix_fallocate"):  # a full disk is an error now, and would be a crash (SIGBUS) later
+                with open(aside / "counts.npy", "r+b") as file:
+                    os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
+            return found
 
         counts = count(tokens, unit=unit, window=window, threads=threads, memory=memory, allocate=allocate)
         counts._write_rest(aside)

@@ -36,6 +36,27 @@ def test_it_reads_every_weight(model):
     assert bare.read(folder).state_dict().keys() == found.state_dict().keys()
 
 
+def test_a_truncated_file_is_named(model):
+    path = model[1] / "model.safetensors"
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(InputError, match="model.safetensors cannot be read .* run again"):
+        bare.read(model[1])
+
+
+def test_a_full_disk_is_an_error_of_the_system(model, monkeypatch):
+    import errno
+
+    from safetensors import SafetensorError, torch
+
+    def full(*_):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    monkeypatch.setattr(torch, "save_file", full)
+    with pytest.raises(OSError) as raised:
+        bare.write(model[1], bare.read(model[1]))
+    assert raised.value.errno == errno.ENOSPC
+
+
 def test_an_unknown_activation_is_refused(model):
     found, folder = model
     found.config.hidden_act = "quick_gelu"

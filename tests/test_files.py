@@ -6,6 +6,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdmae import files
+from cdmae.errors import InputError
 
 
 @pytest.mark.parametrize("rows", [[6, 0, 5, 6], [3], [9, 4, 2], []])
@@ -18,3 +19,12 @@ def test_rows_are_taken_in_their_order_from_the_groups_they_lie_in(tmp_path, mon
     monkeypatch.setattr(pq.ParquetFile, "read_row_groups", spy)
     assert files.take_passages(tmp_path, np.array(rows)).equals(table.take(pa.array(rows, pa.int64())))
     assert groups == sorted({row // 3 for row in rows})
+
+
+def test_truncated_tokens_are_named(tmp_path) -> None:
+    arrays = [np.arange(3, dtype=np.uint16), np.array([0, 3]), np.array([1]), np.ones(4, bool)]
+    files.write_tokens(tmp_path / "tokens", files.Tokens(*arrays))
+    path = tmp_path / "tokens/starts.npy"
+    path.write_bytes(path.read_bytes()[:100])
+    with pytest.raises(InputError, match=r"starts\.npy is not a complete array"):
+        files.read_tokens(tmp_path / "tokens")

@@ -122,7 +122,7 @@ def search(graph: Graph, given: argparse.Namespace) -> None:
             "vectors": made(graph.vectors(system, collection)),
             "collection": graph.collection(collection),
             "text": " ".join(given.text),
-            "depth": given.depth or 5,
+            "depth": 5 if given.depth is None else given.depth,
         },
     )
 
@@ -189,5 +189,7 @@ COMMANDS = {
 if __name__ == "__main__":
     try:
         main(sys.argv[1:])
+    except KeyboardInterrupt:
+        sys.exit(130)  # 128 + SIGINT
     except InputError as error:
         sys.exit(f"run: {error}")

@@ -35,6 +35,13 @@ def test_command(smoke, command):
     if words[:1] and words[0] in ("search", "importance", "adopt"):
         assert smoke.run(*words, *SMOKE).strip()
         return
+    if words[:1] == ["plan"]:
+        assert "memory" in smoke.run(*words)
+        return
+    if words[:1] == ["--report"]:
+        smoke.run(*words, *SMOKE)
+        assert (smoke.folder / words[1]).stat().st_size > 100_000
+        return
     said = smoke.run(*words, "-n")
     assert "Traceback" not in said
     assert "This was a dry-run" in said or "Nothing to be done" in said

@@ -39,7 +39,7 @@ def test_snakemake_itself_refuses_it_too(code, overlay):
 
 
 def test_two_runs_at_once(fresh):
-    first = fresh.start(*SMOKE, "results/smoke/tokenizers/tiny")
+    first = fresh.start(*SMOKE, "results/smoke/encoders/cdmae")  # takes longer than the second needs to start
     lock = fresh.results / ".lock"
     wait_for(lambda: lock.exists() and lock.read_text())
     said = fresh.run(*SMOKE, "results/smoke/bm25/pydocs", status=1)

@@ -159,8 +159,13 @@ held = []
 
 
 onstart:
-    Path(settings.results).mkdir(parents=True, exist_ok=True)
-    held.append(open(graph.path(".lock"), "a+"))
+    try:
+        Path(settings.results).mkdir(parents=True, exist_ok=True)
+        held.append(open(graph.path(".lock"), "a+"))
+    except OSError as error:
+        raise WorkflowError(
+            f"results is {settings.results}, which cannot be written to: {error.strerror}"
+        ) from None
     try:
         fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
