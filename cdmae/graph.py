@@ -211,11 +211,6 @@ class Graph:
         """What a whole run makes: the report, and the models with their cards."""
         return [self.page(), *(self.model(name) for name in self.systems(*TRAINED))]
 
-    def awaited(self) -> list[str]:
-        """What later trainings wait for: the runs that give negatives, and the teachers' scores."""
-        teachers = [self.teacher(name) for name in self.systems("retriever") if self.config.systems[name].teacher]
-        return [*(self.negatives(*key) for key in self.mined()), *teachers]
-
     # --- which job makes what -----------------------------------------------------------------------------------------
 
     def job(self, rule: str, *names: str) -> jobs.Job:

@@ -28,11 +28,6 @@ def test_paths(graph):
     assert graph.masked_terms("cdmae") == "out/masked_terms/cdmae.json"
 
 
-def test_trainings_wait_for_negatives_and_teachers(graph):
-    runs = ["out/negatives/bm25.docs.train.parquet", "out/negatives/one.docs.train.parquet"]
-    assert graph.awaited() == [*runs, "out/teachers/three.parquet"]
-
-
 def test_targets_follow_the_config(graph):
     assert graph.targets() == [("docs", "dev"), ("docs", "test"), ("other", "test")]
 

@@ -30,9 +30,7 @@ def main(arguments: list[str]) -> None:
     arguments, overlays = sorted_out(arguments)
     os.chdir(ROOT)
     if "--config" not in arguments:
-        awaited = graph(overlays).awaited()  # what is wrong with it is said now; with --config Snakemake finds it out
-        if awaited and not {"--prioritize", "-P"} & set(arguments):
-            arguments += ["--prioritize", *awaited]  # or a core may end with the longest chain still to go
+        graph(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
 
 
