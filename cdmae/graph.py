@@ -6,6 +6,7 @@ The config's names are the edges. The rules ask here for their inputs, the repor
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 from cdmae import jobs
@@ -220,6 +221,16 @@ class Graph:
     def jobs(self) -> list[jobs.Job]:
         """Every job of a whole run, each after those whose outputs it reads."""
         return jobs.ordered(self)
+
+    @cached_property
+    def waiting(self) -> dict[tuple[str, str], int]:
+        """How many jobs wait for a job of a whole run, one for the other, by its (rule, name): the longest chain."""
+        chains: dict[tuple[str, str], int] = {}
+        longest: dict[str, int] = {}  # of the jobs that read a path, themselves included
+        for job in reversed(self.jobs()):
+            chain = chains[job.rule, job.name] = max((longest.get(path, 0) for path in job.outputs), default=0)
+            longest |= {path: max(longest.get(path, 0), chain + 1) for path in job.reads()}
+        return chains
 
     def reading(self) -> str:
         """The plan as text: one line per job, and below it, indented, what it reads."""

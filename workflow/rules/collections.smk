@@ -39,6 +39,7 @@ rule tokenizer:
         graph.path("logs/tokenizer/{start}.log"),
     benchmark:
         graph.path("benchmarks/tokenizer/{start}.tsv")
+    priority: waiting("tokenizer")
     conda:
         environment
     resources:
@@ -63,6 +64,7 @@ rule tokens:
         graph.path("logs/tokens/{start}/{collection}.log"),
     benchmark:
         graph.path("benchmarks/tokens/{start}/{collection}.tsv")
+    priority: waiting("tokens")
     conda:
         environment
     threads: cores(16)

@@ -94,6 +94,11 @@ def plugins(name):
     return value
 
 
+def waiting(name):
+    """The priority of a job: how long a chain of jobs waits for it. The longest chain decides when a run ends."""
+    return lambda wildcards: graph.waiting.get((name, "/".join(wildcards)), 0)
+
+
 def folder(name):
     """The folder of an input that is given by its files."""
     return lambda wildcards, input: dirname(input[name] if isinstance(input[name], str) else input[name][0])

@@ -13,6 +13,7 @@ rule train_retriever:
         graph.path("benchmarks/train_retriever/{system}.tsv")
     wildcard_constraints:
         system=only(graph.systems("retriever")),
+    priority: waiting("train_retriever")
     conda:
         environment
     threads: network_cores(8, graph.start_of)
@@ -49,6 +50,7 @@ rule train_reranker:
         graph.path("benchmarks/train_reranker/{system}.tsv")
     wildcard_constraints:
         system=only(graph.systems("reranker")),
+    priority: waiting("train_reranker")
     conda:
         environment
     threads: network_cores(8, graph.start_of)
@@ -82,6 +84,7 @@ rule teacher:
         graph.path("logs/teacher/{system}.log"),
     benchmark:
         graph.path("benchmarks/teacher/{system}.tsv")
+    priority: waiting("teacher")
     conda:
         environment
     threads: network_cores(8, lambda system: graph.start_of(settings.systems[system].teacher))

@@ -11,6 +11,7 @@ rule ngrams:
         graph.path("logs/ngrams/{importance}/{start}/{collection}.log"),
     benchmark:
         graph.path("benchmarks/ngrams/{importance}/{start}/{collection}.tsv")
+    priority: waiting("ngrams")
     conda:
         environment
     threads: cores(16)
@@ -36,6 +37,7 @@ rule importance:
         graph.path("logs/importance/{importance}/{start}/{collection}.log"),
     benchmark:
         graph.path("benchmarks/importance/{importance}/{start}/{collection}.tsv")
+    priority: waiting("importance")
     conda:
         environment
     threads: cores(16)

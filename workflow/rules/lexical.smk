@@ -11,6 +11,7 @@ rule index_bm25:
         graph.path("logs/index_bm25/{collection}.log"),
     benchmark:
         graph.path("benchmarks/index_bm25/{collection}.tsv")
+    priority: waiting("index_bm25")
     conda:
         environment
     threads: cores(16)
@@ -37,6 +38,7 @@ rule mine_bm25:
         graph.path("benchmarks/mine_bm25/{system}.{collection}.{split}.tsv")
     wildcard_constraints:
         system=only(graph.systems("bm25")),
+    priority: waiting("mine_bm25")
     conda:
         environment
     threads: cores(16)
@@ -69,6 +71,7 @@ rule search_bm25:
         graph.path("benchmarks/search_bm25/{system}.tsv")
     wildcard_constraints:
         system=only(graph.systems("bm25")),
+    priority: waiting("search_bm25")
     conda:
         environment
     threads: cores(16)

@@ -11,7 +11,7 @@ rule pretrain:
         graph.path("logs/pretrain/{encoder}.log"),
     benchmark:
         graph.path("benchmarks/pretrain/{encoder}.tsv")
-    priority: 1  # the longest jobs, and everything waits for them
+    priority: waiting("pretrain")
     conda:
         environment
     threads: network_cores(8, lambda encoder: settings.encoders[encoder].start)

@@ -13,6 +13,7 @@ rule vectors:
         graph.path("benchmarks/vectors/{system}.{collection}.tsv")
     wildcard_constraints:
         system=only(graph.systems("retriever")),
+    priority: waiting("vectors")
     conda:
         environment
     threads: network_cores(8, graph.start_of)
@@ -40,6 +41,7 @@ rule vectors_external:
         graph.path("benchmarks/vectors_external/{system}.{collection}.tsv")
     wildcard_constraints:
         system=only(graph.systems("external")),
+    priority: waiting("vectors_external")
     conda:
         environment
     threads: 8
@@ -72,6 +74,7 @@ rule mine:
         graph.path("benchmarks/mine/{system}.{collection}.{split}.tsv")
     wildcard_constraints:
         system=only(graph.systems("retriever")),
+    priority: waiting("mine")
     conda:
         environment
     threads: cores(16)
@@ -103,6 +106,7 @@ rule search:
         graph.path("benchmarks/search/{system}.tsv")
     wildcard_constraints:
         system=only(graph.systems("retriever")),
+    priority: waiting("search")
     conda:
         environment
     threads: cores(16)
@@ -135,6 +139,7 @@ rule mine_external:
         graph.path("benchmarks/mine_external/{system}.{collection}.{split}.tsv")
     wildcard_constraints:
         system=only(graph.systems("external")),
+    priority: waiting("mine_external")
     conda:
         environment
     threads: cores(16)
@@ -168,6 +173,7 @@ rule search_external:
         graph.path("benchmarks/search_external/{system}.tsv")
     wildcard_constraints:
         system=only(graph.systems("external")),
+    priority: waiting("search_external")
     conda:
         environment
     threads: cores(16)
@@ -202,6 +208,7 @@ rule rerank:
         graph.path("benchmarks/rerank/{system}.tsv")
     wildcard_constraints:
         system=only(graph.systems("reranker")),
+    priority: waiting("rerank")
     conda:
         environment
     threads: network_cores(8, graph.start_of)
@@ -234,6 +241,7 @@ rule fuse:
         graph.path("benchmarks/fuse/{system}.tsv")
     wildcard_constraints:
         system=only(graph.systems("fusion")),
+    priority: waiting("fuse")
     conda:
         environment
     resources:
