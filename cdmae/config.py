@@ -43,6 +43,12 @@ class Collection:
         """The module that knows the source."""
         return f"cdmae.datasets.{self.source}"
 
+    @property
+    def threads(self) -> int:
+        """How many threads help to make it."""
+        threads = getattr(datasets.source(self.source), "threads", None)
+        return threads(self.settings) if threads else 1
+
     def values(self) -> dict[str, Any]:
         """Plain values, as they stand in the config."""
         return {"source": self.source, **asdict(self.settings)}

@@ -7,11 +7,12 @@ A source offers
 - ``depends(settings)``: the input files, and ``version(settings)``: what else decides the result, such as the versions
   of harvested packages; when either changes, the collection is made again;
 - ``check(settings, name)``: read everything and raise an `InputError` with file and line for what is wrong;
-- ``load(settings, seed)``: the `cdmae.files.Collection`, with what was counted and dropped in its ``about``.
+- ``load(settings, seed, threads)``: the `cdmae.files.Collection`, with what was counted and dropped in its ``about``;
+  the same whatever the number of threads.
 
-It may offer ``triples(settings)``, the names of published training triples, with ``triples_file(settings, name)``; and
+It may offer ``triples(settings)``, the names of published training triples, with ``triples_file(settings, name)``;
 ``expected(settings)``: the number of passages, the words in one, and the queries by split, as far as they
-are known before anything is read; `cdmae.planning` asks for them.
+are known before anything is read; `cdmae.planning` asks for them; and ``threads(settings)``, how many help ``load``.
 
 All but ``load`` and ``check`` need only the standard library, since every start of the workflow calls them.
 """

@@ -145,6 +145,6 @@ class Layout:
         except InputError as error:
             raise InputError(f"collections.{name}: {error}") from None
 
-    def load(self, settings: Any, seed: int) -> files.Collection:
-        """Read the collection; `seed` is not used, nothing being drawn."""
+    def load(self, settings: Any, seed: int, threads: int = 1) -> files.Collection:
+        """Read the collection; `seed` and `threads` are not used, nothing being drawn or computed."""
         return _judged.load(self.parts(settings), {"source": self.source, "titles": settings.titles})

@@ -14,6 +14,7 @@ rule collection:
     priority: 100  # mistakes in one's own files show before anything is trained
     conda:
         environment
+    threads: lambda wildcards: settings.collections[wildcards.collection].threads
     resources:
         mem_mb=8000,
         runtime=240,
@@ -26,7 +27,7 @@ rule collection:
         folder=lambda wildcards, output: dirname(output[0]),
     shell:
         "python workflow/scripts/collection.py --name {wildcards.collection} --settings {params.settings:q}"
-        " --seed {params.seed} --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
+        " --seed {params.seed} --output {params.folder:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule tokenizer:

@@ -11,13 +11,13 @@ from cdmae.settings import parse
 
 
 @command
-def main(*, name: str, settings: dict[str, Any], seed: int, output: Path) -> None:
+def main(*, name: str, settings: dict[str, Any], seed: int, output: Path, threads: int = 1) -> None:
     """Make the collection `name` from its settings in the config, `source` included."""
     path = f"collections.{name}"
     own = {key: value for key, value in settings.items() if key != "source"}
     source = datasets.source(settings.get("source", ""))
     try:
-        collection = source.load(parse(source.Settings, own, path), seed)
+        collection = source.load(parse(source.Settings, own, path), seed, threads)
         count = files.write_collection(output, collection)
     except InputError as error:
         raise error if str(error).startswith(path) else InputError(f"{path}: {error}") from None

@@ -129,8 +129,8 @@ def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
     return catalogue.counts(settings.dataset, "docs") or 0, words, judged
 
 
-def load(settings: Settings, seed: int) -> files.Collection:
-    """Fetch what is missing and read the collection; `seed` is not used, nothing being drawn."""
+def load(settings: Settings, seed: int, threads: int = 1) -> files.Collection:
+    """Fetch what is missing and read the collection; `seed` and `threads` are not used, nothing being drawn."""
     from cdmae.datasets.ir_datasets.titles import Titles
 
     fetching.offer(settings.files, settings.dataset)

@@ -133,12 +133,17 @@ def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
     return passages, WORDS, {"train": min(train, settings.train_queries or train), "dev": dev, "test": test}
 
 
-def load(settings: Settings, seed: int) -> files.Collection:
+def threads(settings: Settings) -> int:
+    """How many processes are worth their start."""
+    return 1 if settings.part or settings.size == "smoke" else 4
+
+
+def load(settings: Settings, seed: int, threads: int = 1) -> files.Collection:
     """Harvest, clean and divide; `seed` is not used. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
     from cdmae.datasets.pydocs import division
 
     counts: dict[str, int] = {}
-    divided = division.divide(_entries(settings, counts), held_out=bool(settings.part))
+    divided = division.divide(_entries(settings, counts, threads), held_out=bool(settings.part))
     if not divided.passages:
         raise InputError(
             f"the packages {', '.join(packages(settings))} hold no documentation; allowed: installed sources"
@@ -149,20 +154,22 @@ def load(settings: Settings, seed: int) -> files.Collection:
     return _collection(settings, divided, kept, counts)
 
 
-def _entries(settings: Settings, counts: dict[str, int]) -> Iterator[tuple[str, str, str]]:
+def _entries(settings: Settings, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
     """The (name, summary, body) of what has both; `counts` gets the number of documented objects per package."""
-    from cdmae.datasets.pydocs import cleaning
-    from cdmae.datasets.pydocs.harvest import harvest
+    from cdmae.datasets.pydocs import cleaning, harvest
     from cdmae.progress import Progress
 
     is_smoke = settings.size == "smoke"
     chosen = packages(settings)
-    with Progress(len(chosen), unit="packages", label="harvest") as progress:
+    with (
+        harvest.processes(threads) as over,
+        Progress(len(chosen), unit="packages", label="harvest") as progress,
+    ):
         for package in chosen:
             within = SMOKE if is_smoke and package == STDLIB else ()
             share = SMOKE_SHARE if is_smoke and package != STDLIB else 1.0
             counts[package] = 0
-            for found in harvest(package, within, share):
+            for found in harvest.harvest(package, within, share, over):
                 counts[package] += 1
                 if cleaned := cleaning.clean(found.docstring, found.name, settings.max_words):
                     yield found.name, *cleaned
