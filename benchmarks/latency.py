@@ -26,7 +26,7 @@ from cdmae.batches import Reader
 from cdmae.files import Tokens
 from cdmae.masking import Side
 from cdmae.objectives import simlm
-from cdmae.tokens import Vocabulary
+from cdmae.vocabulary import Vocabulary
 
 LENGTHS = (LENGTH, 512, 1024, 2048, 4096)
 SLOW = {"RetroMAE, in Python": 512, "SimLM, generator": 512}  # and the longest they are asked for: seconds beyond

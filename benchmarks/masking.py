@@ -27,6 +27,7 @@ from benchmarks import texts
 from benchmarks.tables import table
 from cdmae import importance, masking, ngrams, tokens
 from cdmae.masking import Side
+from cdmae.vocabulary import Vocabulary
 
 BATCH, LENGTH = 128, 150
 
@@ -86,7 +87,7 @@ def main() -> None:
         passages = texts.passages(3_000_000)
         hugging_face = tokens.train_tokenizer(passages["text"].to_pylist(), 8192)
         hugging_face.save_pretrained(folder)
-        vocabulary = tokens.Vocabulary.read(folder)
+        vocabulary = Vocabulary.read(folder)
         read = tokens.tokenise(passages, folder, 1)
     counted = ngrams.count(read)
     values = importance.broadcast(importance.ami(counted.counts, counted.totals), read, "word")

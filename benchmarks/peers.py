@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import BertForMaskedLM, ElectraConfig, ElectraForMaskedLM
+from transformers.models.bert.modeling_bert import BertLayer
 
 from cdmae.batches import Masked, Step
 from cdmae.objectives.mae import Mae
@@ -43,7 +44,10 @@ class Naive(nn.Module):
     def __init__(self, model: BertForMaskedLM, mae: Mae) -> None:
         """Share every weight with `mae`."""
         super().__init__()
-        self.model, self.decoder, self.projection = model, mae.decoder, mae.projection
+        self.model, self.projection = model, mae.projection
+        self.decoder = nn.ModuleList(BertLayer(model.config) for _ in mae.decoder)
+        for theirs, ours in zip(self.decoder, mae.decoder, strict=True):
+            theirs.load_state_dict(ours.state_dict(keep_vars=True), assign=True)
 
     def forward(self, step: Step) -> Tensor:
         """L_enc + L_dec."""

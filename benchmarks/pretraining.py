@@ -28,7 +28,7 @@ from cdmae.batches import Reader, Step
 from cdmae.config import Encoder
 from cdmae.files import Tokens
 from cdmae.objectives import mae
-from cdmae.tokens import Vocabulary
+from cdmae.vocabulary import Vocabulary
 
 SIZES = {"tiny": (2, 128, 2), "small": (4, 256, 4), "base": (12, 768, 12)}  # layers, width, heads
 FORMS = {
@@ -82,7 +82,8 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
     model = {"naive": lambda: peers.Naive(ours.model, ours), "retromae": lambda: peers.RetroMae(ours.model)}
     model |= {"simlm": lambda: peers.SimLm(ours.model), "ours": lambda: ours, "ours_bf16": lambda: ours}
     trained = model[form]()
-    adam = training.optimiser(trained, 1e-5, 0.01)
+    adam = training.AdamW(trained.parameters(), 0.01)
+    adam.rate = 1e-5
     rows = pretrain.micro_batch(ours.model.config, 2, device)
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     while line.recv():

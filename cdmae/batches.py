@@ -34,7 +34,7 @@ from cdmae.training import seed_of
 if TYPE_CHECKING:
     from cdmae.files import Tokens
     from cdmae.masking import Side
-    from cdmae.tokens import Vocabulary
+    from cdmae.vocabulary import Vocabulary
 
 PASSAGES_AT_ONCE = 4096  # read and masked together: some MB
 READ_AT_CLS = ("encoder", "passage")  # the sides whose [CLS] something reads

@@ -12,8 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from cdmae.compiled import compiled
+from cdmae.vocabulary import BLANKS
 
-BLANKS = " \t\n\r"
 MARKS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 LETTER, BLANK, MARK = 0, 1, 2
 ONE_BYTE = 128  # chunks of one ASCII character have its code as their number

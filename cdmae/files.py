@@ -30,15 +30,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdmae.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 PASSAGES = pa.schema([("passage_id", pa.string()), ("title", pa.string()), ("text", pa.string())])
 QUERIES = pa.schema([("split", pa.string()), ("query_id", pa.string()), ("text", pa.string())])
@@ -149,6 +151,8 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
 
     A judgment that names an unknown id is an `InputError`.
     """
+    import pandas as pd  # most jobs go without
+
     folder = Path(folder)
     named = {name for frame in collection.qrels.values() for name in frame["passage_id"]}
     count, rows = _write_passages(folder / "passages.parquet", collection.passages, sorted(named))
@@ -179,6 +183,8 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
 
 def _write_passages(path: Path, passages: pa.Table | pa.RecordBatchReader, judged: list[str]) -> tuple[int, pd.Series]:
     """Write the passages, a row group at a time; return how many, and the rows of the judged ones: id -> int32."""
+    import pandas as pd
+
     if isinstance(passages, pa.Table):
         passages = passages.cast(PASSAGES).combine_chunks().to_reader(ROW_GROUP)
     wanted, rows, done = pa.array(judged, pa.string()), np.full(len(judged), -1, dtype=np.int32), 0
@@ -354,6 +360,8 @@ def write_measures(path: Path | str, measures: pd.DataFrame) -> None:
 
 def read_measures(path: Path | str) -> pd.DataFrame:
     """Read per-query measures; query ids stay strings."""
+    import pandas as pd
+
     frame = pd.read_csv(path, sep="\t", dtype={"query_id": str}, keep_default_na=False)
     if frame.columns.tolist() != MEASURES:
         raise InputError(f"{path} has the columns {frame.columns.tolist()} instead of {MEASURES}; delete it")

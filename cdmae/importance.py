@@ -16,7 +16,7 @@ from cdmae.compiled import Threads, compiled
 from cdmae.errors import InputError
 
 if TYPE_CHECKING:
-    from cdmae.tokens import Vocabulary
+    from cdmae.vocabulary import Vocabulary
 
 PMI = ("min", "product")
 NORMALISERS = ("order", "pooled")

@@ -79,7 +79,7 @@ def train(
     Raises `Interrupted` after a signal, and `InputError` where the training diverges or collapses.
     """
     parameters, peak = list(network.parameters()), settings.learning_rate
-    adam = training.optimiser(network, peak, settings.weight_decay)
+    adam = training.AdamW(parameters, settings.weight_decay)
     meter = Meter(group.device)
     kept = {"network": network, "optimiser": adam, "meter": meter}
     with training.Stop() as stop:
@@ -87,8 +87,7 @@ def train(
         curve = held.curve(columns)
         with Progress(schedule.last, label=f"{action} {name}", start=held.step) as progress:
             for done, batch in enumerate(batches(held.step), held.step + 1):
-                rate = training.learning_rate(done - 1, schedule.steps, schedule.warmup, peak)
-                training.set_learning_rate(adam, rate)
+                adam.rate = training.learning_rate(done - 1, schedule.steps, schedule.warmup, peak)
                 numbers = learn(batch, done - 1)
                 numbers["gradient_norm"] = training.clip(parameters, settings.max_grad_norm)
                 adam.step()
@@ -101,7 +100,7 @@ def train(
                     warm = done > schedule.warmup
                     check(floats(numbers), done, peak, warm=warm, losses=shown, guessing=guessing)
                 if written:
-                    curve.add(step=done, learning_rate=rate, **meter.means())
+                    curve.add(step=done, learning_rate=adam.rate, **meter.means())
                 if saved:
                     save(held, done, kept, time.monotonic() - begun)
                     end_if_asked(group, stop, name, done)

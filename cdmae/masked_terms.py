@@ -15,7 +15,8 @@ import numpy as np
 import pyarrow as pa
 
 from cdmae import files, importance, masking
-from cdmae.tokens import Vocabulary, read_pieces, tokenise
+from cdmae.tokens import tokenise
+from cdmae.vocabulary import Vocabulary, read_pieces
 
 # The English stop-word list of the Snowball project (snowballstem.org/algorithms/english/stop.txt, BSD licence); its
 # contractions stand here in the parts that BERT's tokenizer splits them into.

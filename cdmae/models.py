@@ -23,7 +23,7 @@ from torch import nn
 
 from cdmae import bare, files, huggingface
 from cdmae.errors import InputError
-from cdmae.tokens import Vocabulary
+from cdmae.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel

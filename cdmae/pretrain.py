@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from cdmae import files, huggingface, importance, loop, masking, objectives, ranks, starts, training
+from cdmae import files, importance, loop, masking, objectives, ranks, starts, training
 from cdmae.batches import Reader, Step
 from cdmae.config import Encoder, Start
 from cdmae.errors import InputError
 from cdmae.loop import Schedule
 from cdmae.ranks import Ranks
 from cdmae.settings import asdict
-from cdmae.tokens import Vocabulary
+from cdmae.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from transformers import PretrainedConfig, PreTrainedModel
@@ -191,5 +191,5 @@ def micro_batch(config: PretrainedConfig, decoder_layers: int, device: torch.dev
 def write(folder: Path, model: PreTrainedModel, tokenizer: Path, about: dict[str, Any]) -> None:
     """Write the encoder with its LM head, its tokenizer and what it was made from into `folder`."""
     shutil.copytree(tokenizer, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("config.json"))
-    huggingface.save(model, folder)
+    starts.save(folder, model)
     files.write_json(folder / "about.json", about)

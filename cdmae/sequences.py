@@ -18,7 +18,7 @@ import torch
 from cdmae import files, packed, tokens
 from cdmae.files import Tokens
 from cdmae.packed import Packed, Ragged
-from cdmae.tokens import Vocabulary
+from cdmae.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)

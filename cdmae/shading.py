@@ -9,7 +9,8 @@ import pyarrow as pa
 
 from cdmae import importance
 from cdmae.errors import InputError
-from cdmae.tokens import Vocabulary, read_pieces, tokenise
+from cdmae.tokens import tokenise
+from cdmae.vocabulary import Vocabulary, read_pieces
 
 # from no ground to a dark one, of the 256 colours that terminals know; the text on it is black
 GROUNDS = (None, 230, 223, 217, 210, 203)

@@ -12,11 +12,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdmae import huggingface
+import torch
+
+from cdmae import bare, huggingface
 from cdmae.errors import InputError
 from cdmae.progress import say
-from cdmae.tokens import Vocabulary
-from cdmae.training import seed_of
+from cdmae.training import generator, seed_of
+from cdmae.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -24,14 +26,16 @@ if TYPE_CHECKING:
     from cdmae.config import Start
 
 
-def load(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedModel:
-    """The model of a start: a BertForMaskedLM, or the encoder of an ELECTRA checkpoint, float32, on the CPU.
+def load(start: Start, tokenizer: Path | str, seed: int) -> bare.MaskedLM | PreTrainedModel:
+    """The model of a start: a BERT with its LM head, or the encoder of an ELECTRA checkpoint, float32, on the CPU.
 
     New weights (all of a random start; an LM head that a checkpoint lacks) depend on `seed` alone.
     """
     vocabulary = Vocabulary.read(tokenizer)
+    if not start.checkpoint:
+        return _random(start, vocabulary, generator(torch.device("cpu"), seed, "start"))
     with huggingface.seeded(seed_of(seed, "start")), huggingface.quiet():
-        model = _checkpoint(start.checkpoint) if start.checkpoint else _random(start, vocabulary)
+        model = _checkpoint(start.checkpoint)
     if model.config.vocab_size < vocabulary.size:
         raise InputError(
             f"{start.checkpoint} knows {model.config.vocab_size:,} word-pieces and its tokenizer in {tokenizer} "
@@ -40,24 +44,33 @@ def load(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedModel:
     return model.float()
 
 
-def _random(start: Start, vocabulary: Vocabulary) -> PreTrainedModel:
-    """BERT of the given size; every matrix is drawn from N(0, initializer)."""
-    from transformers import BertConfig, BertForMaskedLM
+def save(folder: Path, model: bare.MaskedLM | PreTrainedModel) -> None:
+    """Write a model of a start, trained or not, in transformers format."""
+    if isinstance(model, bare.MaskedLM):
+        bare.write(folder, model)
+    else:
+        huggingface.save(model, folder)
 
-    return BertForMaskedLM(
-        BertConfig(
-            vocab_size=vocabulary.size,
-            hidden_size=start.hidden,
-            num_hidden_layers=start.layers,
-            num_attention_heads=start.heads,
-            intermediate_size=start.feedforward,
-            max_position_embeddings=start.positions,
-            initializer_range=start.initializer,
-            hidden_dropout_prob=start.dropout,
-            attention_probs_dropout_prob=start.dropout,
-            pad_token_id=vocabulary.pad_id,
-        )
-    )
+
+def _random(start: Start, vocabulary: Vocabulary, draws: torch.Generator) -> bare.MaskedLM:
+    """BERT of the given size; what is not given is as in BERT."""
+    config = {
+        "model_type": "bert",
+        "vocab_size": vocabulary.size,
+        "hidden_size": start.hidden,
+        "num_hidden_layers": start.layers,
+        "num_attention_heads": start.heads,
+        "intermediate_size": start.feedforward,
+        "max_position_embeddings": start.positions,
+        "initializer_range": start.initializer,
+        "hidden_dropout_prob": start.dropout,
+        "attention_probs_dropout_prob": start.dropout,
+        "pad_token_id": vocabulary.pad_id,
+        "type_vocab_size": 2,
+        "hidden_act": "gelu",
+        "layer_norm_eps": 1e-12,
+    }
+    return bare.language_model(config, draws)
 
 
 def _checkpoint(name: str) -> PreTrainedModel:

@@ -8,14 +8,12 @@ Hugging Face tokenizer on the whole text, bit for bit, at several times its spee
 from __future__ import annotations
 
 import json
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -24,69 +22,17 @@ import pyarrow.compute as pc
 from cdmae import chunks, files
 from cdmae.compiled import Threads
 from cdmae.errors import InputError
+from cdmae.vocabulary import SPECIALS, Vocabulary, check, read_backend
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import PreTrainedTokenizerBase
 
-SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # ids 0 to 4 of a tokenizer trained here
 ALPHABET = 1000  # single characters that a trained vocabulary keeps at most, the commonest, as BERT's has about 1,000
 BYTES_AT_ONCE = 1 << 21
 JOINED = 256  # chunks that go through the tokenizer as one text: it spends most of its time between texts
 MARKS = "|.,()"  # what joins them; no other character is decomposed to one of these
 REMEMBERED = 1 << 21  # distinct chunks kept by a thread: bounds its memory to about 200 MB, changes no id
-
-
-@dataclass(frozen=True)
-class Vocabulary:
-    """What masking and counting must know of a tokenizer; V word-pieces.
-
-    special: bool [V], the tokens that are never masked; ordinary: int32 [.], the ids that may replace a masked one
-    (neither special nor ``[unused...]``); word_starts: bool [V], whether a word-piece begins a word.
-    """
-
-    size: int
-    pad_id: int
-    cls_id: int
-    sep_id: int
-    mask_id: int
-    special: np.ndarray
-    ordinary: np.ndarray
-    word_starts: np.ndarray
-
-    @classmethod
-    def read(cls, folder: Path | str) -> Vocabulary:
-        """Read it from a tokenizer's folder, without transformers (three seconds of imports)."""
-        tokenizer = _read_backend(folder)
-        pieces = _pieces(tokenizer)
-        special = np.zeros(len(pieces), dtype=bool)
-        special[[index for index, each in tokenizer.get_added_tokens_decoder().items() if each.special]] = True
-        special[[index for index, piece in enumerate(pieces) if piece in SPECIALS]] = True
-        unused = np.array([not piece or re.fullmatch(r"\[unused\d+\]", piece) is not None for piece in pieces])
-        return cls(
-            size=len(pieces),
-            **{f"{name}_id": _id(tokenizer, f"[{name.upper()}]", folder) for name in ("pad", "cls", "sep", "mask")},
-            special=special,
-            ordinary=np.flatnonzero(~special & ~unused).astype(np.int32),
-            word_starts=np.array([not piece.startswith("##") for piece in pieces]),
-        )
-
-
-def read_pieces(folder: Path | str) -> list[str]:
-    """The word-pieces by id, as the vocabulary spells them."""
-    return _pieces(_read_backend(folder))
-
-
-def _pieces(tokenizer: Tokenizer) -> list[str]:
-    by_id = {index: piece for piece, index in tokenizer.get_vocab(with_added_tokens=True).items()}
-    return [by_id.get(index, "") for index in range(max(by_id) + 1)]
-
-
-def _id(tokenizer: Tokenizer, piece: str, folder: Path | str) -> int:
-    found = tokenizer.token_to_id(piece)
-    if found is None:
-        raise InputError(f"the tokenizer in {folder} has no {piece}; only BERT's WordPiece tokenizers are supported")
-    return found
 
 
 def train_tokenizer(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
@@ -151,34 +97,8 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
             f"{folder} holds no tokenizer that transformers can load: {str(error).splitlines()[0]}"
         ) from None
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    _check(json.loads(backend.to_str()) if backend is not None else {}, folder)
+    check(json.loads(backend.to_str()) if backend is not None else {}, folder)
     return tokenizer
-
-
-def _read_backend(folder: Path | str) -> Tokenizer:
-    from tokenizers import Tokenizer
-
-    path = Path(folder) / "tokenizer.json"
-    if not path.exists():
-        raise InputError(f"{folder} holds no tokenizer.json; make it with the rule tokenizer")
-    _check(files.read_json(path), folder)
-    tokenizer = Tokenizer.from_file(str(path))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
-    return tokenizer
-
-
-def _check(parts: dict[str, Any], folder: Path | str) -> None:
-    found = [(parts.get(name) or {}).get("type") for name in ("model", "normalizer", "pre_tokenizer")]
-    if found != ["WordPiece", "BertNormalizer", "BertPreTokenizer"]:
-        raise InputError(
-            f"the tokenizer in {folder} is made of {found}; only BERT's WordPiece tokenizers are supported"
-        )
-    for added in parts.get("added_tokens", []):
-        if any(letter in chunks.BLANKS for letter in added["content"]):
-            raise InputError(
-                f"the tokenizer in {folder} adds the token {added['content']!r}; tokens with blanks are not supported"
-            )
 
 
 def texts(passages: pa.Table) -> list[str]:
@@ -234,7 +154,7 @@ class _Worker:
     """Tokenises batches, one at a time, and remembers the word-pieces of the chunks it met."""
 
     def __init__(self, tokenizer: Path | str, kind: type) -> None:
-        self.backend = _read_backend(tokenizer)
+        self.backend = read_backend(tokenizer)
         self.kind = kind
         added = self.backend.get_added_tokens_decoder().values()
         self.added = [each.content.encode() for each in added]

@@ -18,6 +18,7 @@ from typing import Self
 
 import torch
 from torch import nn
+from torch.optim.adamw import adamw
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)  # asked to end, Ctrl-C, SLURM's warning before preemption
 
@@ -98,14 +99,50 @@ def generator(on: torch.device, seed: int, purpose: str, *numbers: int) -> torch
 # --- optimiser and schedule ------------------------------------------------------------------------------------------
 
 
-def optimiser(model: nn.Module, learning_rate: float, weight_decay: float) -> torch.optim.AdamW:
-    """AdamW (beta .9, .999, eps 1e-8), fused; biases and the weights of LayerNorm do not decay, as in BERT."""
-    decayed, plain = [], []
-    for parameter in model.parameters():
-        if parameter.requires_grad:
-            (decayed if parameter.ndim > 1 else plain).append(parameter)
-    groups = [{"params": decayed, "weight_decay": weight_decay}, {"params": plain, "weight_decay": 0.0}]
-    return torch.optim.AdamW([group for group in groups if group["params"]], lr=learning_rate, fused=True)
+class AdamW:
+    """AdamW (beta .9, .999, eps 1e-8), fused; biases and the weights of LayerNorm do not decay, as in BERT.
+
+    Torch's kernel and torch's bits without `torch.optim.Optimizer`, whose first use imports torch's compiler: 2 cpu-s a
+    job, more than a small training takes.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], weight_decay: float) -> None:
+        """Nothing is known yet of the gradients' moments; `rate` is set before every step."""
+        self.rate = 0.0
+        trained = [each for each in parameters if each.requires_grad]
+        decayed, plain = ([each for each in trained if (each.ndim > 1) == wide] for wide in (True, False))
+        self._groups = [(decayed, weight_decay), (plain, 0.0)]
+        self._moments = {
+            each: (torch.zeros_like(each), torch.zeros_like(each), torch.zeros((), device=each.device))
+            for each in (*decayed, *plain)
+        }
+
+    def step(self) -> None:
+        """Update the parameters that have a gradient."""
+        for group, decay in self._groups:
+            used = [each for each in group if each.grad is not None]
+            if used:
+                first, second, steps = map(list, zip(*(self._moments[each] for each in used), strict=True))
+                adamw(
+                    used, [each.grad for each in used], first, second, [], steps,
+                    fused=True, amsgrad=False, maximize=False,
+                    beta1=0.9, beta2=0.999, lr=self.rate, weight_decay=decay, eps=1e-8,
+                )  # fmt: skip
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for each in self._moments:
+            each.grad = None
+
+    def state_dict(self) -> dict[str, list[tuple[torch.Tensor, ...]]]:
+        """The moments and the number of steps, in the order of the parameters."""
+        return {"moments": list(self._moments.values())}
+
+    def load_state_dict(self, saved: dict[str, list[tuple[torch.Tensor, ...]]]) -> None:
+        """Go on from a saved state."""
+        for mine, each in zip(self._moments.values(), saved["moments"], strict=True):
+            for to, value in zip(mine, each, strict=True):
+                to.copy_(value)
 
 
 def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
@@ -116,12 +153,6 @@ def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
     if step < warmup:
         return peak * step / warmup
     return peak * max(0, steps - step) / max(1, steps - warmup)
-
-
-def set_learning_rate(adam: torch.optim.Optimizer, rate: float) -> None:
-    """Give every parameter group the same rate."""
-    for group in adam.param_groups:
-        group["lr"] = rate
 
 
 def clip(parameters: Iterable[nn.Parameter], max_norm: float) -> torch.Tensor:

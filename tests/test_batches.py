@@ -11,7 +11,7 @@ from cdmae.batches import Reader, Step, _cuts
 from cdmae.errors import InputError
 from cdmae.files import Tokens
 from cdmae.masking import Side
-from cdmae.tokens import Vocabulary
+from cdmae.vocabulary import Vocabulary
 
 V, CLS, SEP, MASK = 60, 2, 3, 4
 CPU = torch.device("cpu")

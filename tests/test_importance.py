@@ -8,7 +8,7 @@ import pytest
 
 from cdmae import importance, ngrams
 from cdmae.errors import InputError
-from cdmae.tokens import Vocabulary
+from cdmae.vocabulary import Vocabulary
 from tests.test_ngrams import PIECES, WORD_STARTS, naive, random_tokens, tokens_of
 
 VOCABULARY = Vocabulary(PIECES, 0, 0, 0, 0, np.zeros(PIECES, bool), np.arange(PIECES), WORD_STARTS)

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 import tiny_objectives
 import torch
-from tiny_objectives import SETTINGS, D, V, language_model, reader, whole
+from tiny_objectives import SETTINGS, D, V, language_model, reader, transformers_layers, whole
 from torch import Tensor
 from torch.nn import functional
 
@@ -40,7 +40,7 @@ class Padded(tiny_objectives.Padded):
     def decoder(self, network: mae.Mae, h_b: Tensor) -> Tensor:
         """Equation 5: h = Decoder(h_b, x_dec), [B, n, D]."""
         states = torch.cat([h_b[:, None], network.model.bert.embeddings(self.ids)[:, 1:]], dim=1)
-        for layer in network.decoder:
+        for layer in transformers_layers(network.decoder, network.model.config):
             states = layer(states, attention_mask=self.hidden)
         return states
 

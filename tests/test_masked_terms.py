@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from cdmae import files, importance, masked_terms, ngrams, tokens
+from cdmae import files, importance, masked_terms, ngrams, tokens, vocabulary
 
 SCRIPTS = Path(__file__).parents[1] / "workflow" / "scripts"
 EXAMPLE = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
@@ -132,6 +132,6 @@ def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
 def test_the_tokenizer_script_trains_on_titles_and_texts(made, tmp_path):
     start = {"collection": "docs", "vocabulary": 3000}
     script("tokenizer")(start=start, collection=made / "collection", output=tmp_path / "tokenizer")
-    assert tokens.read_pieces(tmp_path / "tokenizer") == tokens.read_pieces(made / "tokenizer")
+    assert vocabulary.read_pieces(tmp_path / "tokenizer") == vocabulary.read_pieces(made / "tokenizer")
     script("tokenizer")(start={"checkpoint": str(made / "tokenizer")}, output=tmp_path / "copy")
-    assert tokens.read_pieces(tmp_path / "copy") == tokens.read_pieces(made / "tokenizer")
+    assert vocabulary.read_pieces(tmp_path / "copy") == vocabulary.read_pieces(made / "tokenizer")

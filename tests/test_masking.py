@@ -15,7 +15,7 @@ from cdmae.files import Tokens
 from cdmae.masking import Batch, Side
 from cdmae.masking._top import budget, top
 from cdmae.masking.importance import perturb
-from cdmae.tokens import Vocabulary
+from cdmae.vocabulary import Vocabulary
 
 SIZE = 200  # word-pieces; 0 to 4 are special, 5 to 9 unused, from 150 on they continue a word
 SPECIAL = np.arange(SIZE) < 5

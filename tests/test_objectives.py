@@ -8,7 +8,19 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from tiny_objectives import CPU, LENGTHS, SETTINGS, D, Padded, V, language_model, reader, whole
+from tiny_objectives import (
+    CPU,
+    LENGTHS,
+    SETTINGS,
+    D,
+    Padded,
+    V,
+    language_model,
+    reader,
+    transformers_layers,
+    transformers_model,
+    whole,
+)
 from torch import Tensor, nn
 from torch.nn import functional
 
@@ -89,9 +101,9 @@ def test_one_batch_can_be_learnt_by_heart(name: str) -> None:
     """Both losses fall on one batch as far as they can: gradients reach everything that must learn."""
     network = objective(name).create(language_model(), SETTINGS, seed=5).eval()
     batch, step = whole(first(name)), first(name)
-    adam, begin = training.optimiser(network, 1e-2, 0.0), {}
+    adam, begin = training.AdamW(network.parameters(), 0.0), {}
     for done in range(60):
-        training.set_learning_rate(adam, training.learning_rate(done, 60, 6, 1e-2))
+        adam.rate = training.learning_rate(done, 60, 6, 1e-2)
         loss, numbers = learnt(network, step)
         loss.backward()
         adam.step()
@@ -200,7 +212,7 @@ def cross_entropy(network: nn.Module, states: Tensor, padded: Padded) -> Tensor:
 
 def enhanced_decoding(network: nn.Module, h_c: Tensor, padded: Padded, hidden: list[Tensor]) -> Tensor:
     """The layer of the paper passage by passage: H1 = h + p, H2 = [h; e + p], softmax(Q K^T / sqrt d + M) V."""
-    layer, bert = network.decoder[0], network.model.bert
+    (layer,), bert = transformers_layers(network.decoder, network.model.config), network.model.bert
     parts, after = layer.attention.self, layer.attention.output
     heads, found = parts.num_attention_heads, torch.zeros(*padded.ids.shape, D)
     for row, length in enumerate(padded.attended.sum(1).tolist()):
@@ -328,7 +340,7 @@ def test_condenser_reads_late_cls_and_early_tokens(early: int, layers: int) -> N
     padded = Padded(step, "encoder")
     states = encoder_states(network, padded)
     head = torch.cat([states[-1][:, :1], states[layers][:, 1:]], dim=1)
-    for layer in network.head:
+    for layer in transformers_layers(network.head, network.model.config):
         head = layer(head, attention_mask=padded.hidden)
     expected = cross_entropy(network, states[-1], padded) + cross_entropy(network, head, padded)
     same(network, network(whole(step))[0], expected)
@@ -349,7 +361,7 @@ def test_cocondenser_contrasts_the_spans_of_the_global_batch() -> None:
     assert len(padded.ids) == 12
     states = encoder_states(network, padded)
     head = torch.cat([states[-1][:, :1], states[1][:, 1:]], dim=1)
-    for layer in network.head:
+    for layer in transformers_layers(network.head, network.model.config):
         head = layer(head, attention_mask=padded.hidden)
     expected = cross_entropy(network, states[-1], padded) + cross_entropy(network, head, padded)
     h = states[-1][:, 0]
@@ -377,13 +389,14 @@ def test_cocondenser_contrast_by_hand() -> None:
 def test_simlm_predicts_originals_of_replaced_tokens() -> None:
     """Generator, encoder and decoder as in the paper, tokens sampled by the cumulated probabilities."""
     network, step = network_of("simlm"), first("simlm")
-    for each in (network.model, network.generator):  # a sampled [PAD] is a token like any other
+    generator = transformers_model(network.generator)
+    for each in (network.model, generator):  # a sampled [PAD] is a token like any other
         each.bert.embeddings.word_embeddings.padding_idx = None
     whole_text = Padded(step, "passage")
 
     def fill(side: str) -> tuple[Tensor, Tensor]:
         padded = Padded(step, side)
-        logits = network.generator(padded.ids, attention_mask=padded.attended).logits
+        logits = generator(padded.ids, attention_mask=padded.attended).logits
         ids, masked = padded.ids.clone(), step.sides[side]
         for row, (a, _) in enumerate(bounds(masked)):
             for place in padded.chosen[row].nonzero()[:, 0].tolist():
@@ -396,7 +409,7 @@ def test_simlm_predicts_originals_of_replaced_tokens() -> None:
     assert (filled != whole_text.ids).any()
     states = network.model.bert(filled, attention_mask=whole_text.attended).last_hidden_state
     decoded = torch.cat([states[:, :1], network.model.bert.embeddings(more)[:, 1:]], dim=1)
-    for layer in network.decoder:
+    for layer in transformers_layers(network.decoder, network.model.config):
         decoded = layer(decoded, attention_mask=whole_text.hidden)
     expected = cross_entropy(network, states, whole_text) + cross_entropy(network, decoded, whole_text) + of_generator
     same(network, network(whole(step))[0], expected)
@@ -446,7 +459,7 @@ def test_cotmae_decodes_each_span_from_its_neighbour() -> None:
     encoder, decoder = Padded(step, "encoder"), Padded(step, "decoder")
     states = encoder_states(network, encoder)[-1]
     decoded = torch.cat([states[:, :1], network.model.bert.embeddings(decoder.ids)[:, 1:]], dim=1)
-    for layer in network.decoder:
+    for layer in transformers_layers(network.decoder, network.model.config):
         decoded = layer(decoded, attention_mask=decoder.hidden)
     expected = cross_entropy(network, states, encoder) + cross_entropy(network, decoded, decoder)
     same(network, network(whole(step))[0], expected)

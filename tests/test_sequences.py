@@ -5,7 +5,7 @@ import pyarrow as pa
 import pytest
 
 from cdmae import sequences, tokens
-from cdmae.tokens import Vocabulary
+from cdmae.vocabulary import Vocabulary
 
 SENTENCE = "the quick brown fox jumps over a lazy dog while seventeen more of them sleep in an old barn near it"
 WORDS = SENTENCE.split()

@@ -57,6 +57,22 @@ def test_random_start_is_a_function_of_its_seed(tokenizer: Path) -> None:
     assert torch.equal(state, torch.get_rng_state())
 
 
+def test_a_random_start_is_what_transformers_reads_of_it(
+    tokenizer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    model = starts.load(SMALL, tokenizer, seed=1)
+    starts.save(tmp_path, model)
+    found, keys = BertForMaskedLM.from_pretrained(tmp_path, output_loading_info=True)
+    assert not any(keys.values())
+    assert capfd.readouterr().err.count("MISSING") == 0
+    ours, theirs = model.state_dict(), found.state_dict()
+    assert all(torch.equal(value, theirs[name]) for name, value in ours.items())
+    states = torch.randn(5, 24)
+    torch.testing.assert_close(model.cls.predictions(states), found.cls.predictions(states))
+    padding = model.bert.embeddings.word_embeddings.weight[0]
+    assert not padding.any()
+
+
 def test_checkpoint_with_head_comes_back_bit_for_bit(
     tokenizer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cdmae import chunks, files, tokens
+from cdmae import chunks, files, tokens, vocabulary
 from cdmae.errors import InputError
 
 ENGLISH = [
@@ -179,8 +179,8 @@ def test_a_vocabulary_too_small_for_the_alphabet_is_refused():
 
 
 def test_the_vocabulary_tells_special_and_ordinary_pieces(tokenizer):
-    found = tokens.Vocabulary.read(tokenizer)
-    pieces = tokens.read_pieces(tokenizer)
+    found = vocabulary.Vocabulary.read(tokenizer)
+    pieces = vocabulary.read_pieces(tokenizer)
     assert [pieces[each] for each in (found.pad_id, found.cls_id, found.sep_id, found.mask_id)] == [
         "[PAD]", "[CLS]", "[SEP]", "[MASK]",
     ]  # fmt: skip
@@ -196,7 +196,7 @@ def test_unused_pieces_are_not_ordinary(tmp_path):
 
     pieces = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "a", "##b"]
     BertTokenizer(vocab={piece: index for index, piece in enumerate(pieces)}).save_pretrained(tmp_path)
-    found = tokens.Vocabulary.read(tmp_path)
+    found = vocabulary.Vocabulary.read(tmp_path)
     assert found.ordinary.tolist() == [7, 8]
     assert np.flatnonzero(found.special).tolist() == [0, 2, 3, 4, 5]
 
@@ -219,6 +219,6 @@ def test_a_tokenizer_of_another_kind_is_refused(tokenizer, tmp_path, change, mes
 
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no tokenizer"):
-        tokens.Vocabulary.read(tmp_path)
+        vocabulary.Vocabulary.read(tmp_path)
     with pytest.raises(InputError, match="holds no tokenizer"):
         tokens.load_tokenizer(tmp_path)

@@ -7,12 +7,13 @@ import numpy as np
 import pytest
 from test_masking import KEY, batch_of, random_batch, select, words_of
 
-from cdmae import importance, masking, ngrams, tokens
+from cdmae import importance, masking, ngrams
 from cdmae.errors import InputError
 from cdmae.files import Tokens
 from cdmae.masking import Side
 from cdmae.masking.pmi_span import collocations, pmi
 from cdmae.masking.span import length
+from cdmae.vocabulary import Vocabulary
 
 TEXTS = ["aa bb cc", "aa cc ccd", "aa ccd aa", "bb"]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "aa", "bb", "cc", "##d"]
@@ -215,7 +216,7 @@ def test_pmi_span_masks_collocations_as_units(tmp_path):
 def vocabulary_of(pieces, read):
     special = np.arange(len(pieces)) < 5
     ordinary = np.flatnonzero(~special).astype(np.int32)
-    return tokens.Vocabulary(len(pieces), 0, 2, 3, 4, special, ordinary, read.word_starts)
+    return Vocabulary(len(pieces), 0, 2, 3, 4, special, ordinary, read.word_starts)
 
 
 def write(folder, read, unit="word"):

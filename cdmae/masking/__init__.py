@@ -30,7 +30,7 @@ from cdmae.noise import draws, key
 
 if TYPE_CHECKING:
     from cdmae.files import Tokens
-    from cdmae.tokens import Vocabulary
+    from cdmae.vocabulary import Vocabulary
 
 __all__ = [
     "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "hide", "key", "mask", "read", "read_spans", "sides", "strategies",

@@ -5,7 +5,7 @@ B passages, S rows, M predicted rows, D dimensions (see `cdmae.batches`)
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Generator, Tensor, nn
@@ -15,9 +15,7 @@ from cdmae.batches import View
 from cdmae.errors import InputError
 
 if TYPE_CHECKING:
-    from transformers import BertConfig, BertForMaskedLM
-
-Part = TypeVar("Part", bound=nn.Module)
+    from transformers import BertForMaskedLM
 
 
 def check_bert(model: BertForMaskedLM, objective: str) -> None:
@@ -31,30 +29,6 @@ def check_bert(model: BertForMaskedLM, objective: str) -> None:
 def weights_of(seed: int, purpose: str) -> Generator:
     """What draws the new weights of a part: a function of the seed and the part's purpose."""
     return training.generator(torch.device("cpu"), seed, purpose)
-
-
-def new_layers(config: BertConfig, number: int, generator: Generator) -> nn.ModuleList:
-    """Transformer layers with random weights, spread as the model's others."""
-    from transformers.models.bert.modeling_bert import BertLayer
-
-    with torch.device("meta"):  # or the layers would draw weights of their own
-        layers = nn.ModuleList(BertLayer(config) for _ in range(number))
-    return drawn(layers.to_empty(device="cpu"), config.initializer_range, generator)
-
-
-def drawn(part: Part, spread: float, generator: Generator) -> Part:
-    """The part, its weights drawn anew: N(0, spread), biases 0."""
-    return part.apply(lambda each: _draw(each, spread, generator))
-
-
-def _draw(part: nn.Module, spread: float, generator: Generator) -> None:
-    if isinstance(part, nn.Linear | nn.Embedding):
-        nn.init.normal_(part.weight, std=spread, generator=generator)
-    if isinstance(part, nn.Linear):
-        nn.init.zeros_(part.bias)
-    elif isinstance(part, nn.LayerNorm):
-        nn.init.ones_(part.weight)
-        nn.init.zeros_(part.bias)
 
 
 def encode(model: BertForMaskedLM, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:

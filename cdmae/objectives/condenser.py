@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Generator, Tensor, nn
 
-from cdmae import masking, transformer
+from cdmae import bare, masking, transformer
 from cdmae.batches import Batch, View
 from cdmae.errors import InputError
-from cdmae.objectives._parts import check_bert, new_layers, read_states, spread, weights_of
+from cdmae.objectives._parts import check_bert, read_states, spread, weights_of
 from cdmae.objectives._prediction import predict
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Condenser(nn.Module):
         """early: layers after which the head reads the tokens; `generator` draws the head's weights."""
         super().__init__()
         self.model, self.early = model, early
-        self.head = new_layers(model.config, head_layers, generator)
+        self.head = bare.layers(model.config, head_layers, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L^c_mlm + L_mlm: of the encoder and of the head, at the same masked tokens."""

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Generator, Tensor, nn
 
-from cdmae import masking, transformer
+from cdmae import bare, masking, transformer
 from cdmae.batches import Batch, View
-from cdmae.objectives._parts import check_bert, drawn, encode, new_layers, spread, weights_of
+from cdmae.objectives._parts import check_bert, encode, spread, weights_of
 from cdmae.objectives._prediction import predict
 
 if TYPE_CHECKING:
@@ -45,12 +45,10 @@ class Mae(nn.Module):
         super().__init__()
         config, width = model.config, model.config.hidden_size
         self.model = model
-        self.decoder = new_layers(config, decoder_layers, generator)
+        self.decoder = bare.layers(config, decoder_layers, generator)
         self.projection: nn.Module = nn.Identity()
         if projection:
-            with torch.device("meta"):
-                self.projection = nn.Linear(width, width)
-            drawn(self.projection.to_empty(device="cpu"), config.initializer_range, generator)
+            self.projection = bare.new(lambda: nn.Linear(width, width), config.initializer_range, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """Equation 9, L = L_enc + L_dec: the mean over the masked tokens of the global batch, per side.

@@ -17,9 +17,9 @@ import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
-from cdmae import masking, transformer
+from cdmae import bare, masking, transformer
 from cdmae.batches import Batch, View
-from cdmae.objectives._parts import check_bert, encode, new_layers, passages_of, spread, weights_of
+from cdmae.objectives._parts import check_bert, encode, passages_of, spread, weights_of
 from cdmae.objectives._prediction import predict
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class RetroMae(nn.Module):
         """`generator` draws the decoder's weights."""
         super().__init__()
         self.model = model
-        self.decoder = new_layers(model.config, 1, generator)
+        self.decoder = bare.layers(model.config, 1, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec: the mean over the encoder's masked tokens, and over all tokens."""

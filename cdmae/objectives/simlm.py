@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Generator, Tensor, nn
 
-from cdmae import masking, transformer
+from cdmae import bare, masking, transformer
 from cdmae.batches import Batch, View
 from cdmae.errors import InputError
-from cdmae.objectives._parts import check_bert, drawn, read_states, spread, weights_of
+from cdmae.objectives._parts import check_bert, read_states, spread, weights_of
 from cdmae.objectives._prediction import LOGITS_AT_ONCE, predict
 from cdmae.packed import Packed
 
@@ -128,16 +128,12 @@ def sample(head: nn.Module, states: Tensor, draws: Tensor) -> Tensor:
     return torch.cat(found)
 
 
-def generator_of(config: BertConfig, seed: int) -> BertForMaskedLM:
+def generator_of(config: BertConfig, seed: int) -> bare.MaskedLM:
     """A new language model for a third of the heads: as deep as `config` says, and in the same proportions."""
-    from transformers import BertConfig, BertForMaskedLM
-
     heads = max(1, config.num_attention_heads // 3)
-    values = config.to_dict() | {
+    values = bare.values(config) | {
         "num_attention_heads": heads,
         "hidden_size": config.hidden_size // config.num_attention_heads * heads,
         "intermediate_size": config.intermediate_size * heads // config.num_attention_heads,
     }
-    with torch.random.fork_rng(devices=[]):  # transformers draws weights, of no use here, from the global generator
-        model = BertForMaskedLM(BertConfig(**values))
-    return drawn(model, config.initializer_range, weights_of(seed, "generator"))
+    return bare.language_model(values, weights_of(seed, "generator"))
