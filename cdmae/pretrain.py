@@ -53,8 +53,14 @@ def pretrain(
     A training that was stopped goes on from its state.
     """
     device = training.set_up(threads)
-    about = {"name": name, "settings": asdict(settings), "start": asdict(start), "seed": seed}
     model = starts.load(start, tokenizer, seed)
+    about = {
+        "name": name,
+        "settings": asdict(settings),
+        "start": asdict(start),
+        "seed": seed,
+        "parameters": sum(each.numel() for each in model.parameters()),
+    }
     if not settings.pretrained:
         with ranks.joined(device) as group:
             if group.first:
@@ -93,7 +99,6 @@ def train(
     return {
         "steps": plan.last,
         "passages": len(reader.tokens),
-        "parameters": sum(each.numel() for each in model.parameters()),
         "precision": training.precision(settings.precision, group.device),
         "processes": group.size,
         "seconds": round(seconds, 1),

@@ -242,6 +242,11 @@ def _allowed(hint: Any, metadata: Any) -> str:
 
 def _bounds(metadata: Any) -> str:
     low, high, above = (metadata.get(key) for key in ("low", "high", "above"))
-    lower = f"from {low:g}" if low is not None else f"above {above:g}" if above is not None else ""
-    upper = f"to {high:g}" if high is not None and high != math.inf else "to infinity" if high == math.inf else ""
+    lower = f"from {_number(low)}" if low is not None else f"above {_number(above)}" if above is not None else ""
+    upper = "" if high is None else "to infinity" if high == math.inf else f"to {_number(high)}"
     return "".join(f" {each}" for each in (lower, upper) if each)
+
+
+def _number(value: float) -> str:
+    """Whole numbers with all their digits, others as short as they are exact enough."""
+    return str(value) if isinstance(value, int) else f"{value:g}"

@@ -276,6 +276,8 @@ def test_objective_none_is_the_start_itself(inputs: dict[str, Path], tmp_path: P
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     assert AutoTokenizer.from_pretrained(tmp_path / "encoder").vocab_size == len(PIECES)
     assert not (tmp_path / "state").exists()
+    about = files.read_json(tmp_path / "encoder/about.json")
+    assert about["parameters"] == sum(each.numel() for each in starts.load(START, inputs["tokenizer"], 1).parameters())
 
 
 def test_pretraining_goes_on_from_a_checkpoint(whole: Path, inputs: dict[str, Path], tmp_path: Path) -> None:

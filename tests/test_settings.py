@@ -144,5 +144,13 @@ def test_reference_names_every_setting():
     }  # fmt: skip
 
 
+def test_bounds_have_all_their_digits():
+    @dataclass(frozen=True)
+    class Large:
+        size: int = setting(1, meaning="size", low=1, high=2**20)
+
+    assert reference(Large)[0]["allowed"] == "a whole number from 1 to 1048576"
+
+
 def test_long_values_are_shortened():
     assert len(settings.show("x" * 1000)) == 60
