@@ -6,6 +6,7 @@ the defaults of a section, it does not apply.
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +20,10 @@ if TYPE_CHECKING:
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
+LONGEST = 64  # letters of a name: a path may join three of them, and file systems take 255 bytes between slashes
+ROOT = Path(__file__).resolve().parent.parent
+SOURCES = (".ci", ".git", ".venv", "benchmarks", "cdmae", "config", "envs", "tests", "workflow")
 SMALL = 2**24  # bytes of files that are read whenever the config is checked: less than a second
 MEASURE = re.compile(r"(RR|R|P|AP|nDCG|Success)@[1-9]\d*")
 
@@ -72,6 +77,8 @@ def check_name(name: str, section: str) -> None:
     """Refuse a name that cannot be part of a path."""
     if not NAME.fullmatch(name):
         raise InputError(f"{section} has the name {show(name)}; allowed: letters, digits, - and _")
+    if len(name) > LONGEST:
+        raise InputError(f"{section} has the name {show(name)} of {len(name)} letters; allowed: up to {LONGEST}")
 
 
 def encoder_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
@@ -119,20 +126,33 @@ def stage_values(values: dict[str, Any], defaults: dict[str, Any], path: str) ->
 
 def check(config: Config, values: dict[str, Any]) -> None:
     """Check a parsed config; `values` tells what was written out from what is a default."""
-    if not config.results.strip() or re.search(r"[\s*?\[\]{}]", config.results):
-        raise InputError(f"results is {show(config.results)}; allowed: a folder without spaces and wildcards")
-    for name in config.collections:
-        _check_collection(config, name)
+    _check_results(config.results)
+    relevant = {name: _check_collection(config, name) for name in config.collections}
     for name in config.starts:
         _check_start(config, name, values["starts"][name] or {})
     for name, encoder in config.encoders.items():
         _check_encoder(config, encoder, f"encoders.{name}")
     for name, stage in config.stages.items():
         _check_stage(config, stage, f"stages.{name}")
+        check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, relevant[stage.collection])
     for name, system in config.systems.items():
         _check_system(config, name, system, values["systems"][name] or {})
     _check_cycles(config.systems)
     _check_evaluation(config)
+
+
+def _check_results(results: str) -> None:
+    """Refuse a folder that paths of the workflow cannot start with, or in which code lies."""
+    if not results.strip() or not results.isprintable() or re.search(r"[\s*?\[\]{}]", results):
+        raise InputError(
+            f"results is {show(results)}; allowed: a folder without spaces, wildcards and control characters"
+        )
+    if any(len(os.fsencode(part)) > 255 for part in Path(results).parts):
+        raise InputError(f"results is {show(results)}; allowed: up to 255 bytes between two slashes")
+    folder = Path(results).resolve()
+    for each in SOURCES:
+        if folder.is_relative_to(ROOT / each):
+            raise InputError(f"results is {show(results)}, inside {each} of the checkout; allowed: a folder of its own")
 
 
 def _ask(config: Config, collection: str, question: str) -> Any:
@@ -144,8 +164,11 @@ def _ask(config: Config, collection: str, question: str) -> Any:
         raise InputError(str(error) if str(error).startswith(path) else f"{path}: {error}") from None
 
 
-def _check_collection(config: Config, name: str) -> None:
-    """Ask for the files, and read them where that takes no time: large ones are read by the first job anyway."""
+def _check_collection(config: Config, name: str) -> dict[str, int]:
+    """Ask for the files, and read them where that takes no time: large ones are read by the first job anyway.
+
+    Returns by split how many queries have a relevant passage, as far as that is known without the job.
+    """
     splits(config, name)
     for each in _ask(config, name, "depends"):
         if re.search(r"[{}]", str(each)):
@@ -154,7 +177,8 @@ def _check_collection(config: Config, name: str) -> None:
             )
     if sum(Path(path).stat().st_size for path in _ask(config, name, "depends")) <= SMALL:
         found = config.collections[name]
-        datasets.source(found.source).check(found.settings, name)
+        return datasets.source(found.source).check(found.settings, name)
+    return {}
 
 
 def _known(config: Config, path: str, name: str, section: str) -> None:
@@ -225,6 +249,11 @@ def _check_split(config: Config, collection: str, split: str, path: str) -> None
     found = splits(config, collection)
     if split not in found:
         raise InputError(f"{path} is {show(split)}; {suggestion(split, found)} (splits of collections.{collection})")
+    if not SPLIT.fullmatch(split):
+        raise InputError(
+            f"{path} is {show(split)}, which cannot be part of a path; allowed: splits of collections.{collection} "
+            "named by letters, digits, ., - and _"
+        )
     if not found[split]:
         judged = [name for name, has in found.items() if has]
         raise InputError(f"{path} is {show(split)}, which has no judgments; allowed: {', '.join(judged) or 'none'}")
@@ -233,6 +262,16 @@ def _check_split(config: Config, collection: str, split: str, path: str) -> None
 def _check_stage(config: Config, stage: Stage, path: str) -> None:
     _known(config, f"{path}.collection", stage.collection, "collections")
     _check_split(config, stage.collection, stage.split, f"{path}.split")
+
+
+def check_batch(stage: str, queries: int, collection: str, split: str, relevant: dict[str, int]) -> None:
+    """Refuse a stage (``stages.x``) whose batch is larger than its split; `relevant`: see `datasets.relevant`."""
+    most = relevant.get(split, queries)
+    if queries > most:
+        raise InputError(
+            f"{stage}.queries is {queries}; allowed: up to {most}, the queries of collections.{collection}, split "
+            f"{split}, that have a relevant passage"
+        )
 
 
 def _check_system(config: Config, name: str, system: System, values: dict[str, Any]) -> None:
@@ -329,7 +368,9 @@ def _check_evaluation(config: Config) -> None:
             _check_split(config, collection, split, path)
     if evaluation.collections and not evaluation.measures:
         raise InputError("evaluation.measures is []; allowed: at least one measure")
-    for measure in evaluation.measures:
+    for place, measure in enumerate(evaluation.measures):
+        if measure in evaluation.measures[:place]:
+            raise InputError(f"evaluation.measures has {show(measure)} twice; allowed: each once")
         if not MEASURE.fullmatch(measure):
             raise InputError(
                 f"evaluation.measures has {show(measure)}; allowed: RR, R, P, AP, nDCG or Success, @ and depth"

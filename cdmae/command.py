@@ -13,6 +13,7 @@ import functools
 import inspect
 import json
 import os
+import re
 import signal
 import sys
 import threading
@@ -103,6 +104,9 @@ def _add(parser: argparse.ArgumentParser, key: str, hint: Any, default: Any) -> 
 
 def _read(hint: Any, value: Any, key: str) -> Any:
     hint = _without_none(hint)
+    for text in value if isinstance(value, list) else [value]:
+        if isinstance(text, str) and not _is_text(text):
+            raise InputError(f"--{key.replace('_', '-')} is not UTF-8; allowed: text in UTF-8")
     if not _is_json(hint) or not isinstance(value, str):
         return value
     try:
@@ -110,6 +114,15 @@ def _read(hint: Any, value: Any, key: str) -> Any:
     except json.JSONDecodeError as error:
         raise InputError(f"--{key.replace('_', '-')} is {settings.show(value)}; allowed: JSON text ({error})") from None
     return settings.parse(hint, found, key) if dataclasses.is_dataclass(hint) else settings.mapping(found, key)
+
+
+def _is_text(value: str) -> bool:
+    """Whether an argument was UTF-8: Python hides other bytes in it as surrogates, which no file or tokenizer takes."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _without_none(hint: Any) -> Any:
@@ -148,6 +161,20 @@ def _report(name: str, error: Exception) -> int:
 def _say(name: str, sentence: str, status: int) -> int:
     print(f"cdmae {name}: {sentence}", file=sys.stderr, flush=True)
     return status
+
+
+def last_words(logs: Path | str, since: float) -> list[str]:
+    """What commands ended with that did not end well: their sentences, from the logs below a folder, oldest first.
+
+    Each stands behind the path of its log. Logs last written before `since`, in seconds since the epoch, do not count.
+    """
+    found = []
+    for path in Path(logs).rglob("*.log"):
+        written = path.stat().st_mtime
+        said = re.findall(r"^cdmae [\w-]+: .*", path.read_text(errors="replace"), re.MULTILINE)
+        if said and written >= since:
+            found.append((written, f"{path}: {said[-1]}"))
+    return [text for _, text in sorted(found)]
 
 
 def _end_on_sigterm() -> None:

@@ -382,6 +382,8 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OSError as error:
         raise InputError(f"the config file {path} cannot be read: {error.strerror}") from None
+    except RecursionError:
+        raise InputError(f"{path} is nested too deeply; allowed: entries with settings") from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f"{path}, line {mark.line + 1}" if mark else str(path)

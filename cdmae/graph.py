@@ -153,6 +153,11 @@ class Graph:
         """The run that gives a trained system its negatives."""
         return self.negatives(self.config.systems[system].negatives, *self.trains_on(system))
 
+    def batches(self, collection: str) -> dict[str, list[Any]]:
+        """What stages take of a collection per step: ``stages.x`` to its split and its number of queries."""
+        stages = self.config.stages.items()
+        return {f"stages.{name}": [each.split, each.queries] for name, each in stages if each.collection == collection}
+
     def mined(self) -> dict[tuple[str, str, str], int]:
         """The runs over training queries: (system, collection, split) to depth, the greatest that a training asks."""
         found: dict[tuple[str, str, str], int] = {}

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from cdmae import files
-from cdmae.command import birth, command, read_arguments
+from cdmae.command import birth, command, last_words, read_arguments
 from cdmae.errors import InputError, Interrupted
 from cdmae.settings import setting
 
@@ -61,6 +61,8 @@ def test_annotations_are_options():
         ([*REQUIRED, "--settings", '{"windw": 3}'], "settings.windw is not a setting; did you mean window?"),
         ([*REQUIRED, "--settings", '{"window": 1}'], "settings.window is 1; allowed: a whole number from 2"),
         ([*REQUIRED, "--settings", "{"], "--settings is {; allowed: JSON text"),
+        ([*REQUIRED, "--splits", "a", "caf\udce9"], "--splits is not UTF-8; allowed: text in UTF-8"),
+        (["--name", "caf\udce9", *REQUIRED[2:]], "--name is not UTF-8; allowed: text in UTF-8"),
         ([*REQUIRED, "--facts", "[1]"], "facts is [1]; allowed: a mapping of keys to values"),
     ],
 )
@@ -106,6 +108,26 @@ def test_what_a_user_can_cause_ends_in_one_sentence(capsys, error, status, sente
     assert code == status
     assert printed.startswith(f"cdmae test-command: {sentence}")
     assert printed.count("\n") == 1
+
+
+def test_the_last_words_of_the_logs_of_a_run(tmp_path):
+    """Oldest first, from logs of this run; what torchrun says after them, and jobs that went well, do not count."""
+    logs = {
+        "pretrain/a.log": "cdmae has 5 steps: few\ncdmae pretrain: a try\ncdmae pretrain: diverged\nE0101 failed: a\n",
+        "collection/b.log": "collections.b: 3 passages\n",
+        "tokens/s/c.log": "cdmae tokens: no such file\n",
+        "tokens/s/d.log": "cdmae tokens: of an earlier run\n",
+    }
+    for second, (name, text) in zip((9, 8, 7, 3), logs.items(), strict=True):
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        os.utime(path, (second, second))
+    assert last_words(tmp_path, since=5) == [
+        f"{tmp_path}/tokens/s/c.log: cdmae tokens: no such file",
+        f"{tmp_path}/pretrain/a.log: cdmae pretrain: diverged",
+    ]
+    assert last_words(tmp_path / "nowhere", since=0) == []
 
 
 def test_an_unforeseen_error_keeps_its_traceback(capsys):

@@ -76,8 +76,11 @@ def test_every_setting_says_what_it_means(cls):
         ("encodrs", {}, "encodrs is not a setting; did you mean encoders?"),
         ("seed", "x", "seed is x; allowed: a whole number from 0"),
         ("seed", -1, "seed is -1; allowed: a whole number from 0"),
-        ("results", "", 'results is ""; allowed: a folder without spaces and wildcards'),
-        ("results", "a b", "results is a b; allowed: a folder without spaces and wildcards"),
+        ("results", "", 'results is ""; allowed: a folder without spaces, wildcards and control'),
+        ("results", "a b", "results is a b; allowed: a folder without spaces, wildcards and"),
+        ("results", "a\0b", 'results is "a\\u0000b"; allowed: a folder without spaces, wildcards and control'),
+        ("results", "a/" + 256 * "b", f"results is a/{55 * 'b'}...; allowed: up to 255 bytes between two slashes"),
+        ("results", 128 * "é", f"results is {57 * 'é'}...; allowed: up to 255 bytes between two slashes"),
         ("results", 5, "results is 5; allowed: text"),
         ("systems", ["bm25"], 'systems is ["bm25"]; allowed: a mapping of keys to values'),
         ("systems.x", None, "systems.x is empty; allowed: a mapping of its settings"),
@@ -126,6 +129,9 @@ def test_every_setting_says_what_it_means(cls):
         ("stages.stage1.split", "trane", "stages.stage1.split is trane; did you mean train?"),
         ("stages.stage1.split", "raw", "stages.stage1.split is raw, which has no judgments; allowed: train, dev, test"),
         ("stages.stage1.group", 62, "stages.stage1: group is 62; allowed: up to 61, one positive, depth 50"),
+        ("stages.stage1.queries", 65, "stages.stage1.queries is 65; allowed: up to 64, the queries of collections."
+         "docs, split train, that have a relevant passage"),
+        ("training.queries", 65, "stages.stage1.queries is 65; allowed: up to 64, "),
         ("stages.stage1.rdrop", 1, "stages.stage1.rdrop is not a setting of a retriever; it takes no max_length"),
         ("stages.rerank.in_batch", True, "stages.rerank.in_batch is not a setting of a reranker"),
         ("stages.rerank.forward_factor", 3, "stages.rerank: group is 4 and forward_factor is 3; allowed: a factor"),
@@ -156,6 +162,7 @@ def test_every_setting_says_what_it_means(cls):
         ("evaluation.collections.dogs", ["test"], "evaluation.collections.dogs: not a collection; did you mean docs?"),
         ("evaluation.collections", {}, "evaluation.collections is empty, but there are systems"),
         ("evaluation.measures", ["MRR@10"], "evaluation.measures has MRR@10; allowed: RR, R, P, AP, nDCG or Success"),
+        ("evaluation.measures", ["RR@10", "R@50", "RR@10"], "evaluation.measures has RR@10 twice; allowed: each once"),
         ("evaluation.measures", [], "evaluation.measures is []; allowed: at least one measure"),
         ("evaluation.depth", 100, "evaluation.depth is 100; allowed: from 1000, the depth of R@1000"),
         ("evaluation.baseline", "bm", "evaluation.baseline is bm; did you mean bm25?"),
@@ -176,6 +183,38 @@ def test_names_that_cannot_be_part_of_a_path(values, name):
     values["encoders"][name] = {}
     with pytest.raises(InputError, match="encoders has the name .*; allowed: letters, digits"):
         load(values)
+
+
+def test_names_that_file_systems_do_not_take(values):
+    values["encoders"][64 * "x"] = {}
+    load(values)
+    values["encoders"][65 * "x"] = {}
+    assert refusal(values) == f"encoders has the name {57 * 'x'}... of 65 letters; allowed: up to 64"
+
+
+@pytest.mark.parametrize("folder", checks.SOURCES)
+def test_results_do_not_lie_among_the_code(values, folder, monkeypatch):
+    monkeypatch.chdir(checks.ROOT)
+    for results in (folder, f"{folder}/own", f"results/../{folder}", str(checks.ROOT / folder)):
+        values["results"] = results
+        assert f", inside {folder} of the checkout; allowed: a folder of its own" in refusal(values)
+    values["results"] = f"{folder}-own"
+    assert load(values)
+
+
+def test_every_folder_of_the_code_is_kept_from_results():
+    ignored = [line.strip("/") for line in (checks.ROOT / ".gitignore").read_text().splitlines()]
+    found = {path.name for path in checks.ROOT.iterdir() if path.is_dir() and not path.is_symlink()}
+    assert not {each for each in found - set(checks.SOURCES) if not any(map(Path(each).match, ignored))}
+
+
+@pytest.mark.parametrize("split", ["", "a/b", "a b", "-a"])
+def test_splits_that_cannot_be_part_of_a_path(values, toy, split):
+    toy.splits = lambda settings: {"train": True, "dev": True, "dev.small": True, split: True}
+    values["evaluation"]["collections"] = {"docs": ["dev", "dev.small"]}
+    load(values)
+    values["evaluation"]["collections"]["docs"].append(split)
+    assert refusal(values).startswith(f"evaluation.collections.docs is {split or chr(34) * 2}, which cannot be part of")
 
 
 def test_a_circle_of_systems_is_printed(values):
@@ -260,6 +299,7 @@ def test_a_config_file_is_read(tmp_path):
         ("a:\n\tb: 1\n", "own.yaml, line 2: not YAML ("),
         ("- a\n", 'own.yaml is ["a"]; allowed: a mapping of keys to values'),
         ("1: a\n", "1 is not a text key; put it in quotation marks"),
+        ("a: " + 5000 * "[", "own.yaml is nested too deeply; allowed: entries with settings"),
     ],
 )
 def test_a_malformed_config_file(tmp_path, text, sentence):
@@ -313,8 +353,8 @@ def test_the_config_files_that_come_along(path, tmp_path, monkeypatch):
     own = tmp_path / "data" / "mine"
     for name, text in {
         "corpus.jsonl": '{"_id": "p1", "title": "", "text": "a passage"}\n',
-        "queries.jsonl": '{"_id": "q1", "text": "a query"}\n',
-        "qrels/train.tsv": "q1\tp1\t1\n",
+        "queries.jsonl": "".join(f'{{"_id": "q{number}", "text": "a query"}}\n' for number in range(100)),
+        "qrels/train.tsv": "".join(f"q{number}\tp1\t1\n" for number in range(100)),  # more than in a batch
         "qrels/test.tsv": "q1\tp1\t1\n",
     }.items():
         (own / name).parent.mkdir(parents=True, exist_ok=True)

@@ -2,7 +2,11 @@
 
 import gzip
 import json
+import os
 import random
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +14,7 @@ from cdmae import datasets, files
 from cdmae.datasets import _judged, beir, msmarco
 from cdmae.errors import InputError
 
+ROOT = Path(__file__).resolve().parent.parent
 CORPUS = [
     {"_id": "p1", "title": "Tea", "text": "Tea is a drink."},
     {"_id": "p2", "title": "", "text": "Line one.\nLine\u2028two: caf\u00e9."},
@@ -86,6 +91,27 @@ def test_unknown_source_names_those_there_are():
         datasets.source("trec")
 
 
+def test_a_batch_that_no_epoch_can_fill_is_found_when_the_collection_is_made(tmp_path):
+    """Of three judged queries two have a relevant passage; nothing is written."""
+    qrels = QRELS + "q2\tp1\t0\n"
+    settings = {"source": "beir", "path": beir_folder(tmp_path / "in", **{"qrels/train.tsv": qrels})}
+    command = [sys.executable, "workflow/scripts/collection.py", "--name", "mine", "--settings", json.dumps(settings)]
+    command += ["--seed", "1", "--output", str(tmp_path / "out"), "--batches"]
+    place = {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    def make(queries):
+        batches = json.dumps({"stages.stage1": ["train", 1], "stages.stage2": ["train", queries]})
+        return subprocess.run([*command, batches], cwd=ROOT, env=place, capture_output=True, text=True)
+
+    assert make(3).stderr == (
+        "cdmae collection: stages.stage2.queries is 3; allowed: up to 2, the queries of collections.mine, split train, "
+        "that have a relevant passage\n"
+    )
+    assert not (tmp_path / "out").exists()
+    assert make(2).returncode == 0
+    assert (tmp_path / "out").exists()
+
+
 # --- BEIR ------------------------------------------------------------------------------------------------------------
 
 
@@ -96,7 +122,7 @@ def test_beir_comes_through_whole(tmp_path, suffix):
     changed |= {f"qrels/test.tsv{suffix}": QRELS, "qrels/dev.tsv": "query-id\tcorpus-id\tscore\r\nq2\tp1\t1\r\n\r\n"}
     settings = beir.Settings(path=beir_folder(tmp_path, **changed))
     assert beir.splits(settings) == {"dev": True, "test": True}
-    beir.check(settings, "mine")
+    assert beir.check(settings, "mine") == {"dev": 1, "test": 2}
     collection = beir.load(settings, seed=1)
     assert passages(collection).to_pylist() == [
         {"passage_id": "p1", "title": "Tea", "text": "Tea is a drink."},
@@ -167,6 +193,7 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("corpus.jsonl", '{"_id": "p1", "text": " "}', "corpus.jsonl holds no passages: all are without text"),
         ("corpus.jsonl", GOOD + "\n" + GOOD, "corpus.jsonl, line 2 is empty; every line holds one entry"),
         ("corpus.jsonl", GOOD + "{'_id': 1}\n", "corpus.jsonl, line 2: not JSON (Expecting property name"),
+        ("corpus.jsonl", GOOD + 100_000 * "[" + "\n", "corpus.jsonl, line 2: JSON that is nested too deeply; "),
         ("corpus.jsonl", GOOD + "[1]\n", "corpus.jsonl, line 2: not a JSON object but list"),
         ("corpus.jsonl", GOOD + '{"_id": "p", "body": "x"}', "line 2: lacks the key 'text'; it has ['_id', 'body']"),
         ("corpus.jsonl", '{"id": "p", "text": "x"}', "line 1: lacks the key '_id'"),

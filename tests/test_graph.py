@@ -70,6 +70,11 @@ def test_negatives_are_as_deep_as_the_deepest_stage_asks(graph):
     assert by_name(graph)["mine", "one/docs/train"].params["depth"] == 30
 
 
+def test_a_collection_knows_what_stages_take_of_it(graph):
+    assert graph.batches("docs") == {f"stages.{name}": ["train", 64] for name in ("stage1", "stage3", "rerank")}
+    assert graph.batches("other") == {}
+
+
 def test_a_retriever_learns_from_its_negatives_and_its_teacher(graph):
     jobs = by_name(graph)
     one, three = jobs["train_retriever", "one"], jobs["train_retriever", "three"]

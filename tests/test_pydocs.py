@@ -84,6 +84,8 @@ def synthetic(tmp_path, monkeypatch, number=40):
 
 def test_train_queries_are_a_nested_choice(tmp_path, monkeypatch):
     synthetic(tmp_path, monkeypatch)
+    assert pydocs.check(pydocs.Settings(size="smoke"), "docs") == {}
+    assert pydocs.check(pydocs.Settings(size="smoke", train_queries=5), "docs") == {"train": 5}
     all_, ten, five = (pydocs.load(pydocs.Settings(train_queries=number), seed=1) for number in (0, 10, 5))
     chosen = [set(each.queries["train"]["query_id"]) for each in (all_, ten, five)]
     assert [len(each) for each in chosen[1:]] == [10, 5]

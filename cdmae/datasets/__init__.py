@@ -6,7 +6,8 @@ A source offers
 - ``splits(settings)``: split -> whether it has judgments, without reading the data;
 - ``depends(settings)``: the input files, and ``version(settings)``: what else decides the result, such as the versions
   of harvested packages; when either changes, the collection is made again;
-- ``check(settings, name)``: read everything and raise an `InputError` with file and line for what is wrong;
+- ``check(settings, name)``: read everything and raise an `InputError` with file and line for what is wrong; returns, as
+  `relevant` does, what it then knows;
 - ``load(settings, seed, threads)``: the `cdmae.files.Collection`, with what was counted and dropped in its ``about``;
   the same whatever the number of threads.
 
@@ -22,8 +23,12 @@ from __future__ import annotations
 import importlib
 from pathlib import Path
 from types import ModuleType
+from typing import TYPE_CHECKING
 
 from cdmae.errors import InputError
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def sources() -> list[str]:
@@ -39,3 +44,11 @@ def source(name: str) -> ModuleType:
     if name not in sources():
         raise InputError(f"{name} is not a source of collections; allowed: {', '.join(sources())}")
     return importlib.import_module(f"cdmae.datasets.{name}")
+
+
+def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:
+    """How many queries of each judged split have a relevant passage, one of grade 1 or more: what it can be trained on.
+
+    qrels: split -> frame (query_id, passage_id, grade).
+    """
+    return {split: int(rows.loc[rows["grade"] > 0, "query_id"].nunique()) for split, rows in qrels.items()}

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TYPE_CHECKING, Any, Protocol
 
+from cdmae import datasets
 from cdmae.errors import InputError
 from cdmae.progress import Progress
 
@@ -57,9 +58,9 @@ class Parts:
 # --- a whole collection ----------------------------------------------------------------------------------------------
 
 
-def check(parts: Parts) -> None:
-    """Read everything and keep no passages; raises `InputError` for the first fault."""
-    _read(parts)
+def check(parts: Parts) -> dict[str, int]:
+    """Read everything and keep no passages; raises `InputError` for the first fault. Returns `datasets.relevant`."""
+    return datasets.relevant(_read(parts)[2])
 
 
 def load(parts: Parts, about: dict[str, Any]) -> files.Collection:

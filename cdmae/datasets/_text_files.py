@@ -138,10 +138,13 @@ class Layout:
             {split: _sample(found.qrels.get(split, rows))[0] for split, rows in found.queries.items()},
         )
 
-    def check(self, settings: Any, name: str) -> None:
-        """Read all files and raise `InputError`, with file and line, for what is wrong with the collection `name`."""
+    def check(self, settings: Any, name: str) -> dict[str, int]:
+        """Read all files and raise `InputError`, with file and line, for what is wrong with the collection `name`.
+
+        Returns how many queries of each judged split have a relevant passage.
+        """
         try:
-            _judged.check(self.parts(settings))
+            return _judged.check(self.parts(settings))
         except InputError as error:
             raise InputError(f"collections.{name}: {error}") from None
 

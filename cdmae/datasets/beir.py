@@ -75,6 +75,8 @@ def _object(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
         found = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON ({error.msg} at column {error.colno}); allowed: one object a line") from None
+    except RecursionError:
+        raise ValueError("JSON that is nested too deeply; allowed: one object a line, with text in it") from None
     if not isinstance(found, dict):
         raise ValueError(f"not a JSON object but {type(found).__name__}; allowed: an object with the keys {keys}")
     for key in keys:

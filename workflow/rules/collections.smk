@@ -24,10 +24,13 @@ rule collection:
         settings=setting("collection", "settings"),
         seed=setting("collection", "seed"),
         version=setting("collection", "version"),
+        # A function of `output`, for the stages are no reason to make the collection again.
+        batches=lambda wildcards, output: plain(graph.batches(wildcards.collection)),
         folder=lambda wildcards, output: dirname(output[0]),
     shell:
         "python workflow/scripts/collection.py --name {wildcards.collection} --settings {params.settings:q}"
-        " --seed {params.seed} --output {params.folder:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --batches {params.batches:q} --seed {params.seed} --output {params.folder:q} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule tokenizer:

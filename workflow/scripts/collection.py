@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import datasets, files
+from cdmae import checks, datasets, files
 from cdmae.command import command
 from cdmae.errors import InputError
 from cdmae.progress import say
@@ -11,16 +11,25 @@ from cdmae.settings import parse
 
 
 @command
-def main(*, name: str, settings: dict[str, Any], seed: int, output: Path, threads: int = 1) -> None:
-    """Make the collection `name` from its settings in the config, `source` included."""
+def main(
+    *, name: str, settings: dict[str, Any], batches: dict[str, Any], seed: int, output: Path, threads: int = 1
+) -> None:
+    """Make the collection `name` from its settings in the config, `source` included.
+
+    batches: the stages that train on it, such as ``{"stages.stage1": ["train", 64]}``, and the queries they take per
+    step: too many are refused now, and not when the stage begins.
+    """
     path = f"collections.{name}"
     own = {key: value for key, value in settings.items() if key != "source"}
     source = datasets.source(settings.get("source", ""))
     try:
         collection = source.load(parse(source.Settings, own, path), seed, threads)
+        relevant = datasets.relevant(collection.qrels)
+        for stage, (split, queries) in batches.items():
+            checks.check_batch(stage, queries, name, split, relevant)
         count = files.write_collection(output, collection)
     except InputError as error:
-        raise error if str(error).startswith(path) else InputError(f"{path}: {error}") from None
+        raise error if str(error).startswith((path, "stages.")) else InputError(f"{path}: {error}") from None
     queries = ", ".join(f"{len(frame):,} {split}" for split, frame in collection.queries.items()) or "none"
     say(f"{path}: {count:,} passages; queries: {queries}")
 

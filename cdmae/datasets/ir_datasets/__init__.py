@@ -111,12 +111,16 @@ def version(settings: Settings) -> dict[str, str]:
     return {"ir_datasets": installed("ir_datasets")}
 
 
-def check(settings: Settings, name: str) -> None:
-    """Look for the folder and the file that the settings name; the data is read when the collection is made."""
+def check(settings: Settings, name: str) -> dict[str, int]:
+    """Look for the folder and the file that the settings name; the data is read when the collection is made.
+
+    Returns nothing: how many of the judged queries have a relevant passage, no catalogue says.
+    """
     if settings.files != PUBLISHED and not Path(settings.files).expanduser().is_dir():
         raise InputError(f"collections.{name}: files is {settings.files}; allowed: a folder")
     if settings.title_file and not Path(settings.title_file).expanduser().is_file():
         raise InputError(f"collections.{name}: title_file is {settings.title_file}; allowed: a file")
+    return {}
 
 
 def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:

@@ -115,12 +115,16 @@ def version(settings: Settings) -> dict[str, str]:
     return found
 
 
-def check(settings: Settings, name: str) -> None:
-    """Raise `InputError` where a package that the collection `name` is made from is not installed."""
+def check(settings: Settings, name: str) -> dict[str, int]:
+    """Raise `InputError` where a package that the collection `name` is made from is not installed.
+
+    Returns the number of training queries, by split, if the settings tell it: each has a relevant passage.
+    """
     try:
         version(settings)
     except InputError as error:
         raise InputError(f"collections.{name}: {error}") from None
+    return {"train": settings.train_queries} if settings.train_queries else {}
 
 
 def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
