@@ -6,11 +6,14 @@ to date in place, and a set-up that was interrupted goes on (pip keeps what it h
 """
 
 import collections
+import glob
 import hashlib
 import os
 import shutil
 import subprocess
 import sys
+import threading
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(HERE)
@@ -20,6 +23,7 @@ STAMP = os.path.join(VENV, "stamp")
 LOG = os.path.join(ROOT, ".venv.log")
 OLDEST, NEWEST = (3, 11), (3, 13)  # transformers 5 and pyserini refuse older ones, a dependency has no wheel for newer
 SPACE = 4  # GB: 2.4 installed, and what pip unpacks meanwhile
+EVERY = 10  # seconds between two lines that tell how far pip is
 LAST = 8  # lines of pip's that are shown when it fails
 
 
@@ -110,7 +114,7 @@ def make():
 
 
 def install(files):
-    """Run pip on the requirement files, with its words in a log and the number of packages on the terminal."""
+    """Run pip on the requirement files, with its words in a log, and tell on the terminal how far it is."""
     pins = os.path.join(HERE, "constraints.txt")
     with open(pins) as file:
         total = sum("==" in line for line in file)
@@ -121,23 +125,33 @@ def install(files):
         command += ["-r", os.path.join(HERE, name)]
     other = "faiss-gpu" if files[0] == "requirements.txt" else "faiss-cpu"  # the two share a folder: never both
     subprocess.call([PYTHON, "-m", "pip", "uninstall", "--quiet", "--quiet", "--yes", other])
-    last = collections.deque(maxlen=LAST)
-    collected = 0
+    last = collections.deque(["pip starts"], LAST)
+    ended = threading.Event()
     with open(LOG, "w") as log:
         pip = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, universal_newlines=True)
+        threading.Thread(target=tell, args=(last, total, ended), daemon=True).start()
         for line in pip.stdout:
             log.write(line)
-            if line.startswith("WARNING"):
-                continue
-            last.append(line.rstrip())
-            if line.startswith("Collecting "):
-                collected += 1
-                if collected % 50 == 0:
-                    say("%d packages collected" % collected)
-            elif line.startswith("Installing collected packages"):
-                say("installing them")
+            if not line.startswith("WARNING"):
+                last.append(line.strip())
+    ended.set()
     if pip.wait():
         stop("pip failed; its last words (all of them in %s):\n  %s\nrun again to go on" % (LOG, "\n  ".join(last)))
+
+
+def tell(last, total, ended):
+    """Say every few seconds for how long pip has been at work and what it does; while it installs, it says nothing."""
+    begun = time.time()
+    while not ended.wait(EVERY):
+        doing = last[-1]
+        if doing.startswith("Installing collected packages"):
+            doing = "%d of about %d packages installed" % (installed(), total)
+        say("%d:%02d  %s" % (divmod(int(time.time() - begun), 60) + (doing[:90],)))
+
+
+def installed():
+    """Count the packages in `.venv`: pip writes the record of each when all its files are there."""
+    return len(glob.glob(os.path.join(VENV, "lib", "python*", "site-packages", "*.dist-info")))
 
 
 def stamp(files):

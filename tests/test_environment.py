@@ -1,14 +1,19 @@
 """The way from a fresh clone to an environment: ./run, envs/start.py and the locked files."""
 
 import ast
+import difflib
 import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 from collections import namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+
+from cdmae.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVS = ROOT / "envs"
@@ -84,6 +89,25 @@ def test_the_executor_for_slurm_is_installed_where_there_is_slurm(start, monkeyp
     assert asked == ["requirements-gpu.txt", "requirements-test.txt", *(["requirements-slurm.txt"] if there else [])]
 
 
+def test_while_pip_works_it_is_told_what_it_does(start, monkeypatch, capsys):
+    """Where pip says nothing for minutes, the installed packages are counted."""
+    words, waits, clock = [], iter([False, False, True]), iter([0, 10, 70])
+    monkeypatch.setattr(start, "time", SimpleNamespace(time=lambda: next(clock)))
+
+    class Ended:
+        def wait(self, seconds):
+            words.append("Downloading torch-2.9.whl (900 MB)" if not words else "Installing collected packages: a, b")
+            return next(waits)
+
+    for name in ("a-1.dist-info", "b-2.dist-info", "a"):
+        Path(start.VENV, "lib/python3.12/site-packages", name).mkdir(parents=True)
+    start.tell(words, 190, Ended())
+    assert capsys.readouterr().err.splitlines() == [
+        "run: 0:10  Downloading torch-2.9.whl (900 MB)",
+        "run: 1:10  2 of about 190 packages installed",
+    ]
+
+
 @pytest.mark.workflow  # makes a virtual environment: some seconds
 def test_set_up_once_again_after_a_change_and_on_after_a_failure(start, monkeypatch, capsys):
     start.set_up("cpu")
@@ -105,6 +129,51 @@ def test_set_up_once_again_after_a_change_and_on_after_a_failure(start, monkeypa
     start.set_up("cpu")
     assert Path(start.STAMP).read_text() == stamp
     assert os.lstat(start.PYTHON).st_ctime_ns == made, "the environment was made anew instead of going on"
+
+
+# --- ./run -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_help_of_run_names_its_commands_without_an_environment(tmp_path):
+    shutil.copy(ROOT / "run", tmp_path)
+    for option in ("--help", "-h"):
+        found = subprocess.run(["/bin/sh", tmp_path / "run", option], capture_output=True, text=True)
+        assert found.returncode == 0 and not found.stderr
+        for name in (*module(ROOT / "workflow/start.py").COMMANDS, "test", "--help-snakemake", "COMMAND --help"):
+            assert f"\n  ./run {name}" in found.stdout
+        assert found.stdout.endswith("the first suitable one is taken.\n")
+    assert not (tmp_path / ".venv").exists()
+
+
+@pytest.mark.parametrize("word", ["serch", "serach", "plans", "tset", "adpot", "importnace"])
+def test_a_misspelt_command_is_not_handed_to_snakemake(word, monkeypatch):
+    start = module(ROOT / "workflow/start.py")
+    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
+    near = difflib.get_close_matches(word, ["search", "plan", "test", "adopt", "importance"], n=1)[0]
+    with pytest.raises(InputError, match=f"{word} is neither a command nor a rule nor a file; did you mean {near}[?]"):
+        start.main([word, "foo"])
+
+
+@pytest.mark.parametrize("word", ["", "all", "report", "searches", "-n", "--cores", "results/serch", "own", "xyz"])
+def test_targets_files_and_options_are_handed_to_snakemake(word, tmp_path, monkeypatch):
+    start = module(ROOT / "workflow/start.py")
+    monkeypatch.chdir(tmp_path)
+    Path("searches").touch()
+    start.check_first([word] if word else [])
+
+
+def test_what_is_lacking_to_ask_or_to_shade(tmp_path):
+    overlay = tmp_path / "own.yaml"
+    overlay.write_text("standalone: true\n")
+    for name, lacking in (("search", "the config trains no retriever"), ("importance", "no encoder of the config is")):
+        command = [sys.executable, "workflow/start.py", name, "words", "--configfile", str(overlay)]
+        found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+        assert found.returncode == 1
+        assert found.stderr.startswith(f"run: {lacking}") and "; give the --configfile of a run " in found.stderr
+        assert found.stderr.count("\n") == 1
+
+
+# --- the lock --------------------------------------------------------------------------------------------------------
 
 
 def test_the_locked_files_follow_from_the_requirements():

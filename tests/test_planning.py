@@ -1,6 +1,8 @@
 """Plans: the arithmetic by hand, the schedule of small graphs, sizes, and what earlier runs change."""
 
+import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -252,8 +254,19 @@ def test_the_command_plans_the_paper_for_any_machine():
     found = subprocess.run([*command, "--cores", "64", "--gpus", "8", "--gpu", "h200"], cwd=ROOT, capture_output=True)
     assert found.returncode == 0, found.stderr
     assert " jobs on 64 cores and 8 x h200:" in found.stdout.decode()
+    found = subprocess.run([*command, "--cores", "2", "--gpu", "h200"], cwd=ROOT, capture_output=True, text=True)
+    assert re.search(r" jobs on 2 cores and \d+ x h200:", found.stdout), "a kind without a number is at least one"
     refused = subprocess.run([*command, "--gpus", "8", "--gpu", "abacus"], cwd=ROOT, capture_output=True, text=True)
     assert refused.stderr.startswith("run: --gpu is abacus; allowed: h200")
+
+
+def test_a_reader_that_has_seen_enough_ends_the_plan_quietly():
+    reader, writer = os.pipe()
+    os.close(reader)
+    with os.fdopen(writer, "wb") as closed:
+        command = [sys.executable, "workflow/start.py", "plan", "--all"]
+        found = subprocess.run(command, cwd=ROOT, stdout=closed, stderr=subprocess.PIPE, text=True)
+    assert (found.returncode, found.stderr) == (128 + signal.SIGPIPE, "")
 
 
 def test_what_is_made_is_left_out(planned):

@@ -6,7 +6,10 @@ A config file that is missing or malformed is refused here in a sentence; Snakem
 from __future__ import annotations
 
 import argparse
+import difflib
 import os
+import re
+import signal
 import sys
 from functools import reduce
 from pathlib import Path
@@ -26,12 +29,32 @@ def main(arguments: list[str]) -> None:
     os.environ["PYTHONPATH"] = str(ROOT)
     if arguments and arguments[0] in COMMANDS:
         command(arguments)
+        sys.stdout.flush()
         return
+    if arguments[:1] == ["--help-snakemake"]:
+        os.execv(sys.executable, [sys.executable, "-m", "snakemake", "--help"])
+    check_first(arguments)
     arguments, overlays = sorted_out(arguments)
     os.chdir(ROOT)
     if "--config" not in arguments:
         graph(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
+
+
+def check_first(arguments: list[str]) -> None:
+    """Refuse a misspelt command, of which Snakemake would say that no rule makes it."""
+    word = arguments[0] if arguments else "-"
+    if word.startswith("-") or "/" in word or Path(word).exists() or (ROOT / word).exists() or word in rules():
+        return
+    near = difflib.get_close_matches(word, [*COMMANDS, "test"], n=1, cutoff=0.7)
+    if near:
+        raise InputError(f"{word} is neither a command nor a rule nor a file; did you mean {near[0]}?")
+
+
+def rules() -> list[str]:
+    """The names of the workflow's rules."""
+    files = [ROOT / "Snakefile", *(ROOT / "workflow/rules").glob("*.smk")]
+    return [name for path in files for name in re.findall(r"^rule (\w+):", path.read_text(), flags=re.MULTILINE)]
 
 
 def sorted_out(arguments: list[str]) -> tuple[list[str], list[str]]:
@@ -91,11 +114,8 @@ def plan(wanted: Graph, given: argparse.Namespace) -> None:
     from cdmae.planning.work import Planned
 
     found = machine.here()
-    found = machine.Machine(
-        found.cores if given.cores is None else given.cores,
-        found.gpus if given.gpus is None else given.gpus,
-        given.gpu or found.gpu,
-    )
+    gpus = found.gpus or int(bool(given.gpu)) if given.gpus is None else given.gpus
+    found = machine.Machine(found.cores if given.cores is None else given.cores, gpus, given.gpu or found.gpu)
     for planned in (Planned(graph([])), Planned(wanted)):
         found = found.corrected(planned, machine.records(planned.graph.path("benchmarks")))
     print(text(Planned(wanted), found, everything=given.all))
@@ -110,6 +130,11 @@ def adopt_states(graph: Graph, _: argparse.Namespace) -> None:
 def search(graph: Graph, given: argparse.Namespace) -> None:
     """Ask a retriever: the passages nearest to a text."""
     systems = graph.systems("retriever")
+    if not systems:
+        raise InputError(
+            "the config trains no retriever that could be asked; give the --configfile of a run that trains one, or "
+            "add a system of kind retriever"
+        )
     system = chosen("system", given.system, systems, systems[-1:])
     collection = chosen("collection", given.collection, graph.searched(system), graph.searched(system))
     become(
@@ -128,6 +153,11 @@ def search(graph: Graph, given: argparse.Namespace) -> None:
 def importance(graph: Graph, given: argparse.Namespace) -> None:
     """Shade a text by the importance of its words."""
     encoders = graph.masked_by_importance()
+    if not encoders:
+        raise InputError(
+            "no encoder of the config is masked by importance, so that there is none; give the --configfile of a run "
+            "that has one, or add an encoder with decoder_masking: importance"
+        )
     encoder = chosen("encoder", given.encoder, encoders, encoders[-1:])
     tokenizer = graph.tokenizer(graph.config.encoders[encoder].start)
     become(
@@ -163,7 +193,7 @@ COMMANDS = {
         "tell what a run takes: jobs, hours, disk, memory",
         {
             "cores": ("processor cores; those of this machine without", int),
-            "gpus": ("GPUs; those of this machine without", int),
+            "gpus": ("GPUs; those of this machine without, or one where there is none but its kind is given", int),
             "gpu": ("their kind: h200, h100, a100, l40s, v100, rtx4090", str),
             "all": ("what is made already, too", bool),
         },
@@ -189,5 +219,8 @@ if __name__ == "__main__":
         main(sys.argv[1:])
     except KeyboardInterrupt:
         sys.exit(130)  # 128 + SIGINT
+    except BrokenPipeError:  # its reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains while it ends
+        sys.exit(128 + signal.SIGPIPE)
     except InputError as error:
         sys.exit(f"run: {error}")

@@ -48,3 +48,13 @@ def test_two_runs_at_once(fresh):
     first.communicate()
     assert first.returncode == 0
     assert not (fresh.results / "bm25").exists()
+
+
+def test_what_a_job_ends_with_stands_last(fresh, overlay):
+    """Behind all that Snakemake says, with its log; and nothing is trained that could not be used."""
+    path = overlay("collections: {pydocs: {train_queries: 0}}\ntraining: {queries: 5000}\n")
+    said = fresh.run(*SMOKE, path, status=1).splitlines()
+    assert said[-1].startswith(
+        "results/smoke/logs/collection/pydocs.log: cdmae collection: stages.stage1.queries is 5000; allowed: up to "
+    )
+    assert not (fresh.results / "encoders").exists()

@@ -1,11 +1,13 @@
 # Reads and checks the config before any rule is defined, and offers the rules what they ask the graph for.
 
+import atexit
 import fcntl
 import json
 import os
 import shlex
 import signal
 import sys
+import time
 from os.path import dirname
 from pathlib import Path
 
@@ -15,6 +17,7 @@ from snakemake.utils import min_version
 min_version("9.20")
 sys.path.insert(0, str(workflow.basedir))
 
+from cdmae.command import last_words
 from cdmae.config import Encoder, Importance, Stage, Start, gather, load
 from cdmae.errors import InputError
 from cdmae.fingerprint import fingerprint
@@ -157,6 +160,22 @@ wildcard_constraints:
     split=only({split for *_, split in graph.mined()}),
 
 
+# --- how it ends ----------------------------------------------------------------------------------------------------
+
+begun = time.time()
+
+
+onerror:
+    # Once Snakemake has said all that it says: what was wrong stands last, where one looks first.
+    for words in reversed(last_words(graph.path("logs"), begun)):
+        atexit.register(print, words, file=sys.stderr)
+
+
+onsuccess:
+    if Path(graph.page()).exists():
+        print(f"report: {graph.page()}", file=sys.stderr)
+
+
 # --- one run at a time ----------------------------------------------------------------------------------------------
 # The lock is the operating system's and ends with this process; Snakemake's own (off: see the profile) outlives a kill.
 
@@ -183,8 +202,3 @@ onstart:
     held[-1].truncate(0)
     held[-1].write(f"process {os.getpid()} on {os.uname().nodename}")
     held[-1].flush()
-
-
-onsuccess:
-    if Path(graph.page()).exists():
-        print(f"report: {graph.page()}", file=sys.stderr)
