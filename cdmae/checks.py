@@ -134,7 +134,7 @@ def check(config: Config, values: dict[str, Any]) -> None:
         _check_encoder(config, encoder, f"encoders.{name}")
     for name, stage in config.stages.items():
         _check_stage(config, stage, f"stages.{name}")
-        check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, relevant[stage.collection])
+        datasets.check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, relevant[stage.collection])
     for name, system in config.systems.items():
         _check_system(config, name, system, values["systems"][name] or {})
     _check_cycles(config.systems)
@@ -262,16 +262,6 @@ def _check_split(config: Config, collection: str, split: str, path: str) -> None
 def _check_stage(config: Config, stage: Stage, path: str) -> None:
     _known(config, f"{path}.collection", stage.collection, "collections")
     _check_split(config, stage.collection, stage.split, f"{path}.split")
-
-
-def check_batch(stage: str, queries: int, collection: str, split: str, relevant: dict[str, int]) -> None:
-    """Refuse a stage (``stages.x``) whose batch is larger than its split; `relevant`: see `datasets.relevant`."""
-    most = relevant.get(split, queries)
-    if queries > most:
-        raise InputError(
-            f"{stage}.queries is {queries}; allowed: up to {most}, the queries of collections.{collection}, split "
-            f"{split}, that have a relevant passage"
-        )
 
 
 def _check_system(config: Config, name: str, system: System, values: dict[str, Any]) -> None:

@@ -52,3 +52,13 @@ def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:
     qrels: split -> frame (query_id, passage_id, grade).
     """
     return {split: int(rows.loc[rows["grade"] > 0, "query_id"].nunique()) for split, rows in qrels.items()}
+
+
+def check_batch(stage: str, queries: int, collection: str, split: str, relevant: dict[str, int]) -> None:
+    """Refuse a stage (``stages.x``) whose batch is larger than its split; `relevant`: see `relevant`."""
+    most = relevant.get(split, queries)
+    if queries > most:
+        raise InputError(
+            f"{stage}.queries is {queries}; allowed: up to {most}, the queries of collections.{collection}, split "
+            f"{split}, that have a relevant passage"
+        )

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import checks, datasets, files
+from cdmae import datasets, files
 from cdmae.command import command
 from cdmae.errors import InputError
 from cdmae.progress import say
@@ -26,7 +26,7 @@ def main(
         collection = source.load(parse(source.Settings, own, path), seed, threads)
         relevant = datasets.relevant(collection.qrels)
         for stage, (split, queries) in batches.items():
-            checks.check_batch(stage, queries, name, split, relevant)
+            datasets.check_batch(stage, queries, name, split, relevant)
         count = files.write_collection(output, collection)
     except InputError as error:
         raise error if str(error).startswith((path, "stages.")) else InputError(f"{path}: {error}") from None
