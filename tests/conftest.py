@@ -1,6 +1,7 @@
 """What tests share: no network, a collection source of their own, and a small valid config that uses every key kind."""
 
 import copy
+import gc
 import os
 import sys
 import types
@@ -42,6 +43,19 @@ VALUES = {
     },
     "evaluation": {"collections": {"docs": ["dev", "test"], "other": ["test"]}, "baseline": "bm25"},
 }  # fmt: skip
+
+
+def pytest_collection_finish():
+    """Spare the garbage collector what the imports made: it would walk over all of torch and transformers again."""
+    gc.freeze()
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_files():
+    """What tests write need not survive a power cut; thousands of small files would wait for the disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "fsync", lambda _: None)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -7,14 +7,11 @@ from pathlib import Path
 import pytest
 
 from cdmae import checks, config
-from cdmae.config import Config, Encoder, Importance, Stage, Start, concepts, gather, load, merge, read_yaml, stack
-from cdmae.datasets.ir_datasets import catalogue
+from cdmae.config import Config, Encoder, Importance, Stage, Start, concepts, load
 from cdmae.errors import InputError
 from cdmae.graph import Graph
-from cdmae.reference import page
 from cdmae.settings import parse
 
-FILES = Path(__file__).resolve().parent.parent / "config"
 SCHEMA = [Start, Importance, Encoder, Stage, config.System, config.Evaluation, config.Report]
 
 
@@ -274,173 +271,6 @@ def test_a_checkpoint_of_one_s_own_is_a_folder(values, tmp_path):
     assert load(values).starts["own"].values() == {"checkpoint": str(tmp_path)}
 
 
-# --- files -----------------------------------------------------------------------------------------------------------
-
-
-def written(folder, text):
-    path = folder / "own.yaml"
-    path.write_bytes(text if isinstance(text, bytes) else text.encode())
-    return path
-
-
-def test_a_config_file_is_read(tmp_path):
-    text = "base: &base {rate: 1}\nother:\n  <<: *base\n  rate: 2  # over the anchor\n"
-    assert read_yaml(written(tmp_path, text)) == {"base": {"rate": 1}, "other": {"rate": 2}}
-    assert read_yaml(written(tmp_path, "# nothing\n")) == {}
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("seed: 1\nseed: 2\n", "own.yaml, line 2: the key seed is there twice"),
-        ("systems:\n  a: {kind: bm25}\n  b: {}\n  a: {}\n", "own.yaml, line 4: the key a is there twice"),
-        (b"title: caf\xe9\n", "own.yaml is not UTF-8 text (byte 10); save it as UTF-8"),
-        ("a: [1\n", "own.yaml, line 2: not YAML ("),
-        ("a:\n\tb: 1\n", "own.yaml, line 2: not YAML ("),
-        ("- a\n", 'own.yaml is ["a"]; allowed: a mapping of keys to values'),
-        ("1: a\n", "1 is not a text key; put it in quotation marks"),
-        ("a: " + 5000 * "[", "own.yaml is nested too deeply; allowed: entries with settings"),
-    ],
-)
-def test_a_malformed_config_file(tmp_path, text, sentence):
-    with pytest.raises(InputError) as caught:
-        read_yaml(written(tmp_path, text))
-    assert sentence in str(caught.value)
-    assert "\n" not in str(caught.value)
-
-
-def test_a_missing_config_file(tmp_path):
-    with pytest.raises(InputError, match="the config file .*none.yaml cannot be read: No such file"):
-        read_yaml(tmp_path / "none.yaml")
-
-
-def test_an_overlay_is_merged_key_by_key():
-    default = {"seed": 1, "systems": {"a": {"kind": "bm25", "b": 0.4}, "c": {"kind": "bm25"}}, "evaluation": {"m": [1]}}
-    overlay = {"systems": {"a": {"b": 0.5}, "c": None, "d": {"kind": "x"}}, "evaluation": {"m": [2]}}
-    merged = merge(default, overlay)
-    assert merged == {
-        "seed": 1, "systems": {"a": {"kind": "bm25", "b": 0.5}, "d": {"kind": "x"}}, "evaluation": {"m": [2]},
-    }  # fmt: skip
-    assert default["systems"]["a"]["b"] == 0.4
-
-
-def test_standalone_leaves_the_default_out(tmp_path):
-    default, overlay = written(tmp_path, "seed: 1\nresults: there\n"), {"standalone": True, "seed": 2}
-    assert gather(default, [], {"seed": 2}) == {"seed": 2, "results": "there"}
-    assert gather(default, [], overlay) == overlay
-    assert load(gather(default, [], overlay)) == Config(seed=2)
-
-
 def test_standalone_is_true_or_false(values):
     values["standalone"] = "yes"
     assert refusal(values) == "standalone is yes; allowed: true or false"
-
-
-def test_null_in_a_later_overlay_removes_what_an_earlier_one_changed():
-    default = {"systems": {"a": {"depth": 1}, "b": {}}}
-    stacked = stack({"systems": {"a": {"depth": 2}}}, {"systems": {"a": None, "c": {}}})
-    assert merge(default, stacked) == {"systems": {"b": {}, "c": {}}}
-
-
-def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
-    overlay = written(tmp_path, "seed: 1\nseed: 2\n")
-    with pytest.raises(InputError, match="line 2: the key seed is there twice"):
-        gather(FILES / "config.yaml", [overlay], {"seed": 2})
-
-
-@pytest.mark.parametrize("path", sorted(FILES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_config_files_that_come_along(path, tmp_path, monkeypatch):
-    own = tmp_path / "data" / "mine"
-    for name, text in {
-        "corpus.jsonl": '{"_id": "p1", "title": "", "text": "a passage"}\n',
-        "queries.jsonl": "".join(f'{{"_id": "q{number}", "text": "a query"}}\n' for number in range(100)),
-        "qrels/train.tsv": "".join(f"q{number}\tp1\t1\n" for number in range(100)),  # more than in a batch
-        "qrels/test.tsv": "q1\tp1\t1\n",
-    }.items():
-        (own / name).parent.mkdir(parents=True, exist_ok=True)
-        (own / name).write_text(text)
-    (tmp_path / "models" / "foreign").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)  # the templates name these folders
-    assert Graph(load_file(path)).jobs()
-
-
-def load_file(path):
-    """A config file as a run would take it: over the default."""
-    values = read_yaml(path)
-    return load(values if path.stem == "config" else gather(FILES / "config.yaml", [path], values))
-
-
-def test_published_triples_are_those_of_the_collection():
-    def refused(name):
-        values = read_yaml(FILES / "paper.yaml")
-        values["systems"]["bm25"]["triples"] = name
-        return refusal(values)
-
-    values = read_yaml(FILES / "paper.yaml")
-    values["systems"]["bm25"]["triples"] = "train/triples-v2"
-    load(values)
-    assert refused("train/triples-v3") == ("systems.bm25.triples is train/triples-v3; did you mean train/triples-v2?")
-    values["collections"]["own"] = {"source": "pydocs", "size": "smoke"}
-    values["training"]["collection"] = "own"
-    assert refusal(values) == "systems.bm25.triples is train/triples-v2; collections.own has none; leave it out"
-
-
-def test_smoke_default_and_paper_run_the_same_rules():
-    smoke, default, paper = (
-        {job.rule for job in Graph(load_file(FILES / f"{name}.yaml")).jobs()} for name in ("smoke", "config", "paper")
-    )
-    assert smoke == default == paper
-
-
-def test_the_paper_s_steps_and_collections():
-    """Appendix A, and 4.1: 20 epochs are 86,346 steps, of which step 80,000 is kept; 14 sets of BEIR."""
-    paper = load_file(FILES / "paper.yaml")
-    passages = catalogue.counts(paper.collections["msmarco"].settings.dataset, "docs")
-    for name in ("mae", "cdmae"):
-        encoder = paper.encoders[name]
-        assert (math.ceil(encoder.epochs * passages / encoder.batch), encoder.take_step) == (86_346, 80_000)
-    sets = {name.partition("-")[0] if name.startswith("cqadupstack") else name for name in paper.evaluation.collections}
-    assert len(sets - {"msmarco"}) == 14
-    stages = paper.stages
-    assert (stages["stage3"].epochs, stages["stage3"].learning_rate) == (3, 2e-5)
-    assert (stages["stage3-simlm"].epochs, stages["stage3-simlm"].learning_rate) == (6, 3e-5)
-    assert (stages["reranker"].forward_factor, stages["reranker"].rdrop) == (4, 1.0)
-
-
-@pytest.mark.parametrize("name", ["smoke", "full"])
-def test_smaller_and_larger_runs_have_the_default_s_systems(name):
-    default = read_yaml(FILES / "config.yaml")
-    found = merge(default, read_yaml(FILES / f"{name}.yaml"))
-    assert set(default["systems"]) <= set(found["systems"])
-    assert found["encoders"] == default["encoders"]
-
-
-def test_no_config_file_holds_a_key_that_the_default_already_says():
-    """A value lives once: an overlay states differences only."""
-
-    def same(default, overlay, path):
-        for key, value in overlay.items():
-            if isinstance(value, dict):
-                yield from same(default.get(key) or {}, value, f"{path}.{key}")
-            elif key in default and default[key] == value:
-                yield f"{path}.{key}"
-
-    default = read_yaml(FILES / "config.yaml")
-    for name in ("smoke", "full"):
-        assert not list(same(default, read_yaml(FILES / f"{name}.yaml"), name))
-
-
-def test_the_page_of_settings_is_up_to_date(monkeypatch):
-    monkeypatch.undo()  # without the tests' own source
-    expected = (FILES / "README.md").read_text(encoding="utf-8")
-    assert page() == expected, "run: python -m cdmae.reference > config/README.md"
-
-
-def test_the_paper_s_values_are_the_schema_s_defaults(tmp_path):
-    """Everything that paper.yaml states about pre-training and training, but for the names and its snapshot."""
-    paper = read_yaml(FILES / "paper.yaml")
-    for cls, section in ((Encoder, "pretraining"), (Stage, "training")):
-        defaults = {each.name: each.default for each in dataclasses.fields(cls)}
-        for key, value in paper[section].items():
-            if key not in ("start", "collection", "importance", "take_step"):
-                assert defaults[key] == value, key

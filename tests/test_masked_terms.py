@@ -1,9 +1,9 @@
 """What the masks fall on: importance must not select stop-words, the scripts' whole chain on real English."""
 
-import ast
 import importlib.util
 import json
 import math
+import re
 import textwrap
 from pathlib import Path
 
@@ -24,11 +24,9 @@ def english():
     """Passages of English that every Python brings along: the documentation strings of its library."""
     found = set()
     for path in sorted(Path(textwrap.__file__).parent.glob("[c-s]*.py"))[:70]:
-        for node in ast.walk(ast.parse(path.read_bytes())):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Module):
-                text = ast.get_docstring(node) or ""
-                if len(text) > 150 and ">>>" not in text:
-                    found.add(text)
+        for text in re.findall(r'^ *"""(.+?)"""', path.read_text(encoding="utf-8"), re.DOTALL | re.MULTILINE):
+            if len(text) > 150 and ">>>" not in text:
+                found.add(text)
     return sorted(found)
 
 

@@ -24,7 +24,7 @@ TOLERANCE = {"pretraining": 1e-5, "retriever": 1e-9, "reranker": 1e-9}  # of the
 TRAINERS = tuple(TOLERANCE)
 MASKED = Encoder(start="s", decoder_masking="uniform", max_length=16, batch=10, steps=3, precision="fp32")
 CPU = torch.device("cpu")
-IMPORTED = ("transformers.models.bert.modeling_bert", "sentence_transformers", "pandas", "pyarrow.parquet", "pytest")
+IMPORTED = ("transformers.models.bert.modeling_bert", "pandas", "pyarrow.parquet", "pytest")
 
 
 def pretraining(group, folders):

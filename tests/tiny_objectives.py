@@ -1,4 +1,4 @@
-"""A language model, a reader of nonsense and padded sides: what the tests of objectives share."""
+"""A language model, a reader of nonsense, padded sides and what is compared: what the tests of objectives share."""
 
 from __future__ import annotations
 
@@ -7,14 +7,16 @@ import itertools
 import numpy as np
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM
 from transformers.models.bert.modeling_bert import BertLayer
 
 from cdmae import bare
-from cdmae.batches import Batch, Reader, Step
+from cdmae.batches import Batch, Masked, Reader, Step
 from cdmae.config import Encoder
 from cdmae.files import Tokens
 from cdmae.objectives import objective
+from cdmae.ranks import Ranks
 from cdmae.vocabulary import Vocabulary
 
 V, D, CLS, SEP, MASK = 40, 24, 2, 3, 4
@@ -89,3 +91,59 @@ class Padded:
     def hidden(self) -> Tensor:
         """What transformers adds to attention scores: [B, 1, 1, n]."""
         return torch.zeros(self.attended.shape).masked_fill(~self.attended, -torch.inf)[:, None, None, :]
+
+
+# --- what a network is compared by ------------------------------------------------------------------------------------
+
+
+def first(name: str, lengths: tuple[int, ...] = LENGTHS) -> Step:
+    return next(reader(name, lengths=lengths).steps(0, 1))
+
+
+def network_of(name: str) -> nn.Module:
+    made = objective(name).create(language_model(), SETTINGS, seed=5).eval()
+    generator = torch.Generator().manual_seed(9)
+    with torch.no_grad():
+        for each in made.parameters():  # biases and norms must differ from 0 and 1 to be tested
+            each.add_(torch.randn(each.shape, generator=generator) * 0.05)
+    return made
+
+
+def ready(network: nn.Module, *batches: Batch) -> list[Batch]:
+    """All micro-batches of a global batch as the loop hands them to the network."""
+    if not hasattr(network, "prepare"):
+        return list(batches)
+    return network.prepare(list(batches), [None] * len(batches), Ranks())
+
+
+def learnt(network: nn.Module, step: Step) -> tuple[Tensor, dict[str, Tensor]]:
+    """Loss and numbers of a step as one micro-batch."""
+    (batch,) = ready(network, whole(step))
+    return network(batch)
+
+
+def gradients(network: nn.Module, loss: Tensor) -> dict[str, Tensor]:
+    names, weights = zip(*network.named_parameters(), strict=True)
+    return dict(zip(names, torch.autograd.grad(loss, weights), strict=True))
+
+
+def same(network: nn.Module, found: Tensor, expected: Tensor) -> None:
+    """Loss and gradient with respect to every weight."""
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    ours, theirs = gradients(network, found), gradients(network, expected)
+    for name in ours:
+        torch.testing.assert_close(ours[name], theirs[name], atol=2e-5, rtol=1e-4, msg=lambda text, n=name: n + text)
+
+
+def encoder_states(network: nn.Module, padded: Padded) -> tuple[Tensor, ...]:
+    return network.model.bert(padded.ids, attention_mask=padded.attended, output_hidden_states=True).hidden_states
+
+
+def cross_entropy(network: nn.Module, states: Tensor, padded: Padded) -> Tensor:
+    logits = network.model.cls(states)
+    return functional.cross_entropy(logits[padded.chosen], padded.labels[padded.chosen])
+
+
+def bounds(masked: Masked) -> list[tuple[int, int]]:
+    """Where each text of a side begins and ends."""
+    return list(zip(masked.inputs.starts[:-1].tolist(), masked.inputs.starts[1:].tolist(), strict=True))

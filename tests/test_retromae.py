@@ -1,0 +1,139 @@
+"""RetroMAE, DupMAE with a bag of words beside it, and BowDpr with nothing else: as published, naive and padded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tiny_objectives import (
+    D,
+    Padded,
+    bounds,
+    cross_entropy,
+    encoder_states,
+    first,
+    network_of,
+    reader,
+    same,
+    transformers_layers,
+    whole,
+)
+from torch import Tensor, nn
+
+from cdmae.batches import Step
+from cdmae.objectives import bowdpr, dupmae
+
+
+def enhanced_decoding(network: nn.Module, h_c: Tensor, padded: Padded, hidden: list[Tensor]) -> Tensor:
+    """The layer of the paper passage by passage: H1 = h + p, H2 = [h; e + p], softmax(Q K^T / sqrt d + M) V."""
+    (layer,), bert = transformers_layers(network.decoder, network.model.config), network.model.bert
+    parts, after = layer.attention.self, layer.attention.output
+    heads, found = parts.num_attention_heads, torch.zeros(*padded.ids.shape, D)
+    for row, length in enumerate(padded.attended.sum(1).tolist()):
+        positions = bert.embeddings.position_embeddings.weight[:length]
+        h1 = h_c[row] + positions
+        h2 = torch.cat([h_c[row, None], bert.embeddings(padded.ids[row, None, :length])[0, 1:]])
+        mask = torch.zeros(length, length).masked_fill(hidden[row], -torch.inf)
+        q, k, v = (
+            part(each).view(length, heads, -1).transpose(0, 1)
+            for part, each in ((parts.query, h1), (parts.key, h2), (parts.value, h2))
+        )
+        mixed = ((q @ k.transpose(1, 2) / (D / heads) ** 0.5 + mask).softmax(-1) @ v).transpose(0, 1).reshape(length, D)
+        states = after.LayerNorm(after.dense(mixed) + h1)
+        found[row, :length] = layer.output(layer.intermediate(states), states)
+    return found
+
+
+def hidden_of(step: Step) -> list[Tensor]:
+    """What each position of each passage does not see, with [CLS] and [SEP]: bool [n, n]."""
+    masked, found = step.sides["decoder"], []
+    places = masked.hide(masked.texts)
+    for row, length in enumerate(masked.texts.lengths.tolist()):
+        one = torch.eye(length + 2, dtype=torch.bool)
+        one[1:-1, 1:-1] = torch.from_numpy(places[row, :length, :length])
+        one[0, 0] = one[-1, -1] = False
+        found.append(one)
+    return found
+
+
+def test_retromae_enhanced_decoding() -> None:
+    network, step = network_of("retromae"), first("retromae")
+    encoder, decoder = Padded(step, "encoder"), Padded(step, "decoder")
+    states = encoder_states(network, encoder)[-1]
+    decoded = enhanced_decoding(network, states[:, 0], decoder, hidden_of(step))
+    expected = cross_entropy(network, states, encoder) + cross_entropy(network, decoded, decoder)
+    same(network, network(whole(step))[0], expected)
+
+
+def test_retromae_predicts_every_token_and_sees_the_original() -> None:
+    """Nothing is masked in the decoder's input; specials are seen by all and predicted by none."""
+    step = first("retromae")
+    masked = step.sides["decoder"]
+    inner = np.concatenate([masked.inputs.values[a + 1 : b - 1] for a, b in bounds(masked)])
+    assert (inner == np.concatenate([masked.labels[a + 1 : b - 1] for a, b in bounds(masked)])).all()
+    assert ((masked.inputs.values > 4) == masked.chosen).all()
+
+
+def test_retromae_masks_each_position_on_its_own() -> None:
+    """Each position hides itself and floor(p n) tokens drawn for it alone, the same whatever the batch."""
+    source = reader("retromae", lengths=(8,) * 40)
+    step = next(source.steps(0, 1))
+    masked = step.sides["decoder"]
+    places = masked.hide(masked.texts)
+    assert places.shape == (6, 8, 8)
+    assert places[:, range(8), range(8)].all()
+    specials = [(masked.inputs.values[a:b] == 4).any() for a, b in bounds(masked)]
+    ordinary = places[~np.array(specials)]
+    assert set(ordinary.sum(2).ravel().tolist()) == {4, 5}  # four drawn of eight, perhaps itself among them
+    assert len({row.tobytes() for row in places.reshape(-1, 8)}) > 35
+    assert abs(places[:, ~np.eye(8, dtype=bool)].mean() - 0.5) < 0.1
+    alone = masked[2:3]
+    assert (alone.hide(alone.texts)[0] == places[2]).all()
+
+
+# --- bags of words ----------------------------------------------------------------------------------------------------
+
+
+def words_of(padded: Padded, row: int) -> list[int]:
+    return padded.labels[row][padded.chosen[row]].tolist()
+
+
+def test_bowdpr_predicts_the_set_of_words_from_cls() -> None:
+    """-1 / |set(x)| x sum of log P(t | h_c), the mean over passages; a passage without words counts as 0."""
+    network, step = network_of("bowdpr"), first("bowdpr")
+    encoder, passage = Padded(step, "encoder"), Padded(step, "passage")
+    states = encoder_states(network, encoder)[-1]
+    logs = network.model.cls(states[:, 0]).log_softmax(-1)
+    bag = [-logs[row, sorted(set(words_of(passage, row)))].mean() for row in range(6) if words_of(passage, row)]
+    assert len(bag) < 6
+    same(network, network(whole(step))[0], cross_entropy(network, states, encoder) + sum(bag) / 6)
+
+
+def test_bowdpr_weighs_its_bag() -> None:
+    batch = whole(first("bowdpr"))
+    plain = network_of("bowdpr")
+    weighted = bowdpr.BowDpr(plain.model, 3.0)
+    one, other = plain(batch)[1]["decoder_loss"], weighted(batch)[1]["decoder_loss"]
+    torch.testing.assert_close(3 * one, other)
+
+
+def test_dupmae_predicts_the_words_from_pooled_logits() -> None:
+    """RetroMAE's losses, and -1 / n x sum over the set of log softmax(max over positions but [CLS])."""
+    network, step = network_of("dupmae"), first("dupmae")
+    encoder, decoder, passage = (Padded(step, side) for side in ("encoder", "decoder", "passage"))
+    states = encoder_states(network, encoder)[-1]
+    decoded = enhanced_decoding(network, states[:, 0], decoder, hidden_of(step))
+    expected = cross_entropy(network, states, encoder) + cross_entropy(network, decoded, decoder)
+    for row in range(6):
+        words = words_of(passage, row)
+        logits = network.model.cls(states[row, 1:][encoder.attended[row, 1:]])
+        logs = logits.max(0).values.log_softmax(-1)
+        expected = expected - logs[sorted(set(words))].sum() / max(1, len(words)) / 6
+    same(network, network(whole(step))[0], expected)
+
+
+def test_dupmae_pools_some_passages_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    network, batch = network_of("dupmae"), whole(first("dupmae"))
+    expected = network(batch)[0]
+    monkeypatch.setitem(dupmae.LOGITS_AT_ONCE, "cpu", 1)
+    same(network, network(batch)[0], expected)
