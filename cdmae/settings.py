@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import json
 import math
 import re
@@ -70,7 +71,7 @@ def parse(cls: type[T], values: dict[str, Any] | None, path: str = "") -> T:
     for field in fields.values():
         if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
             raise InputError(f"{join(path, field.name)} is missing: {field.metadata.get('meaning', 'it is required')}")
-    hints = typing.get_type_hints(cls)
+    hints = _types(cls)
     found = {key: _value(hints[key], fields[key].metadata, value, join(path, key)) for key, value in values.items()}
     try:
         return cls(**found)
@@ -82,12 +83,18 @@ def check_partial(cls: type, values: dict[str, Any] | None, path: str) -> dict[s
     """Check values that are some of the fields of `cls`, such as defaults for several; return them unchanged."""
     values = mapping(values, path)
     fields = {field.name: field for field in dataclasses.fields(cls)}
-    hints = typing.get_type_hints(cls)
+    hints = _types(cls)
     for key, value in values.items():
         if key not in fields:
             raise unknown(key, fields, path)
         _value(hints[key], fields[key].metadata, value, join(path, key))
     return values
+
+
+@functools.cache
+def _types(cls: type) -> dict[str, Any]:
+    """The types of a dataclass's fields, which the annotations are compiled into: most of the time of a config."""
+    return typing.get_type_hints(cls)
 
 
 def mapping(values: Any, path: str) -> dict[str, Any]:
@@ -139,7 +146,7 @@ def show(value: Any) -> str:
 
 def reference(cls: type) -> list[dict[str, str]]:
     """One row per setting of `cls` (name, default, allowed, unit, meaning, source), for the printed reference."""
-    hints = typing.get_type_hints(cls)
+    hints = _types(cls)
     rows = []
     for field in dataclasses.fields(cls):
         default = field.default if field.default_factory is MISSING else field.default_factory()
