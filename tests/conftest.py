@@ -45,6 +45,14 @@ VALUES = {
 }  # fmt: skip
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Keep a file's tests in one process, and all of the workflow's, which share a finished run, in another."""
+    for item in items:
+        group = "workflow" if item.get_closest_marker("workflow") else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 def pytest_collection_finish():
     """Spare the garbage collector what the imports made: it would walk over all of torch and transformers again."""
     gc.freeze()
