@@ -23,7 +23,7 @@ STAMP = os.path.join(VENV, "stamp")
 LOG = os.path.join(ROOT, ".venv.log")
 OLDEST, NEWEST = (3, 11), (3, 13)  # transformers 5 and pyserini refuse older ones, a dependency has no wheel for newer
 SPACE = 4  # GB: 2.4 installed, and what pip unpacks meanwhile
-EVERY_TEST = ["-n", "logical", "--maxprocesses", "4", "--dist", "loadgroup"]  # a process a core, up to four
+IN_PARALLEL = ["-n", "logical", "--maxprocesses", "4", "--dist", "loadgroup"]  # of pytest: a process a core, up to four
 EVERY = 10  # seconds between two lines that tell how far pip is
 LAST = 8  # lines of pip's that are shown when it fails
 
@@ -39,7 +39,8 @@ def main(arguments):
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)  # nothing was compiled when it was installed: every job would anew
     if arguments[:1] == ["test"]:
         os.chdir(ROOT)
-        arguments = ["-m", "pytest"] + (arguments[1:] or EVERY_TEST)
+        named = [each for each in arguments[1:] if os.path.exists(each.partition("::")[0])]
+        arguments = ["-m", "pytest"] + ([] if named else IN_PARALLEL) + arguments[1:]
     else:
         arguments = [os.path.join(ROOT, "workflow", "start.py")] + arguments
     os.execv(PYTHON, [PYTHON] + arguments)

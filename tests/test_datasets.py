@@ -47,15 +47,18 @@ def msmarco_folder(folder, **changed):
     return write(folder, contents | changed)
 
 
+def gzipped(data):
+    """The same bytes in every process: without the time, which would stand in the names of tests."""
+    return gzip.compress(data, mtime=0)
+
+
 def write(folder, contents):
     for name, content in contents.items():
         if content is not None:
             path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             data = content if isinstance(content, bytes) else content.encode()
-            path.write_bytes(
-                gzip.compress(data, mtime=0) if name.endswith(".gz") and not isinstance(content, bytes) else data
-            )
+            path.write_bytes(gzipped(data) if name.endswith(".gz") and not isinstance(content, bytes) else data)
     return str(folder)
 
 
@@ -207,7 +210,7 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("corpus.jsonl", GOOD * 2, "corpus.jsonl, line 2: the id p1 came already in line 1"),
         ("corpus.jsonl", GOOD.encode() + b'{"_id": "p2", "text": "caf\xe9"}', "line 2 is not UTF-8 (byte 0xe9)"),
         ("corpus.jsonl", GOOD.encode("utf-16"), "corpus.jsonl, line 1 is not UTF-8"),
-        ("corpus.jsonl", gzip.compress(GOOD.encode(), mtime=0), "is a gzip archive; name it corpus.jsonl.gz or unpack it"),
+        ("corpus.jsonl", gzipped(GOOD.encode()), "is a gzip archive; name it corpus.jsonl.gz or unpack it"),
         ("corpus.jsonl.gz", GOOD, "holds both corpus.jsonl and corpus.jsonl.gz; keep one of them"),
         ("queries.jsonl", None, "holds judgments in qrels but no queries.jsonl"),
         ("queries.jsonl", "", "queries.jsonl holds no queries"),
