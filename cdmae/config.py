@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from cdmae import checks, datasets
+from cdmae import checks, datasets, replicas
 from cdmae.errors import InputError
 from cdmae.settings import asdict, check_partial, join, mapping, parse, setting, show, suggestion, unknown
 
@@ -28,7 +28,7 @@ def concepts(package: str) -> list[str]:
 
 
 def _seed() -> Any:
-    return setting(-1, meaning="seed of this entry alone; -1 is the config's `seed`", low=-1)
+    return setting(-1, meaning="seed of this entry alone, trained once whatever `seeds`; -1: the config's", low=-1)
 
 
 @dataclass(frozen=True)
@@ -334,6 +334,10 @@ class Config:
 
     results: str = setting("results", meaning="folder of every artefact")
     seed: int = setting(42, meaning="of everything random", source="A", low=0)
+    seeds: tuple[int, ...] = setting(
+        (), meaning="every training once for each, `seed` the first; entries with a `seed` of their own and the data "
+        "keep it; none: only `seed`", low=0,
+    )  # fmt: skip
     collections: dict[str, Collection] = field(default_factory=dict)
     starts: dict[str, Start] = field(default_factory=dict)
     importance: dict[str, Importance] = field(default_factory=dict)
@@ -345,13 +349,22 @@ class Config:
     evaluation: Evaluation = field(default_factory=Evaluation)
     report: Report = field(default_factory=Report)
 
+    def __post_init__(self) -> None:
+        """Refuse seeds that are not all different or do not begin with the one of the data."""
+        if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):
+            raise InputError(
+                f"seeds is {show(list(self.seeds))}; allowed: different ones, the first of them seed, {self.seed}"
+            )
+
     def values(self) -> dict[str, Any]:
-        """Plain values that `load` accepts again, with the defaults written out."""
-        named = ("collections", "starts", "importance", "encoders", "stages", "systems")
+        """Plain values that `load` accepts again, with the defaults written out and without replicas."""
+        sections = ("collections", "starts", "importance", "encoders", "stages", "systems")
+        named = {section: getattr(self, section) for section in sections}
         return {
             "results": self.results,
             "seed": self.seed,
-            **{section: {key: each.values() for key, each in getattr(self, section).items()} for section in named},
+            "seeds": list(self.seeds),
+            **{name: {key: each[key].values() for key in replicas.first(each)} for name, each in named.items()},
             "evaluation": asdict(self.evaluation),
             "report": asdict(self.report),
         }
@@ -439,7 +452,7 @@ def load(values: dict[str, Any]) -> Config:
             raise unknown(key, allowed, "")
     if not isinstance(values.get("standalone", False), bool):
         raise InputError(f"standalone is {show(values['standalone'])}; allowed: true or false")
-    plain = parse(Config, {key: values[key] for key in ("results", "seed") if key in values})
+    plain = parse(Config, {key: values[key] for key in ("results", "seed", "seeds") if key in values})
     encoder_defaults = check_partial(Encoder, values.get("pretraining"), "pretraining")
     stage_defaults = check_partial(Stage, values.get("training"), "training")
     config = replace(
@@ -462,7 +475,7 @@ def load(values: dict[str, Any]) -> Config:
         report=parse(Report, values.get("report"), "report"),
     )
     checks.check(config, values)
-    return config
+    return replicas.replicate(config)
 
 
 def _entries(values: dict[str, Any], section: str) -> list[tuple[str, dict[str, Any], str]]:

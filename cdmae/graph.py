@@ -9,7 +9,7 @@ from __future__ import annotations
 from functools import cached_property
 from typing import Any
 
-from cdmae import jobs
+from cdmae import jobs, replicas
 from cdmae.config import Config
 
 COLLECTION_FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
@@ -172,8 +172,9 @@ class Graph:
         return list(dict.fromkeys([*self.evaluated(), *(key[1] for key in self.mined() if key[0] == system)]))
 
     def masked_by_importance(self) -> list[str]:
-        """The encoders with an importance-aware mask, which the report shows."""
-        return [name for name, encoder in self.config.encoders.items() if encoder.masked_by_importance]
+        """The encoders with an importance-aware mask, which the report shows, of the first seed."""
+        encoders = self.config.encoders
+        return [name for name in replicas.first(encoders) if encoders[name].masked_by_importance]
 
     def importance_of(self, encoder: str) -> str:
         """The importance that an encoder's masks read: a folder."""
@@ -181,14 +182,17 @@ class Graph:
         return self.importance(found.importance, found.start, found.collection)
 
     def facts(self) -> dict[str, Any]:
-        """What the report is made from, by name; its rule adds versions and times."""
+        """What the report is made from, by name; its rule adds versions and times.
+
+        Measures are those of every seed, what else it shows of a training is of the first.
+        """
         shown = self.masked_by_importance()
         return {
             "config": self.config.values(),
             "collections": {name: self.collection(name) for name in self.config.collections},
             "measures": {name: self.measures(name) for name in self.config.systems},
-            "encoders": {name: self.encoder(name) for name in self.config.encoders},
-            "trained": {name: self.trained(name) for name in self.systems(*TRAINED)},
+            "encoders": {name: self.encoder(name) for name in replicas.first(self.config.encoders)},
+            "trained": {name: self.trained(name) for name in replicas.first(self.systems(*TRAINED))},
             "masked_terms": {name: self.masked_terms(name) for name in shown},
             "importance": {name: self.importance_of(name) for name in shown},
             "benchmarks": self.path("benchmarks"),

@@ -17,6 +17,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from cdmae import replicas  # noqa: E402
 from cdmae.config import gather, load, read_yaml, stack  # noqa: E402 (the checkout is not installed)
 from cdmae.errors import InputError  # noqa: E402
 from cdmae.graph import Graph  # noqa: E402
@@ -135,7 +136,7 @@ def search(graph: Graph, given: argparse.Namespace) -> None:
             "the config trains no retriever that could be asked; give the --configfile of a run that trains one, or "
             "add a system of kind retriever"
         )
-    system = chosen("system", given.system, systems, systems[-1:])
+    system = chosen("system", given.system, systems, replicas.first(systems)[-1:])
     collection = chosen("collection", given.collection, graph.searched(system), graph.searched(system))
     become(
         "ask",

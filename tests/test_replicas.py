@@ -1,0 +1,133 @@
+"""Several seeds: what a seed decides exists once for each, made from its like; the first seed's jobs stay."""
+
+import re
+
+import pytest
+
+from cdmae.config import load
+from cdmae.errors import InputError
+from cdmae.graph import Graph
+from cdmae.replicas import base, first
+
+SEEDS = [7, 8, 9]  # the tests' config has seed 7
+
+
+@pytest.fixture
+def config(values):
+    return load(values | {"seeds": SEEDS})
+
+
+def by_name(config):
+    return {(job.rule, job.name): job for job in Graph(config).jobs()}
+
+
+@pytest.mark.parametrize(
+    ("seeds", "sentence"),
+    [
+        (5, "seeds is 5; allowed: a list, each element a whole number from 0"),
+        ([7, -1], "seeds[1] is -1; allowed: a whole number from 0"),
+        ([7, 8.5], "seeds[1] is 8.5; allowed: a whole number from 0"),
+        ([7, 8, 8], "seeds is [7, 8, 8]; allowed: different ones, the first of them seed, 7"),
+        ([8, 7], "seeds is [8, 7]; allowed: different ones, the first of them seed, 7"),
+    ],
+)
+def test_seeds_that_cannot_be(values, seeds, sentence):
+    with pytest.raises(InputError) as caught:
+        load(values | {"seeds": seeds})
+    assert str(caught.value) == sentence
+
+
+@pytest.mark.parametrize("section", ["encoders", "stages", "systems"])
+def test_no_name_of_a_config_can_be_that_of_a_replica(values, section):
+    values[section]["x@8"] = {}
+    with pytest.raises(InputError, match=f"{section} has the name x@8; allowed: letters, digits, - and _"):
+        load(values)
+
+
+def test_what_a_seed_decides_exists_once_per_seed(config, values):
+    alone = load(values)
+    for section in ("encoders", "stages", "systems"):
+        shared = {"bm25", "foreign"} if section == "systems" else set()
+        names = list(getattr(alone, section))
+        replicas = [f"{name}@{seed}" for seed in SEEDS[1:] for name in names if name not in shared]
+        assert list(getattr(config, section)) == names + replicas
+    assert config.encoders["cdmae@9"].seed == config.stages["stage1@9"].seed == 9
+    assert config.collections == alone.collections and config.seed == 7
+    assert load(values | {"seeds": [7]}).systems == alone.systems
+
+
+def test_a_replica_is_made_from_replicas_of_its_seed_and_from_what_has_none(config):
+    systems = config.systems
+    assert (systems["one@8"].encoder, systems["one@8"].stage) == ("cdmae@8", "stage1@8")
+    assert systems["one@8"].negatives == "bm25"
+    assert (systems["cross@8"].negatives, systems["cross@8"].reranks) == ("one@8", "one@8")
+    assert (systems["three@9"].negatives, systems["three@9"].teacher) == ("one@9", "cross@9")
+    assert systems["fused@8"].of == ("bm25", "three@8")
+    jobs = by_name(config)
+    three = jobs["train_retriever", "three@8"]
+    assert three.params["seed"] == 8
+    assert three.inputs["encoder"] == "out/encoders/cdmae@8"
+    assert three.inputs["negatives"] == "out/negatives/one@8.docs.train.parquet"
+    assert three.inputs["teacher"] == "out/teachers/three@8.parquet"
+    assert jobs["teacher", "three@8"].inputs["model"] == "out/trained/cross@8"
+    assert jobs["teacher", "three@8"].params["seed"] == 8
+    assert jobs["rerank", "cross@8"].inputs["runs"][0] == "out/runs/one@8/docs.dev.parquet"
+
+
+def test_more_seeds_leave_the_jobs_of_the_first_as_they_are(config, values):
+    before, after = by_name(load(values)), by_name(config)
+    for key in before.keys() - {("report", "")}:
+        assert after[key] == before[key]
+    added = sorted(after.keys() - before.keys())
+    assert {name.partition("@")[0] for _, name in added} == {"mae", "cdmae", "one", "cross", "three", "fused"}
+    repeated = sorted(
+        (rule, name) for rule, name in before if re.match(r"(mae|cdmae|one|cross|three|fused)(/|$)", name)
+    )
+    repeated.remove(("masked_terms", "cdmae"))  # shown for the first seed
+    assert [(rule, name.replace("@8", "")) for rule, name in added if "@8" in name] == repeated
+    assert [(rule, name.replace("@9", "")) for rule, name in added if "@9" in name] == repeated
+    assert len(added) == 2 * len(repeated)
+
+
+def test_the_report_reads_every_seed_s_measures_and_the_first_seed_s_curves(config):
+    facts = Graph(config).facts()
+    assert facts["measures"]["one@9"] == "out/measures/one@9.tsv"
+    assert list(facts["trained"]) == ["one", "cross", "three"]
+    assert list(facts["encoders"]) == ["none", "mae", "cdmae"]
+    assert facts["config"]["seeds"] == SEEDS
+    assert not [name for name in (*facts["config"]["encoders"], *facts["config"]["systems"]) if "@" in name]
+
+
+def test_written_out_values_load_to_the_same_replicas(config):
+    again = load(config.values())
+    assert (again.encoders, again.stages, again.systems) == (config.encoders, config.stages, config.systems)
+
+
+def test_an_entry_with_a_seed_of_its_own_is_trained_once(values):
+    values["encoders"]["mae"]["seed"] = 3
+    found = load(values | {"seeds": SEEDS})
+    assert "mae@8" not in found.encoders
+    assert (found.systems["cross@8"].encoder, found.systems["cross@8"].stage) == ("mae", "rerank@8")
+    values["stages"]["stage1"]["seed"] = values["encoders"]["cdmae"]["seed"] = 3
+    assert "one@8" not in load(values | {"seeds": SEEDS}).systems  # neither its encoder nor its stage has replicas
+    assert "three@8" in load(values | {"seeds": SEEDS}).systems
+
+
+def test_a_checkpoint_as_it_is_has_no_replicas_but_what_is_trained_from_it(values, tmp_path):
+    values["starts"]["bert"] = {"checkpoint": str(tmp_path)}
+    values["encoders"]["none"] = {"objective": "none", "start": "bert"}
+    values["encoders"]["more"] = {"start": "bert"}
+    values["systems"]["plain"] = {**values["systems"]["one"], "encoder": "none"}
+    found = load(values | {"seeds": SEEDS})
+    assert "none@8" not in found.encoders and "more@8" in found.encoders
+    assert found.systems["plain@8"].encoder == "none"
+
+
+def test_fusions_of_what_no_seed_decides_have_no_replicas(values):
+    values["systems"]["both"] = {"kind": "fusion", "of": ["bm25", "foreign"]}
+    assert "both@8" not in load(values | {"seeds": SEEDS}).systems
+
+
+def test_names():
+    assert base("mae@43") == base("mae") == "mae"
+    assert first(["mae", "mae@43", "bm25"]) == ["mae", "bm25"]
