@@ -79,6 +79,15 @@ def config():
     }  # fmt: skip
 
 
+def objectives(seeds=(42, 43, 44)):
+    """The config of a run that ranks encoders after stage 1."""
+    values = config() | {"seeds": list(seeds)}
+    for name in ("retromae", "dupmae", "simlm"):
+        values["encoders"][name] = {**ENCODER, "objective": name, "decoder_masking": "whole_word", "importance": ""}
+        values["systems"][f"{name}-stage1"] = {**values["systems"]["mae-stage1"], "encoder": name}
+    return values
+
+
 def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", "masked_terms", "benchmarks")):
     """Write a run into `folder` and return the path of its facts file."""
     folder, values = Path(folder), values or config()
@@ -86,6 +95,12 @@ def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", 
     values = {**values, "evaluation": {**values["evaluation"], "collections": wanted}}
     rng = np.random.default_rng(7)
     skill = {name: (skill or SKILL).get(name, 4.2) for name in values["systems"]}
+    skill |= {
+        f"{name}@{seed}": mean + rng.normal(0, 0.05)
+        for seed in values.get("seeds", [])[1:]
+        for name, mean in skill.items()
+        if name != "bm25"
+    }
     facts = {
         "config": values,
         "measures": _measures(folder, skill, targets, rng),

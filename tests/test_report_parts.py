@@ -98,17 +98,17 @@ def test_the_next_stage_is_not_a_change():
     assert not pairs & {("cdmae-stage1", "cdmae-stage2"), ("cdmae-stage2", "cdmae-stage1")}
 
 
-def test_seeds_make_replicas_and_a_noise_band():
+def test_entries_that_differ_in_seeds_make_a_noise_band():
     config = with_system(synthetic_run.config(), "seed-43", encoder={"seed": 43})
     run = run_of(config, {"cdmae-stage1": [0.1, 0.2], "seed-43": [0.2, 0.3]})
-    assert comparisons.replicas(run) == [["cdmae-stage1", "seed-43"]]
+    assert comparisons.repeated(run) == [["cdmae-stage1", "seed-43"]]
     deviation = math.sqrt(2 * 0.05**2)
     assert comparisons.seed_deviation(run, DEV, "RR@10") == pytest.approx(deviation)
     assert comparisons.noise(run, DEV, "RR@10") == pytest.approx(1.96 * math.sqrt(2) * deviation)
     assert all("seed" not in each.setting for each in comparisons.changes(run))
 
 
-def test_without_replicas_the_band_is_the_fields():
+def test_without_other_seeds_the_band_is_the_fields():
     assert comparisons.noise(run_of(synthetic_run.config()), DEV, "RR@10") == comparisons.NOISE == 0.003
 
 

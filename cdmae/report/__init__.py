@@ -21,14 +21,16 @@ from cdmae.report.sections import (
     limits,
     masking,
     paper,
+    ranking,
     results,
+    seeds,
     setting,
     stages,
     training,
     zero_shot,
 )
 
-ORDER = (answer, setting, results, stages, zero_shot, changes, paper, masking, training, cost, limits)
+ORDER = (answer, setting, ranking, results, stages, zero_shot, changes, paper, masking, training, cost, limits)
 TITLE = "Importance-aware masking for dense retrieval"
 
 
@@ -50,13 +52,13 @@ def write(facts: Facts, output: Path | str) -> None:
 
 
 def kicker(facts: Facts) -> list[str]:
-    """The parts of the line below the title: what was measured, how much of it, which seed."""
+    """The parts of the line below the title: what was measured, how much of it, which seeds."""
     parts = []
     if facts.targets:
         names = list(dict.fromkeys(target.collection for target in facts.targets))
         some = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
         parts.append(f"{formats.plural(len(facts.systems), 'system')} on {formats.listed(some)}")
-    parts.append(f"seed {facts.seed}")
+    parts.append(seeds(facts))
     if facts.started:
         parts.append(f"started {facts.started}")
     return parts

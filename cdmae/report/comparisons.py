@@ -161,8 +161,8 @@ def _neighbours(facts: Facts) -> dict[str, list[Change]]:
 
 
 @cache
-def replicas(facts: Facts) -> list[list[str]]:
-    """Groups of retrievers that differ in seeds alone."""
+def alike(facts: Facts) -> list[list[str]]:
+    """All retrievers, in groups that differ in seeds alone."""
     groups: list[list[str]] = []
     for name in _retrievers(facts):
         for group in groups:
@@ -172,14 +172,20 @@ def replicas(facts: Facts) -> list[list[str]]:
                 break
         else:
             groups.append([name])
-    return [group for group in groups if len(group) > 1]
+    return groups
+
+
+def repeated(facts: Facts) -> list[list[str]]:
+    """The groups of retrievers that were trained with several seeds, by `seeds` or as entries that differ in theirs."""
+    several = {system for system, _, _ in facts.repeated}
+    return [group for group in alike(facts) if len(group) > 1 or group[0] in several]
 
 
 def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
-    """The standard deviation over seeds, pooled over groups of replicas; nan where nothing was repeated."""
+    """The standard deviation over seeds, pooled over what was repeated; nan where nothing was."""
     squares, freedom = 0.0, 0
-    for group in replicas(facts):
-        values = [value for value in (facts.value(name, target, measure) for name in group) if value == value]
+    for group in repeated(facts):
+        values = [value for name in group for value in facts.by_seed(name, target, measure)]
         mean = sum(values) / len(values) if values else 0.0
         squares += sum((value - mean) ** 2 for value in values)
         freedom += max(len(values) - 1, 0)

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cdmae import files, significance
+from cdmae import files, replicas, significance
 from cdmae.errors import InputError
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
@@ -30,6 +30,13 @@ class Target(NamedTuple):
     def __str__(self) -> str:
         """As it stands in a table."""
         return f"{self.collection} {self.split}"
+
+
+class Spread(NamedTuple):
+    """The standard deviation of a mean over trainings that differ in the seed, and how many they are."""
+
+    deviation: float
+    seeds: int
 
 
 class Difference(NamedTuple):
@@ -77,10 +84,15 @@ class Corpus:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Everything a section may show. `values`: (system, target, measure) -> value per query id."""
+    """Everything a section may show. `values`: (system, target, measure) -> value per query id.
+
+    Of a system with several seeds, the values are means over the seeds and `repeated` has the mean over the queries of
+    each; trainings and masks are those of the first seed.
+    """
 
     config: dict[str, Any]
     values: dict[tuple[str, Target, str], pd.Series] = field(default_factory=dict)
+    repeated: dict[tuple[str, Target, str], tuple[float, ...]] = field(default_factory=dict)
     collections: dict[str, Corpus] = field(default_factory=dict)
     encoders: dict[str, Training] = field(default_factory=dict)
     trained: dict[str, Training] = field(default_factory=dict)
@@ -92,8 +104,13 @@ class Facts:
 
     @property
     def seed(self) -> int:
-        """The seed of the run."""
+        """The seed of the run, the first one of several."""
         return int(self.config.get("seed", 42))
+
+    @property
+    def seeds(self) -> list[int]:
+        """All of its seeds."""
+        return list(self.config.get("seeds") or [self.seed])
 
     @cached_property
     def systems(self) -> list[str]:
@@ -146,6 +163,11 @@ class Facts:
         found = self.values.get((system, target, measure))
         return math.nan if found is None else float(found.mean())
 
+    def by_seed(self, system: str, target: Target, measure: str) -> tuple[float, ...]:
+        """The mean over the queries of each of its trainings; nothing where it was not measured."""
+        found = self.value(system, target, measure)
+        return self.repeated.get((system, target, measure)) or (() if math.isnan(found) else (found,))
+
     def queries(self, target: Target) -> int:
         """How many queries were measured."""
         return max((len(each) for (_, found, _), each in self.values.items() if found == target), default=0)
@@ -185,10 +207,12 @@ def read(path: Path | str) -> Facts:
     """Read the facts file and all it points to."""
     given = files.read_json(path)
     config = given.get("config") or {}
+    values = _values(given.get("measures") or {})
     about = given.get("masked_terms") or {}
     return Facts(
         config=config,
-        values=_values(given.get("measures") or {}),
+        values={key: _pooled(*key[:2], seeds) for key, seeds in values.items()},
+        repeated={key: tuple(float(each.mean()) for each in seeds) for key, seeds in values.items() if len(seeds) > 1},
         collections={
             name: corpus(folder, used_splits(config, name)) for name, folder in (given.get("collections") or {}).items()
         },
@@ -246,15 +270,33 @@ def benchmarks(folder: Path | str | None) -> pd.DataFrame:
 _BENCHMARK = ("s", "cpu_time", "max_rss")
 
 
-def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], pd.Series]:
-    found = {}
-    for system, path in paths.items():
-        frame = files.read_measures(path)
-        for (collection, split, measure), rows in frame.groupby(["collection", "split", "measure"], sort=False):
-            key = (system, Target(str(collection), str(split)), str(measure))
-            found[key] = rows.set_index("query_id")["value"]
-            if found[key].index.has_duplicates:
-                raise InputError(
-                    f"{path} has a query of {collection} {split} twice for {measure}; delete it and run again"
-                )
+def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], list[pd.Series]]:
+    """The values of every system, one series per seed."""
+    found: dict[tuple[str, Target, str], list[pd.Series]] = {}
+    for name, path in paths.items():
+        for (target, measure), values in _measured(path).items():
+            found.setdefault((replicas.base(name), target, measure), []).append(values)
     return found
+
+
+def _measured(path: str) -> dict[tuple[Target, str], pd.Series]:
+    found = {}
+    for (collection, split, measure), rows in files.read_measures(path).groupby(
+        ["collection", "split", "measure"], sort=False
+    ):
+        values = rows.set_index("query_id")["value"]
+        if values.index.has_duplicates:
+            raise InputError(f"{path} has a query of {collection} {split} twice for {measure}; delete it and run again")
+        found[Target(str(collection), str(split)), str(measure)] = values
+    return found
+
+
+def _pooled(system: str, target: Target, seeds: list[pd.Series]) -> pd.Series:
+    """The mean over the seeds, query by query."""
+    if len(seeds) == 1:
+        return seeds[0]
+    if any(set(each.index) != set(seeds[0].index) for each in seeds):
+        raise InputError(
+            f"the measures of the seeds of {system} on {target} are of different queries; delete them and run again"
+        )
+    return pd.concat(seeds, axis=1).mean(axis=1)

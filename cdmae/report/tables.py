@@ -8,9 +8,14 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 from cdmae.formats import markdown
 from cdmae.report.markup import Markup, breakable, escape, join, tag
+
+if TYPE_CHECKING:
+    from cdmae.report.facts import Spread
 
 WIDE = 5  # a table with more columns, or with prose, keeps its width on a narrow screen and scrolls in its box
 LONG = 14  # characters of a column's name that is as good as prose
@@ -30,6 +35,7 @@ _TEX = {
     "\N{WHITE DOWN-POINTING TRIANGLE}": r"$^{\triangledown}$",
     "\N{INFINITY}": r"$\infty$",
     "\N{MULTIPLICATION SIGN}": r"$\times$",
+    "\N{PLUS-MINUS SIGN}": r"$\pm$",
     "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$",
     "\N{GREEK SMALL LETTER SIGMA}": r"$\sigma$",
     "<": "$<$",
@@ -39,7 +45,10 @@ _TEX = {
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows. The CSV has `value` instead of `text`; `mark` follows the text, explained by `note`."""
+    """What a cell shows. The CSV has `value` instead of `text`; `mark` follows the text, explained by `note`.
+
+    `spread`, in the units of `value`, follows the text too; in the CSV it is a column of its own.
+    """
 
     text: str
     value: float | str | None = None
@@ -47,6 +56,12 @@ class Cell:
     second: bool = False
     mark: str = ""
     note: str = ""
+    spread: Spread | None = None
+
+    @property
+    def beside(self) -> str:
+        """The spread as it stands beside the text, to the decimal of measures."""
+        return f"\N{PLUS-MINUS SIGN}{self.spread.deviation:.1f}" if self.spread else ""
 
 
 @dataclass(frozen=True)
@@ -70,18 +85,18 @@ class Table:
         )
         body = [tag("tr", [self._cell(i, as_cell(cell)) for i, cell in enumerate(row)]) for row in self.rows]
         marked = any(as_cell(cell).mark for row in self.rows for cell in row)
-        classes = [
-            name for name, fits in (("wide", self._wide()), ("marked", marked), ("narrow", self._narrow())) if fits
-        ]
+        kinds = {"wide": self._wide(), "marked": marked, "narrow": self._narrow(), "spreads": any(self._seeds)}
+        classes = [name for name, fits in kinds.items() if fits]
         table = tag("table", tag("thead", head), tag("tbody", body), class_=" ".join(classes) or None)
-        caption = tag("figcaption", escape(self.caption), " ", self._downloads())
+        caption = tag("figcaption", escape(self._title()), " ", self._downloads())
         box = tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=self.caption)
         return tag("figure", caption, box, class_="table", id=f"table-{self.name}")
 
     def markdown(self) -> str:
         """The table for a README: the best bold."""
         left = [column for column, _ in enumerate(self.columns) if self._side(column) is None]
-        return markdown(self.columns, [[_markdown(as_cell(cell)) for cell in row] for row in self.rows], left)
+        text = markdown(self.columns, [[_markdown(as_cell(cell)) for cell in row] for row in self.rows], left)
+        return f"{text}\n{self._spread()}\n" if any(self._seeds) else text
 
     def tex(self) -> str:
         """The table for a paper, as ``tabular`` (needs booktabs, amssymb): the best bold, the second underlined."""
@@ -89,23 +104,41 @@ class Table:
         lines = [" & ".join(_tex(as_cell(cell)) for cell in row) + r" \\" for row in self.rows]
         head = " & ".join(_tex(Cell(name)) for name in self.columns) + r" \\"
         return "\n".join(
-            [f"% {self.caption}", rf"\begin{{tabular}}{{{sides}}}", r"\toprule", head, r"\midrule", *lines]
+            [f"% {self._title()}", rf"\begin{{tabular}}{{{sides}}}", r"\toprule", head, r"\midrule", *lines]
             + [r"\bottomrule", r"\end{tabular}", ""]
         )
 
     def csv(self) -> str:
-        """The table for a program: numbers unrounded, no marks."""
+        """The table for a program: numbers unrounded, no marks, a column of deviations after one that has spreads."""
         out = io.StringIO()
         writer = csv.writer(out, lineterminator="\n")
-        writer.writerow(self.columns)
-        for row in self.rows:
-            cells = [as_cell(cell) for cell in row]
-            writer.writerow([_number(cell.value) if cell.value is not None else cell.text for cell in cells])
+        columns: list[list[str]] = []
+        for seeds, name, *column in zip(self._seeds, self.columns, *self.rows, strict=True):
+            cells = [as_cell(cell) for cell in column]
+            columns.append([name, *(cell.text if cell.value is None else _number(cell.value) for cell in cells)])
+            if seeds:
+                deviations = (_number(cell.spread.deviation) if cell.spread else "" for cell in cells)
+                columns.append([f"{name}, deviation over {seeds} seeds", *deviations])
+        writer.writerows(zip(*columns, strict=True))
         return out.getvalue()
+
+    @cached_property
+    def _seeds(self) -> list[int]:
+        """For every column, how many seeds its spreads are over; 0 without."""
+        columns = zip(*self.rows, strict=True) if self.rows else ([] for _ in self.columns)
+        cells = [[as_cell(cell) for cell in column] for column in columns]
+        return [max((cell.spread.seeds for cell in column if cell.spread), default=0) for column in cells]
+
+    def _spread(self) -> str:
+        return f"\N{PLUS-MINUS SIGN} standard deviation over {max(self._seeds)} seeds"
+
+    def _title(self) -> str:
+        return f"{self.caption}, {self._spread()}" if any(self._seeds) else self.caption
 
     def _wide(self) -> bool:
         prose = self.texts or (len(self.columns) >= WIDE and max(map(len, self.columns)) > LONG)
-        return len(self.columns) > WIDE or (bool(prose) and len(self.columns) > 2)
+        count = len(self.columns) + sum(map(bool, self._seeds))
+        return count > WIDE or (bool(prose) and count > 2)
 
     def _narrow(self) -> bool:
         return len(self.columns) <= 4 and not self.texts
@@ -117,6 +150,8 @@ class Table:
         text: Markup = breakable(cell.text) if self._side(column) is None else escape(cell.text)
         if cell.best or cell.second:
             text = tag("b" if cell.best else "u", text)
+        if self._seeds[column]:  # also beside a number without spread, so that numbers stand below each other
+            text = Markup(text + tag("span", cell.beside, class_="spread"))
         if cell.mark:
             text = Markup(text + tag("span", cell.mark, class_="mark", title=cell.note or None))
         if column == 0:
@@ -171,11 +206,13 @@ def _data(media: str, text: str) -> str:
 
 def _markdown(cell: Cell) -> str:
     text = re.sub(r"([\\`*<])", r"\\\1", cell.text)  # a masked term may be any of these
-    return (f"**{text}**" if cell.best else text) + cell.mark
+    return " ".join(filter(None, (f"**{text}**" if cell.best else text, cell.beside))) + cell.mark
 
 
 def _tex(cell: Cell) -> str:
-    text, mark = ("".join(_TEX.get(letter, letter) for letter in each) for each in (cell.text, cell.mark))
+    text, beside, mark = (
+        "".join(_TEX.get(letter, letter) for letter in each) for each in (cell.text, cell.beside, cell.mark)
+    )
     if cell.best or cell.second:
         text = rf"\textbf{{{text}}}" if cell.best else rf"\underline{{{text}}}"
-    return text + mark
+    return " ".join(filter(None, (text, beside))) + mark

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+import statistics
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from cdmae import formats
 from cdmae.report.charts import Row
 from cdmae.report.comparisons import noise, pooled
-from cdmae.report.facts import Difference, Facts, Target
+from cdmae.report.facts import Difference, Facts, Spread, Target
 from cdmae.report.figures import Figure
 from cdmae.report.markup import Markup, tag
 from cdmae.report.palette import assign
@@ -17,6 +18,7 @@ from cdmae.report.tables import Cell, Table
 
 GREY = 2
 MOST_SETS = 4  # zero-shot collections that are listed one by one beside the others
+LONG = 12  # rows beyond which tables that few look into are folded
 NOISE_AXIS = "points, with the 95 % interval; grey: noise of one seed"
 
 
@@ -36,6 +38,11 @@ def panels(figures: Sequence[Figure]) -> Markup:
     """Figures beside each other, as many as there is room for."""
     class_ = "panels few" if len(figures) in (2, 4) else "panels"
     return tag("div", [figure.html() for figure in figures], class_=class_) if figures else Markup("")
+
+
+def folded(table: Table) -> Markup:
+    """A table behind its caption."""
+    return tag("details", tag("summary", f"{table.caption} ({len(table.rows)})"), table.html())
 
 
 def paragraphs(*texts: Markup | str | None) -> Markup:
@@ -86,6 +93,17 @@ def mean_value(facts: Facts, system: str, sets: Sequence[Sequence[Target]], meas
     return math.fsum(means) / len(means)
 
 
+def mean_spread(facts: Facts, system: str, sets: Sequence[Sequence[Target]], measure: str) -> Spread | None:
+    """How far apart the seeds of a system are in that mean, in points; None if it was trained once, or not on all."""
+    by_seed = _means(_means(facts.by_seed(system, target, measure) for target in each) for each in sets)
+    return Spread(100 * statistics.stdev(by_seed), len(by_seed)) if len(by_seed) > 1 else None
+
+
+def _means(several: Iterable[Iterable[float]]) -> list[float]:
+    """Their means place by place, as many as the shortest has."""
+    return [statistics.fmean(each) for each in zip(*several, strict=False)]
+
+
 def mean_difference(facts: Facts, a: str, b: str, sets: Sequence[Sequence[Target]]) -> Difference | None:
     """System `a` minus system `b`, averaged in the same way; None unless both were measured on all."""
     by_set = []
@@ -103,9 +121,15 @@ def mean_noise(facts: Facts, sets: Sequence[Sequence[Target]]) -> float:
     return math.fsum(bands) / len(bands)
 
 
-def value_cell(value: float, *, mark: str = "", note: str = "") -> Cell:
-    """A measure in points; a dash where it is nan."""
-    return Cell(formats.points(value), 100 * value if value == value else None, mark=mark, note=note)
+def value_cell(value: float, *, mark: str = "", note: str = "", spread: Spread | None = None) -> Cell:
+    """A measure in points, with its spread over seeds in points; a dash where it is nan."""
+    return Cell(formats.points(value), 100 * value if value == value else None, mark=mark, note=note, spread=spread)
+
+
+def system_cell(facts: Facts, system: str, target: Target, measure: str, *, mark: str = "", note: str = "") -> Cell:
+    """The mean of a system on a target, with its spread over seeds."""
+    spread = mean_spread(facts, system, [[target]], measure)
+    return value_cell(facts.value(system, target, measure), mark=mark, note=note, spread=spread)
 
 
 def difference_cells(found: Difference | None) -> list[Cell]:
@@ -127,6 +151,11 @@ def bm25(facts: Facts) -> str:
     """The first BM25 system, or nothing."""
     systems = facts.entries("systems")
     return next((name for name in facts.systems if systems.get(name, {}).get("kind") == "bm25"), "")
+
+
+def seeds(facts: Facts) -> str:
+    """``seed 42``, or ``seeds 42, 43 and 44``."""
+    return f"{'seeds' if len(facts.seeds) > 1 else 'seed'} {formats.listed([str(seed) for seed in facts.seeds])}"
 
 
 def main_target(facts: Facts) -> Target | None:

@@ -6,7 +6,7 @@ import numpy as np
 
 from cdmae import formats
 from cdmae.report.charts import Row, rows
-from cdmae.report.comparisons import masking_pairs, noise, not_pretrained, replicas
+from cdmae.report.comparisons import masking_pairs, noise, not_pretrained, repeated
 from cdmae.report.facts import Difference, Facts, Target
 from cdmae.report.figures import Figure
 from cdmae.report.markup import Markup, fill, tag
@@ -122,10 +122,12 @@ def _relative(found: Difference) -> str:
 
 def _sureness(facts: Facts, target: Target, found: Difference) -> str:
     band = 100 * noise(facts, target, facts.main_measure(target))
-    seeds = "several seeds" if replicas(facts) else f"one training each (seed {facts.seed})"
+    trained = f"one training each (seed {facts.seed})"
+    if repeated(facts):
+        trained = f"means over {len(facts.seeds)} seeds" if facts.repeated else "several seeds"
     return (
         f"95\N{NO-BREAK SPACE}% interval {formats.interval(found.low, found.high)} over "
-        f"{formats.plural(found.queries, 'query')}; {seeds}: gaps under {band:.1f} are noise"
+        f"{formats.plural(found.queries, 'query')}; {trained}: gaps under {band:.1f} are noise"
     )
 
 

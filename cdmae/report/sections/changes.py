@@ -4,23 +4,34 @@ from __future__ import annotations
 
 from cdmae import formats
 from cdmae.report.charts import Series, lines
-from cdmae.report.comparisons import Change, changes, differences, replicas, seed_deviation
+from cdmae.report.comparisons import Change, changes, differences, repeated, seed_deviation
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
 from cdmae.report.markup import Markup
-from cdmae.report.sections import Section, difference_cells, main_target, panels, paragraphs, value_cell
+from cdmae.report.sections import (
+    LONG,
+    Section,
+    difference_cells,
+    folded,
+    main_target,
+    panels,
+    paragraphs,
+    seeds,
+    system_cell,
+)
 from cdmae.report.tables import Table
 
 
 def section(facts: Facts) -> Section | None:
     """A row per change; a figure where the group was varied; a table of repetitions where only the seed was."""
     target, found = main_target(facts), changes(facts)
-    if not target or not (found or replicas(facts)):
+    if not target or not (found or repeated(facts)):
         return None
     tables = [table for table in (change_table(facts, target, found), seed_table(facts, target)) if table.rows]
     figures = [figure for figure in [hard_negatives(facts, target)] if figure]
     lead = "Each row is a system that differs from its reference in one setting: what the setting is worth here."
-    body = [paragraphs(lead if found else None), *(table.html() for table in tables), panels(figures)]
+    shown = [folded(each) if each.name == "seeds" and len(each.rows) > LONG else each.html() for each in tables]
+    body = [paragraphs(lead if found else None), *shown, panels(figures)]
     return Section("changes", "One change at a time", "Changes", Markup("".join(body)), tables=tables, figures=figures)
 
 
@@ -36,8 +47,8 @@ def change_table(facts: Facts, target: Target, found: list[Change]) -> Table:
                 change.setting,
                 f"{change.before} \N{RIGHTWARDS ARROW} {change.after}",
                 f"{change.reference} \N{RIGHTWARDS ARROW} {change.system}",
-                value_cell(difference.b),
-                value_cell(difference.a),
+                system_cell(facts, change.reference, target, measure),
+                system_cell(facts, change.system, target, measure),
                 *difference_cells(difference),
             ]
         )
@@ -49,11 +60,12 @@ def change_table(facts: Facts, target: Target, found: list[Change]) -> Table:
 def seed_table(facts: Facts, target: Target) -> Table:
     """The same recipe with other seeds."""
     measure, body = facts.main_measure(target), []
-    for group in replicas(facts):
-        values = [facts.value(name, target, measure) for name in group]
+    for group in repeated(facts):
+        values = [value for name in group for value in facts.by_seed(name, target, measure)]
         body.append([formats.listed(group), ", ".join(map(formats.points, values))])
     deviation = seed_deviation(facts, target, measure)
-    caption = f"The same recipe with other seeds: {formats.measure_name(measure)} on {target}"
+    which = seeds(facts) if facts.repeated else "other seeds"
+    caption = f"The same recipe with {which}: {formats.measure_name(measure)} on {target}"
     if body:
         caption += f"; standard deviation {100 * deviation:.2f} points"
     return Table("seeds", caption, ["systems", "values"], body)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdmae import formats
-from cdmae.report.comparisons import NOISE, masking_pairs, noise, replicas
+from cdmae.report.comparisons import NOISE, masking_pairs, noise, repeated
 from cdmae.report.facts import Facts
 from cdmae.report.markup import Markup, fill, tag
 from cdmae.report.sections import Section, main_target
@@ -28,12 +28,17 @@ def _seed(facts: Facts) -> Iterator[Markup]:
     if not facts.trained or not target:
         return
     band = noise(facts, target, facts.main_measure(target))
-    if replicas(facts):
-        yield fill(
+    if repeated(facts):
+        text = (
             "<b>Few seeds.</b> The noise band of {band} points comes from recipes that were repeated with other "
-            "seeds: 1.96 times the deviation of a difference, never below {least}.",
-            band=f"{100 * band:.1f}", least=f"{100 * NOISE:.1f}",
-        )  # fmt: skip
+            "seeds: 1.96 times the deviation of a difference, never below {least}."
+        )
+        if facts.repeated:
+            text += (
+                " It is the noise of one training; a mean over {count} seeds varies less. The tests take these means "
+                "as they are and ask about other queries, not about other trainings."
+            )
+        yield fill(text, band=f"{100 * band:.1f}", least=f"{100 * NOISE:.1f}", count=str(len(facts.seeds)))
         return
     yield fill(
         "<b>One seed.</b> Every system was trained once, with seed {seed}. The tests ask whether other queries would "

@@ -20,8 +20,10 @@ from cdmae.report.sections import (
     main_measure,
     mean_difference,
     mean_noise,
+    mean_spread,
     mean_value,
     panels,
+    system_cell,
     value_cell,
 )
 from cdmae.report.tables import Cell, Table, highlight
@@ -43,7 +45,8 @@ def section(facts: Facts) -> Section | None:
         tables.insert(0, overview(facts, found))
     beside, rest = tables[0], tables[1:]
     body.append(tag("div", beside.html(), panels(figures[:1]), class_="beside" if figures else None))
-    body.append(tag("div", [table.html() for table in rest], class_="pair") if rest else None)
+    beside_each_other = None if facts.repeated else "pair"  # spreads take the room of as many columns
+    body.append(tag("div", [table.html() for table in rest], class_=beside_each_other) if rest else None)
     if figures[1:]:
         body.append(tag("details", tag("summary", "The other differences from the baseline"), panels(figures[1:])))
     return Section("results", "Results", "Results", Markup("".join(filter(None, body))), tables=tables, figures=figures)
@@ -55,6 +58,11 @@ def legend(facts: Facts) -> Markup:
         "Means over the queries, times 100; MRR@10 is the mean of RR@10. The best of a column is <b>bold</b>, the "
         "second <u>underlined</u>."
     )
+    if facts.repeated:
+        text += (
+            " \N{PLUS-MINUS SIGN}: the standard deviation over {seeds} seeds, of which the number is the mean. Tests "
+            "compare the queries by their means over the seeds."
+        )
     if facts.baseline and len(facts.systems) > 1:
         text += (
             " {up}\N{NO-BREAK SPACE}{down}: above and below the baseline {baseline} in a paired test over the queries, "
@@ -63,7 +71,7 @@ def legend(facts: Facts) -> Markup:
         )
     return fill(
         text, baseline=tag("strong", facts.baseline), up=SURE[True], down=SURE[False], maybe_up=DOUBTFUL[True],
-        maybe_down=DOUBTFUL[False],
+        maybe_down=DOUBTFUL[False], seeds=len(facts.seeds),
     )  # fmt: skip
 
 
@@ -89,7 +97,10 @@ def set_column(facts: Facts, sets: Sequence[Sequence[Target]], measure: str) -> 
     """A cell per system for sets of targets; without marks where they are several."""
     if [len(each) for each in sets] == [1]:
         return measure_column(facts, sets[0][0], measure)
-    return [value_cell(mean_value(facts, name, sets, measure)) for name in facts.systems]
+    return [
+        value_cell(mean_value(facts, name, sets, measure), spread=mean_spread(facts, name, sets, measure))
+        for name in facts.systems
+    ]
 
 
 def measure_column(facts: Facts, target: Target, measure: str) -> list[Cell]:
@@ -104,7 +115,7 @@ def measure_column(facts: Facts, target: Target, measure: str) -> list[Cell]:
             gain = value - facts.value(facts.baseline, target, measure)
             mark = (SURE if abs(gain) > noise(facts, target, measure) else DOUBTFUL)[gain > 0]
             note = f"{formats.signed(gain)} against {facts.baseline}, {formats.probability(corrected[name])}"
-        cells.append(value_cell(value, mark=mark, note=note))
+        cells.append(system_cell(facts, name, target, measure, mark=mark, note=note))
     return cells
 
 

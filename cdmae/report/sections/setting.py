@@ -10,10 +10,9 @@ from cdmae import formats
 from cdmae.report.comparisons import shown
 from cdmae.report.facts import Corpus, Facts
 from cdmae.report.markup import Markup, escape, fill, tag
-from cdmae.report.sections import Section, paragraphs
+from cdmae.report.sections import LONG, Section, folded, paragraphs, seeds
 from cdmae.report.tables import Cell, Table
 
-LONG = 12  # tables with more rows are folded
 KINDS = {"whole_word": "whole words, uniform", "uniform": "word-pieces, uniform", "importance": "by importance"}
 
 
@@ -23,7 +22,7 @@ def section(facts: Facts) -> Section | None:
     if not tables:
         return None
     body = [paragraphs(_lead(facts))]
-    body += [_folded(table) if table.name == "systems" or len(table.rows) > LONG else table.html() for table in tables]
+    body += [folded(table) if table.name == "systems" or len(table.rows) > LONG else table.html() for table in tables]
     body += [_about(facts), _config(facts), _versions(facts)]
     return Section("setting", "What was run", "What was run", Markup("".join(body)), tables=tables)
 
@@ -33,12 +32,7 @@ def _lead(facts: Facts) -> str:
     machine = [f"no {key}" if each == "none" else each for key, each in facts.machine.items()]
     parts = [f"Started {facts.started}."] if facts.started else []
     parts += [f"Machine: {', '.join(machine)}."] if machine else []
-    return " ".join([*parts, f"Everything random follows from seed {facts.seed}."])
-
-
-def _folded(table: Table) -> Markup:
-    """A table behind its caption."""
-    return tag("details", tag("summary", f"{table.caption} ({len(table.rows)})"), table.html())
+    return " ".join([*parts, f"Everything random follows from {seeds(facts)}."])
 
 
 def collections(facts: Facts) -> Table:

@@ -18,7 +18,7 @@ from cdmae.report.sections import (
     in_domain,
     panels,
     paragraphs,
-    value_cell,
+    system_cell,
 )
 from cdmae.report.tables import Table, highlight
 
@@ -44,7 +44,7 @@ def stage_table(facts: Facts, target: Target) -> Table:
     measure = facts.main_measure(target)
     shown = list(dict.fromkeys([measure, *(each for each in facts.measures if each.startswith("R@"))]))
     order, before = _order(facts), {after: before for before, after in steps(facts)}
-    columns = highlight([[value_cell(facts.value(name, target, each)) for name in order] for each in shown])
+    columns = highlight([[system_cell(facts, name, target, each) for name in order] for each in shown])
     body = []
     for index, name in enumerate(order):
         found = facts.difference(name, before[name], target, measure) if name in before else None

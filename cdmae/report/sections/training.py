@@ -43,6 +43,7 @@ def section(facts: Facts) -> Section | None:
     note = (
         f"Each point is the mean over its share of the steps, at most {POINTS} points to a curve. A beginning more "
         "than twice as high as the rest is left out."
+        + (f" Curves are those of seed {facts.seed}." if facts.repeated else "")
     )
     body.append(tag("p", note, class_="note"))
     figures = [*first, *second]
