@@ -155,8 +155,9 @@ class Graph:
 
     def batches(self, collection: str) -> dict[str, list[Any]]:
         """What stages take of a collection per step: ``stages.x`` to its split and its number of queries."""
-        stages = self.config.stages.items()
-        return {f"stages.{name}": [each.split, each.queries] for name, each in stages if each.collection == collection}
+        stages = {name: self.config.stages[name] for name in replicas.first(self.config.stages)}
+        used = {name: each for name, each in stages.items() if each.collection == collection}
+        return {f"stages.{name}": [each.split, each.queries] for name, each in used.items()}
 
     def mined(self) -> dict[tuple[str, str, str], int]:
         """The runs over training queries: (system, collection, split) to depth, the greatest that a training asks."""

@@ -1,0 +1,189 @@
+"""A report on several seeds: one row per system, its numbers those that numpy gets from the files of every seed."""
+
+import csv
+import io
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic_run
+
+from cdmae import files, report, significance
+from cdmae.errors import InputError
+from cdmae.report import comparisons, facts
+from cdmae.report.facts import Target
+from cdmae.report.sections import changes, ranking, results, zero_shot
+
+DEV = Target("pydocs", "dev")
+SETS = [Target("scikit-learn", "test"), Target("networkx", "test")]
+SMALL = {"pydocs": {"dev": 150, "test": 120}, "scikit-learn": {"test": 110}, "networkx": {"test": 130}}
+SEEDS = (42, 43, 44)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """A run that ranks six encoders with three seeds."""
+    folder = tmp_path_factory.mktemp("run")
+    synthetic_run.make(folder, synthetic_run.objectives(SEEDS), targets=SMALL, parts=("trained", "benchmarks"))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run(folder):
+    return facts.read(folder / "facts.json")
+
+
+@pytest.fixture(scope="module")
+def page(run, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("page") / "report"
+    report.write(run, folder)
+    return folder
+
+
+def of_seeds(folder, system, target, measure):
+    """The values of each seed as they stand in its file, [seeds, queries]."""
+    rows = []
+    for seed in SEEDS:
+        name = system if seed == SEEDS[0] else f"{system}@{seed}"
+        frame = pd.read_csv(folder / "measures" / f"{name}.tsv", sep="\t")
+        chosen = (frame["collection"] == target.collection) & (frame["split"] == target.split)
+        rows.append(frame[chosen & (frame["measure"] == measure)].sort_values("query_id")["value"].to_numpy())
+    return np.array(rows)
+
+
+def rows_of(table):
+    head, *rows = csv.reader(io.StringIO(table.csv()))
+    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
+
+
+def test_a_value_is_the_mean_over_the_seeds_query_by_query(folder, run):
+    expected = of_seeds(folder, "mae-stage1", DEV, "RR@10")
+    assert expected.shape == (3, 150) and (expected[0] != expected[1]).any()
+    np.testing.assert_allclose(run.values["mae-stage1", DEV, "RR@10"].sort_index(), expected.mean(0))
+    np.testing.assert_allclose(run.by_seed("mae-stage1", DEV, "RR@10"), expected.mean(1))
+    assert len(run.by_seed("bm25", DEV, "RR@10")) == 1
+    assert run.systems == list(run.config["systems"])
+
+
+def test_tables_have_mean_and_deviation_over_the_seeds(folder, run):
+    found = rows_of(results.measures_table(run, DEV))
+    for name in ("none-stage1", "cdmae-stage3", "cdmae-reranker", "fused"):
+        means = 100 * of_seeds(folder, name, DEV, "R@50").mean(1)
+        assert float(found[name]["R@50"]) == pytest.approx(means.mean(), rel=1e-4)
+        assert float(found[name]["R@50, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
+    assert found["bm25"]["R@50, deviation over 3 seeds"] == ""
+
+
+def test_the_spread_of_an_average_is_that_of_the_seeds_averages(folder, run):
+    (table,) = zero_shot.section(run).tables
+    row = rows_of(table)["mae-stage1"]
+    means = 100 * np.mean([of_seeds(folder, "mae-stage1", target, "nDCG@10").mean(1) for target in SETS], axis=0)
+    assert float(row["average"]) == pytest.approx(means.mean(), rel=1e-4)
+    assert float(row["average, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
+
+
+def test_the_test_pairs_the_means_over_the_seeds(folder, run):
+    found = run.difference("cdmae-stage1", "mae-stage1", DEV, "RR@10")
+    means = [of_seeds(folder, name, DEV, "RR@10").mean(0) for name in ("cdmae-stage1", "mae-stage1")]
+    expected = significance.paired(*means, 42)
+    assert found.difference == pytest.approx(expected["difference"])
+    assert (found.p, found.low, found.high) == pytest.approx([expected[key] for key in ("p", "low", "high")], rel=1e-6)
+
+
+def test_the_noise_is_that_of_one_seed_pooled_over_the_retrievers(folder, run):
+    names = [name for name, each in run.config["systems"].items() if each["kind"] == "retriever"]
+    variances = [np.var(of_seeds(folder, name, DEV, "RR@10").mean(1), ddof=1) for name in names]
+    expected = 1.96 * np.sqrt(2 * np.mean(variances))
+    assert expected > comparisons.NOISE
+    assert comparisons.noise(run, DEV, "RR@10") == pytest.approx(expected)
+
+
+def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
+    values = synthetic_run.config() | {"seeds": list(SEEDS)}
+    values["encoders"]["again"] = {**values["encoders"]["cdmae"], "seed": 7}
+    values["systems"]["again-stage1"] = {**values["systems"]["cdmae-stage1"], "encoder": "again"}
+    path = synthetic_run.make(tmp_path, values, targets={"pydocs": {"dev": 30}}, parts=())
+    given = files.read_json(path)
+    for seed in SEEDS[1:]:
+        del given["measures"][f"again-stage1@{seed}"]
+    files.write_json(path, given)
+    run = facts.read(path)
+    assert ["cdmae-stage1", "again-stage1"] in comparisons.repeated(run)
+    assert run.by_seed("again-stage1", DEV, "RR@10") == (run.value("again-stage1", DEV, "RR@10"),)
+    assert rows_of(results.measures_table(run, DEV))["again-stage1"]["MRR@10, deviation over 3 seeds"] == ""
+    assert len(rows_of(changes.seed_table(run, DEV))["cdmae-stage1 and again-stage1"]["values"].split(", ")) == 4
+
+
+def test_seeds_measured_on_different_queries_are_refused(tmp_path):
+    values = synthetic_run.config() | {"seeds": list(SEEDS)}
+    path = synthetic_run.make(tmp_path, values, targets={"pydocs": {"dev": 30}}, parts=())
+    other = tmp_path / "measures" / "mae-stage1@44.tsv"
+    other.write_text(other.read_text().replace("dev-00007", "dev-99999"))
+    with pytest.raises(InputError, match="the seeds of mae-stage1 on pydocs dev are of different queries"):
+        facts.read(path)
+
+
+# --- the ranking -----------------------------------------------------------------------------------------------------
+
+
+def test_encoders_are_ranked_by_their_mean_with_tests_against_the_baseline(folder, run):
+    (found,) = ranking.rankings(run)
+    names = [f"{name}-stage1" for name in ("none", "mae", "cdmae", "retromae", "dupmae", "simlm")]
+    means = {name: of_seeds(folder, name, DEV, "RR@10").mean() for name in names}
+    assert found.systems == sorted(names, key=means.get, reverse=True)
+    others = [name for name in found.systems if name != "mae-stage1"]
+    differences = [run.difference(name, "mae-stage1", DEV, "RR@10") for name in others]
+    table = rows_of(ranking.ranking_table(run, found))
+    assert list(table) == [name.removesuffix("-stage1") for name in found.systems]
+    for name, each, p in zip(others, differences, significance.holm([d.p for d in differences]), strict=True):
+        row = table[name.removesuffix("-stage1")]
+        assert float(row["over mae-stage1"]) == pytest.approx(100 * (means[name] - means["mae-stage1"]), rel=1e-4)
+        assert float(row["p, Holm"]) == pytest.approx(p, rel=1e-4)
+        sure = p < 0.05 and abs(each.difference) > comparisons.noise(run, DEV, "RR@10")
+        assert row["reading"] == (("better" if each.difference > 0 else "worse") if sure else "within the noise")
+    assert {row["reading"] for row in table.values()} == {"better", "worse", "within the noise", "the baseline"}
+    assert (table["simlm"]["pre-training"], table["none"]["pre-training"]) == ("188.2", "\N{EN DASH}")
+
+
+def test_equal_encoders_are_ordered_by_all_targets(run):
+    values = dict(run.values)
+    values["dupmae-stage1", DEV, "RR@10"] = values["simlm-stage1", DEV, "RR@10"]
+    values["dupmae-stage1", SETS[0], "nDCG@10"] = values["simlm-stage1", SETS[0], "nDCG@10"] + 1.0
+    (found,) = ranking.rankings(facts.Facts(run.config, values))
+    assert found.systems.index("simlm-stage1") == found.systems.index("dupmae-stage1") + 1
+
+
+def test_three_encoders_are_no_ranking(run):
+    values = {key: each for key, each in run.values.items() if not re.match("retromae|dupmae|simlm", key[0])}
+    assert ranking.section(facts.Facts(run.config, values)) is None
+
+
+def test_a_ranking_without_baseline_compares_with_none(run):
+    config = run.config | {"evaluation": run.config["evaluation"] | {"baseline": ""}}
+    found = ranking.section(facts.Facts(config, run.values))
+    assert list(found.tables[0].columns) == ["encoder", "MRR@10", "pre-training"]
+    assert [figure.name for figure in found.figures] == ["ranking-stage1"]
+
+
+# --- the page --------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_shows_seeds_as_one_system(page):
+    text = (page / "index.html").read_text()
+    assert "seeds 42, 43 and 44" in text and "Curves are those of seed 42." in text
+    assert "means over 3 seeds" in text
+    assert "@43" not in text
+    assert '<section id="ranking"' in text
+    assert {"ranking-stage1", "ranking-differences-stage1"} <= {path.stem for path in page.glob("figures/*.svg")}
+
+
+def test_every_form_of_a_table_shows_the_spread(folder, page):
+    means = 100 * of_seeds(folder, "cdmae-stage1", DEV, "RR@10").mean(1)
+    mean, deviation = f"{means.mean():.1f}", f"{np.std(means, ddof=1):.1f}"
+    form = {kind: (page / "tables" / f"ranking-stage1.{kind}").read_text() for kind in ("md", "tex", "html", "csv")}
+    assert f"| cdmae | {mean} \N{PLUS-MINUS SIGN}{deviation} |" in form["md"]
+    assert form["md"].endswith("\n\N{PLUS-MINUS SIGN} standard deviation over 3 seeds\n")
+    assert f"cdmae & {mean} $\\pm${deviation} &" in form["tex"]
+    assert f'{mean}<span class="spread">\N{PLUS-MINUS SIGN}{deviation}</span>' in form["html"]
+    assert form["csv"].startswith('encoder,MRR@10,"MRR@10, deviation over 3 seeds",')
