@@ -25,7 +25,9 @@ SEEDS = (42, 43, 44)
 def folder(tmp_path_factory):
     """A run that ranks six encoders with three seeds."""
     folder = tmp_path_factory.mktemp("run")
-    synthetic_run.make(folder, synthetic_run.objectives(SEEDS), targets=SMALL, parts=("trained", "benchmarks"))
+    skill = {**synthetic_run.SKILL, "simlm-stage1": 2.5, "retromae-stage1": 4.5, "dupmae-stage1": 6.2}
+    parts = ("trained", "benchmarks")
+    synthetic_run.make(folder, synthetic_run.objectives(SEEDS), skill=skill, targets=SMALL, parts=parts)
     return folder
 
 
