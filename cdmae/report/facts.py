@@ -165,8 +165,10 @@ class Facts:
 
     def by_seed(self, system: str, target: Target, measure: str) -> tuple[float, ...]:
         """The mean over the queries of each of its trainings; nothing where it was not measured."""
-        found = self.value(system, target, measure)
-        return self.repeated.get((system, target, measure)) or (() if math.isnan(found) else (found,))
+        key = (system, target, measure)
+        if key in self.repeated:
+            return self.repeated[key]
+        return (self.value(*key),) if key in self.values else ()
 
     def queries(self, target: Target) -> int:
         """How many queries were measured."""
