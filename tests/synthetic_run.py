@@ -155,7 +155,7 @@ def masked_terms():
             )
         },
         "example": {
-            "words": EXAMPLE,
+            "words": list(EXAMPLE),
             "importance": importance,
             "uniform": [0.46] * len(EXAMPLE),
             "importance_aware": [round(1 / (1 + math.exp(-(value - 10.9) * 1.4)), 4) for value in importance],
