@@ -14,6 +14,7 @@ import random
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -90,8 +91,8 @@ def sample(generator: BertForMaskedLM, given: Passages) -> object:
     return [simlm.fill(generator, batch[side]) for side in ("encoder", "decoder")]
 
 
-def main() -> None:
-    """Measure every method and print both tables."""
+def measure() -> dict[str, Any]:
+    """Milliseconds of every method: for `passages` of `length`, for one of them, and for one of each length."""
     torch.set_num_threads(1)
     generator = simlm.generator_of(BertConfig(**BASE), 1)
     methods: dict[str, Callable[[Passages], object]] = {
@@ -102,25 +103,50 @@ def main() -> None:
         "SimLM, generator": partial(sample, generator),
         "CDMAE": partial(mask, side=AWARE),
     }
-    one, many = passages(1, LENGTH), passages(BATCH, LENGTH)
-    rows = []
-    for name, method in methods.items():
-        alone = timed(partial(method, one), SECONDS)
-        together = alone * BATCH if name in SLOW else timed(partial(method, many), SECONDS)
-        about = "128 x the first" if name in SLOW else ""
-        rows.append(
-            {"method": name, "ms per passage": f"{alone:.3f}", f"ms per {BATCH}": f"{together:.2f}", "note": about}
-        )
+    ones = {length: passages(1, length) for length in LENGTHS}
+    growth = {
+        name: {
+            str(length): timed(partial(method, one), SECONDS)
+            for length, one in ones.items()
+            if length <= SLOW.get(name, length)
+        }
+        for name, method in methods.items()
+    }
+    many = passages(BATCH, LENGTH)
+    batch = {
+        name: growth[name][str(LENGTH)] * BATCH if name in SLOW else timed(partial(method, many), SECONDS)
+        for name, method in methods.items()
+    }
+    return {"passages": BATCH, "length": LENGTH, "batch": batch, "growth": growth}
+
+
+def main() -> None:
+    """Measure every method and print both tables."""
+    found = measure()
+    rows = [
+        {
+            "method": name,
+            "ms per passage": f"{found['growth'][name][str(LENGTH)]:.3f}",
+            f"ms per {BATCH}": f"{together:.2f}",
+            "note": f"{BATCH} x the first" if name in SLOW else "",
+        }
+        for name, together in found["batch"].items()
+    ]
     print(f"n = {LENGTH}, one thread\n")
     print(table(rows))
-    growth = [{"method": name, **{str(length): "" for length in LENGTHS}} for name in methods]
-    for length in LENGTHS:
-        one = passages(1, length)
-        for row, (name, method) in zip(growth, methods.items(), strict=True):
-            if length <= SLOW.get(name, length):
-                row[str(length)] = f"{timed(partial(method, one), SECONDS):.3f}"
     print("\nms per passage as n grows\n")
-    print(table(growth))
+    print(
+        table(
+            [
+                {"method": name, **{str(length): _ms(each.get(str(length))) for length in LENGTHS}}
+                for name, each in found["growth"].items()
+            ]
+        )
+    )
+
+
+def _ms(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
 
 
 if __name__ == "__main__":

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PACKAGE = "cdmae"
+FOLLOWED = (PACKAGE, "benchmarks")  # a job may measure what a benchmark does
 ROOT = Path(__file__).resolve().parent.parent
 # Modules that pass values and words but compute no result: what the settings say reaches a job as its parameters.
 NEUTRAL = frozenset(
@@ -54,7 +55,7 @@ def _path(module: str, root: Path) -> Path | None:
 def _modules(names: Iterable[str], root: Path) -> Iterator[str]:
     """The project's modules among imported names, of which the last part may be a module or something in it."""
     for name in names:
-        if name.split(".")[0] == PACKAGE:
+        if name.split(".")[0] in FOLLOWED:
             while _path(name, root) is None and "." in name:
                 name = name.rpartition(".")[0]
             yield name

@@ -122,6 +122,14 @@ class Graph:
         """The page of the report."""
         return f"{self.report()}/index.html"
 
+    def latency(self) -> str:
+        """What masking a batch costs: a JSON file."""
+        return self.path("latency.json")
+
+    def exhibits(self) -> str:
+        """Where the paper's tables and figures lie that were asked for: a folder."""
+        return self.path("tables")
+
     def state(self, *parts: str) -> str:
         """Where a training keeps what it resumes from: a folder that no rule declares."""
         return self.path("state", *parts)
@@ -198,6 +206,25 @@ class Graph:
             "importance": {name: self.importance_of(name) for name in shown},
             "benchmarks": self.path("benchmarks"),
         }
+
+    def exhibit(self, name: str) -> dict[str, Any]:
+        """What one of the paper's tables and figures is made from, as in `facts`; raises `InputError` where it cannot.
+
+        The report knows what it selects; importing that takes a second, which only those who ask for one wait for.
+        """
+        from cdmae.report.exhibits import wanted
+
+        found = wanted(name, self.config.values())
+        facts = self.facts() if found.everything else {
+            "config": self.config.values(),
+            "collections": {name: self.collection(name) for name in (self.evaluated() if found.systems else [])},
+            "measures": {
+                name: self.measures(name) for name in self.config.systems if replicas.base(name) in found.systems
+            },
+            "masked_terms": {name: self.masked_terms(name) for name in found.encoders},
+            "encoders": {},
+        }  # fmt: skip
+        return {**facts, "latency": self.latency() if found.latency else ""}
 
     def card(self, system: str) -> dict[str, Any]:
         """What the card of a trained system tells about its making; `about` are files to read."""

@@ -348,6 +348,49 @@ def report(graph: Graph) -> Job:
     return Job("report", "", inputs, [graph.page()], {"facts": facts})
 
 
+# What `./run table_stages` and the like make: not part of a whole run.
+TABLES = (
+    "table_main",
+    "table_stages",
+    "table_beir",
+    "table_projection",
+    "table_corpus",
+    "table_latency",
+    "table_claims",
+)
+FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling")
+
+
+@rule
+def latency(graph: Graph) -> Job:
+    """Milliseconds of masking a batch as each method does it."""
+    return Job("latency", "", {}, [graph.latency()])
+
+
+def _exhibit(graph: Graph, name: str) -> Job:
+    facts = graph.exhibit(name)
+    inputs: dict[str, str | list[str]] = {
+        part: list(facts[part].values()) for part in ("measures", "masked_terms", "encoders")
+    }
+    inputs["collections"] = [graph.about(name) for name in facts["collections"]]
+    inputs["latency"] = [path for path in [facts["latency"]] if path]
+    kind, forms = ("table", ("csv", "md", "tex", "html")) if name in TABLES else ("figure", ("svg", "csv"))
+    outputs = [f"{graph.exhibits()}/{name}.{form}" for form in forms]
+    return Job(kind, name, inputs, outputs, {"facts": facts})
+
+
+@rule
+def table(graph: Graph, name: str) -> Job:
+    """A table of the paper."""
+    return _exhibit(graph, name)
+
+
+@rule
+def figure(graph: Graph, name: str) -> Job:
+    """A figure of the paper, and its numbers."""
+    return _exhibit(graph, name)
+
+
 # --- all of them -----------------------------------------------------------------------------------------------------
 
 

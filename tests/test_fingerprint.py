@@ -131,7 +131,8 @@ def test_neutral_modules_exist_and_import_nothing_that_computes():
         imports = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ImportFrom)]
         imported = {f"cdmae.{alias.name}" for node in imports if node.module == "cdmae" for alias in node.names}
         imported |= {node.module for node in imports if node.module.startswith("cdmae.")}
-        assert imported <= NEUTRAL | {"cdmae.datasets"}, module
+        # exhibits names the inputs of the jobs whose scripts import it too
+        assert imported <= NEUTRAL | {"cdmae.datasets", "cdmae.report.exhibits"}, module
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "workflow/scripts").glob("*.py")), ids=lambda path: path.stem)

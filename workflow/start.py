@@ -21,6 +21,7 @@ from cdmae import replicas  # noqa: E402
 from cdmae.config import gather, load, read_yaml, stack  # noqa: E402 (the checkout is not installed)
 from cdmae.errors import InputError  # noqa: E402
 from cdmae.graph import Graph  # noqa: E402
+from cdmae.jobs import FIGURES, TABLES  # noqa: E402
 from cdmae.lineage import Lineage, adopt  # noqa: E402
 from cdmae.settings import suggestion  # noqa: E402
 
@@ -38,7 +39,9 @@ def main(arguments: list[str]) -> None:
     arguments, overlays = sorted_out(arguments)
     os.chdir(ROOT)
     if "--config" not in arguments:
-        graph(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
+        found = graph(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
+        for name in {*TABLES, *FIGURES}.intersection(arguments):
+            found.exhibit(name)
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
 
 

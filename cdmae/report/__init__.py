@@ -10,6 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from cdmae import files, formats
+from cdmae.report import exhibits
 from cdmae.report import facts as facts_module
 from cdmae.report.facts import Facts
 from cdmae.report.page import page, table_page
@@ -29,6 +30,7 @@ from cdmae.report.sections import (
     training,
     zero_shot,
 )
+from cdmae.report.tables import Table
 
 ORDER = (answer, setting, ranking, results, stages, zero_shot, changes, paper, masking, training, cost, limits)
 TITLE = "Importance-aware masking for dense retrieval"
@@ -51,6 +53,19 @@ def write(facts: Facts, output: Path | str) -> None:
         (folder / "index.html").write_text(page(title, kicker(facts), sections), encoding="utf-8")
 
 
+def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
+    """Write one of the paper's tables or figures, ``table_stages.csv`` and so on, into the folder `output`."""
+    found = facts_module.read(facts)
+    table = exhibits.table(name, found)
+    forms = {"csv": table.csv()}
+    if name.startswith("figure"):
+        forms["svg"] = exhibits.figure(name, found).standalone() + "\n"
+    else:
+        forms = _forms(table)
+    for kind, text in forms.items():
+        files.write_text(Path(output) / f"{name}.{kind}", text)
+
+
 def kicker(facts: Facts) -> list[str]:
     """The parts of the line below the title: what was measured, how much of it, which seeds."""
     parts = []
@@ -64,10 +79,13 @@ def kicker(facts: Facts) -> list[str]:
     return parts
 
 
+def _forms(table: Table) -> dict[str, str]:
+    return {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": table_page(table)}
+
+
 def _files(folder: Path, section: Section) -> None:
     for table in section.tables:
-        forms = {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": table_page(table)}
-        for kind, text in forms.items():
+        for kind, text in _forms(table).items():
             (folder / "tables" / f"{table.name}.{kind}").write_text(text, encoding="utf-8")
     for figure in section.figures:
         (folder / "figures" / f"{figure.name}.svg").write_text(figure.standalone() + "\n", encoding="utf-8")

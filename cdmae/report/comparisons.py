@@ -161,6 +161,20 @@ def _neighbours(facts: Facts) -> dict[str, list[Change]]:
 
 
 @cache
+def arms(facts: Facts, setting: str) -> dict[Any, str]:
+    """The largest set of retrievers that differ in one setting alone: its value -> the first system that has it."""
+    best: dict[Any, str] = {}
+    for name in _retrievers(facts):
+        same = {recipe(facts, name)[setting]: name}
+        for other in _retrievers(facts):
+            found = differences(facts, name, other)
+            if list(found) == [setting]:
+                same.setdefault(found[setting][1], other)
+        best = max(best, same, key=len)
+    return best if len(best) > 1 else {}
+
+
+@cache
 def alike(facts: Facts) -> list[list[str]]:
     """All retrievers, in groups that differ in seeds alone."""
     groups: list[list[str]] = []
@@ -207,6 +221,11 @@ def pooled(found: list[Difference]) -> Difference:
     p = math.erfc(abs(mean) / half * 1.96 / math.sqrt(2)) if half else 1.0  # of a normal with that 95 % interval
     a, b = (math.fsum(getattr(each, side) for each in found) / len(found) for side in ("a", "b"))
     return Difference(a, b, mean, p, mean - half, mean + half, sum(each.queries for each in found))
+
+
+def is_uniform(encoder: dict[str, Any]) -> bool:
+    """Whether an encoder's decoder is masked at random, by words or by word-pieces."""
+    return encoder.get("decoder_masking") in _UNIFORM
 
 
 def _retrievers(facts: Facts) -> list[str]:

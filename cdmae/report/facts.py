@@ -101,6 +101,7 @@ class Facts:
     versions: dict[str, str] = field(default_factory=dict)
     machine: dict[str, str] = field(default_factory=dict)
     started: str = ""
+    latency: dict[str, Any] = field(default_factory=dict)
 
     @property
     def seed(self) -> int:
@@ -225,6 +226,7 @@ def read(path: Path | str) -> Facts:
         versions=given.get("versions") or {},
         machine=given.get("machine") or {},
         started=(given.get("started") or "")[: len("2025-01-01 12:00")],
+        latency=files.read_json(given["latency"]) if given.get("latency") else {},
     )
 
 

@@ -110,6 +110,20 @@ class Scale:
         return self.start + (value - self.low) / ((self.high - self.low) or 1.0) * (self.end - self.start)
 
 
+def stacked(name: str, title: str, figures: Sequence[Figure]) -> Figure:
+    """Figures below each other as one, each with its title above it where they are several."""
+    marks, at = [], 0.0
+    for each in figures:
+        if len(figures) > 1:
+            lines = wrapped(each.title, 12, WIDTH)
+            marks += [tag("text", line, x="0", y=_n(at + 15 * i + 12), class_="strong") for i, line in enumerate(lines)]
+            at += 15.0 * len(lines) + 6
+        marks.append(tag("g", each.drawing, transform=f"translate(0 {_n(at)})"))
+        at += each.height + 16
+    description = ". ".join(each.description for each in figures)
+    return Figure(name, title, description, Markup("".join(marks)), at - 16)
+
+
 def ticks(low: float, high: float, most: int = 5) -> list[float]:
     """Round values (1, 2, 2.5 or 5 times a power of ten apart) inside `low` .. `high`, at most about `most`."""
     if not high > low:

@@ -22,6 +22,7 @@ from cdmae.config import Encoder, Importance, Stage, Start, gather, load
 from cdmae.errors import InputError
 from cdmae.fingerprint import fingerprint
 from cdmae.graph import TRAINED, Graph
+from cdmae.jobs import FIGURES, TABLES
 from cdmae.lineage import Lineage, script
 
 try:

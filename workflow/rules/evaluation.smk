@@ -113,3 +113,82 @@ rule report:
         "printf '%s' {params.facts:q} >{output.facts:q};"
         " python workflow/scripts/report.py --facts {output.facts:q} --output {params.folder:q}"
         " 2>&1 | tee -i {log:q} >&2"
+
+
+# --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------------------------
+
+
+rule latency:
+    """Milliseconds of masking a batch as each method does it: for table_latency."""
+    output:
+        graph.latency(),
+    log:
+        graph.path("logs/latency.log"),
+    benchmark:
+        graph.path("benchmarks/latency.tsv")
+    conda:
+        environment
+    resources:
+        mem_mb=8000,
+        runtime=30,
+    params:
+        *code("latency"),
+    shell:
+        "python workflow/scripts/latency.py --output {output:q} 2>&1 | tee -i {log:q} >&2"
+
+
+rule table:
+    """A table of the paper with our numbers beside its own."""
+    input:
+        unpack(inputs("table")),
+    output:
+        multiext(f"{graph.exhibits()}/{{exhibit}}", ".csv", ".md", ".tex", ".html"),
+    log:
+        graph.path("logs/table/{exhibit}.log"),
+    wildcard_constraints:
+        exhibit=only(TABLES),
+    conda:
+        environment
+    resources:
+        mem_mb=8000,
+        runtime=60,
+    params:
+        *code("table"),
+        facts=setting("table", "facts"),
+        folder=graph.exhibits(),
+    shell:
+        "python workflow/scripts/table.py --name {wildcards.exhibit} --facts <(printf '%s' {params.facts:q})"
+        " --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
+
+
+rule figure:
+    """A figure of the paper with our numbers beside its own."""
+    input:
+        unpack(inputs("figure")),
+    output:
+        multiext(f"{graph.exhibits()}/{{exhibit}}", ".svg", ".csv"),
+    log:
+        graph.path("logs/figure/{exhibit}.log"),
+    wildcard_constraints:
+        exhibit=only(FIGURES),
+    conda:
+        environment
+    resources:
+        mem_mb=8000,
+        runtime=60,
+    params:
+        *code("figure"),
+        facts=setting("figure", "facts"),
+        folder=graph.exhibits(),
+    shell:
+        "python workflow/scripts/figure.py --name {wildcards.exhibit} --facts <(printf '%s' {params.facts:q})"
+        " --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
+
+
+for each in (*TABLES, *FIGURES):
+
+    rule:
+        name:
+            each
+        input:
+            f"{graph.exhibits()}/{each}.csv",

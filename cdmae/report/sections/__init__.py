@@ -115,9 +115,9 @@ def mean_difference(facts: Facts, a: str, b: str, sets: Sequence[Sequence[Target
     return pooled(by_set) if by_set else None
 
 
-def mean_noise(facts: Facts, sets: Sequence[Sequence[Target]]) -> float:
-    """The noise band of such a mean: the mean of theirs, one seed serving them all."""
-    bands = [noise(facts, target, facts.main_measure(target)) for each in sets for target in each]
+def mean_noise(facts: Facts, sets: Sequence[Sequence[Target]], measure: str = "") -> float:
+    """The noise band of such a mean, of `measure` or the main ones: the mean of theirs, one seed serving them all."""
+    bands = [noise(facts, target, measure or facts.main_measure(target)) for each in sets for target in each]
     return math.fsum(bands) / len(bands)
 
 

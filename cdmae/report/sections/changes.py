@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cdmae import formats
 from cdmae.report.charts import Series, lines
-from cdmae.report.comparisons import Change, changes, differences, repeated, seed_deviation
+from cdmae.report.comparisons import Change, arms, changes, repeated, seed_deviation
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
 from cdmae.report.markup import Markup
@@ -74,19 +74,7 @@ def seed_table(facts: Facts, target: Target) -> Table:
 def hard_negatives(facts: Facts, target: Target) -> Figure | None:
     """The paper's figure 4: passages per query against the measure, where three sizes of group were run."""
     measure = facts.main_measure(target)
-    stages, systems = facts.entries("stages"), facts.entries("systems")
-    best: dict[int, str] = {}
-    for name in facts.systems:
-        entry = systems.get(name, {})
-        if entry.get("kind") != "retriever":
-            continue
-        same = {stages[entry["stage"]]["group"]: name}
-        for other in facts.systems:
-            if systems.get(other, {}).get("kind") == "retriever":
-                found = differences(facts, name, other)
-                if list(found) == ["stage.group"]:
-                    same[found["stage.group"][1]] = other
-        best = max(best, same, key=len)
+    best = arms(facts, "stage.group")
     if len(best) < 3:
         return None
     sizes = sorted(best)

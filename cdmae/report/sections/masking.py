@@ -25,7 +25,7 @@ def section(facts: Facts) -> Section | None:
     encoder = shown_encoder(facts)
     found = facts.masked_terms[encoder]
     figures, tables, body = [], [], [paragraphs(_lead(found))]
-    terms = [_terms(found, *kind) for kind in KINDS if found.get(kind[0], {}).get("top")]
+    terms = masked_figures(found)
     if terms:
         tables.append(terms_table(found))
         figures += terms
@@ -34,7 +34,7 @@ def section(facts: Facts) -> Section | None:
     if example.get("words"):
         body += [tag("h3", "One sentence, shaded by importance"), shaded(example["words"], example["importance"])]
         if example.get("importance_aware"):
-            figures.append(_sampling(example))
+            figures.append(sampling(example))
     sweep = sigma_sweep(found.get("sigma") or {})
     if sweep:
         tables.append(sweep)
@@ -54,7 +54,12 @@ def shown_encoder(facts: Facts) -> str:
     return next(iter(facts.masked_terms))
 
 
-def terms_table(found: dict[str, Any]) -> Table:
+def masked_figures(found: dict[str, Any]) -> list[Figure]:
+    """The most frequently masked terms of each kind of mask."""
+    return [_terms(found, *kind) for kind in KINDS if found.get(kind[0], {}).get("top")]
+
+
+def terms_table(found: dict[str, Any], name: str = "masked-terms") -> Table:
     """The ten most masked terms of each kind, with their shares."""
     columns = [[*found.get(kind, {}).get("top", [])] for kind, _, _ in KINDS]
     body = []
@@ -67,7 +72,18 @@ def terms_table(found: dict[str, Any]) -> Table:
     shares = [found.get(kind, {}).get("stop_word_share", math.nan) for kind, _, _ in KINDS]
     body.append(["", *(cell for share in shares for cell in ("all stop-words and punctuation", _share(share)))])
     head = ["rank", "uniform", "share", "importance-aware", "share "]
-    return Table("masked-terms", "The most frequently masked terms", head, body, texts=["uniform", "importance-aware"])
+    return Table(name, "The most frequently masked terms", head, body, texts=["uniform", "importance-aware"])
+
+
+def example_table(found: dict[str, Any], name: str) -> Table:
+    """The words of the example: their importance, and how likely each kind of mask hides them."""
+    example = found["example"]
+    columns = [example[key] for key in ("importance", "uniform", "importance_aware")]
+    body = [
+        [word, *(Cell(formats.minus(f"{value:.2f}"), float(value)) for value in values)]
+        for word, *values in zip(example["words"], *columns, strict=True)
+    ]
+    return Table(name, "One sentence, word by word", ["word", "importance", "uniform", "importance-aware"], body)
 
 
 def sigma_sweep(found: dict[str, Any]) -> Table | None:
@@ -128,7 +144,8 @@ def _terms(found: dict[str, Any], kind: str, name: str, colour: int) -> Figure:
     return rows(f"terms-{kind}", title, entries, low=0, high=highest, axis=axis, beside=True)
 
 
-def _sampling(example: dict[str, Any]) -> Figure:
+def sampling(example: dict[str, Any]) -> Figure:
+    """How likely each word of the example is masked, by both kinds: the paper's figure 3."""
     entries = [
         Row(word, f"{aware:.2f}", dots=((uniform, 1), (aware, 0)))
         for word, uniform, aware in zip(example["words"], example["uniform"], example["importance_aware"], strict=True)

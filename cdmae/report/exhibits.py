@@ -1,0 +1,260 @@
+"""The paper's tables and figures as targets: what each selects of a run, declared.
+
+``./run table_stages`` trains what `wanted` finds in the config and writes what `table` and `figure` make of its
+measures.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from cdmae import formats
+from cdmae.errors import InputError
+from cdmae.report import grids, published
+from cdmae.report.claims import claims_table
+from cdmae.report.comparisons import arms, masking_pairs
+from cdmae.report.facts import GRADED, Facts, Target
+from cdmae.report.figures import Figure, stacked
+from cdmae.report.grids import Column, Entry, Grid
+from cdmae.report.latency import latency_table
+from cdmae.report.methods import corpora, methods, others, projection_pair
+from cdmae.report.published import Key, Row
+from cdmae.report.sections import bm25, in_domain, main_measure, zero_shot_sets
+from cdmae.report.sections.masking import example_table, masked_figures, sampling, shown_encoder, terms_table
+from cdmae.report.tables import Table
+
+
+class Wanted(NamedTuple):
+    """What an exhibit is made from; `everything` is all that the report reads."""
+
+    everything: bool = False
+    systems: list[str] = []
+    encoders: list[str] = []
+    latency: bool = False
+
+
+# --- entries ---------------------------------------------------------------------------------------------------------
+
+
+def _main(facts: Facts) -> list[Entry]:
+    """Table 1: every published method, and the last stage of those that are trained here.
+
+    A system stands beside the paper's line only after as many stages.
+    """
+    found, entries = methods(facts), []
+    for row in published.MAIN:
+        chain = [bm25(facts)] if row.name == "BM25" else found.pop(row.name, [])
+        ours = chain[-1] if len(chain) == published.STAGE_OF.get(row.name, 1) else ""
+        entries.append(Entry((row.name, published.kind(row.name)), ours, row))
+        if chain and not ours and row.name in published.STAGE_OF:
+            entries.append(_stage_entry(row.name, chain))
+    return entries + [_stage_entry(label, chain) for label, chain in {**found, **others(facts)}.items()]
+
+
+def _stage_entry(label: str, chain: list[str]) -> Entry:
+    return Entry((label, f"after stage {len(chain)}"), chain[-1])
+
+
+def _stages(facts: Facts) -> list[Entry]:
+    """Table 2: a method after stage 1, 2 and 3."""
+    found = methods(facts)
+    named = {row.name: row for row in published.STAGES}
+    entries = []
+    for name in dict.fromkeys([*named, *found]):
+        chain = found.get(name, [])
+        for stage in range(1, max(len(chain), 3 if name in named else 0) + 1):
+            system = chain[stage - 1] if stage <= len(chain) else ""
+            entries.append(Entry((name, f"stage {stage}"), system, _of_stage(named.get(name), stage)))
+    return entries
+
+
+def _of_stage(row: Row | None, stage: int) -> Row | None:
+    if row is None:
+        return None
+    values = {key._replace(stage=0): value for key, value in row.values.items() if key.stage == stage}
+    return row._replace(values=values) if values else None
+
+
+def _beir(facts: Facts) -> list[Entry]:
+    """Table 3: the same systems where nothing was trained on the queries."""
+    found = {"BM25": [bm25(facts)], **methods(facts)}
+    rows = [Entry((row.name,), found.get(row.name, [""])[-1], row) for row in published.BEIR]
+    named = {row.name for row in published.BEIR}
+    more = {label: chain for label, chain in {**found, **others(facts)}.items() if label not in named}
+    return rows + [Entry((label,), chain[-1]) for label, chain in more.items()]
+
+
+def _projection(facts: Facts) -> list[Entry]:
+    """Table 4."""
+    systems = (projection_pair(facts) or ("", ""))[::-1]
+    return [Entry((row.name,), name, row) for row, name in zip(published.PROJECTION, systems, strict=True)]
+
+
+def _corpora(facts: Facts) -> list[Entry]:
+    """Table 5, and the general corpus alone."""
+    found, rows = corpora(facts), {row.name: row for row in published.CORPUS}
+    return [Entry((label,), found.get(label, ""), rows.get(label)) for label in dict.fromkeys([*found, *rows])]
+
+
+def _negatives(facts: Facts) -> list[Entry]:
+    """Figure 4: passages per query at the same number of passages a step."""
+    found, rows = arms(facts, "stage.group"), {row.name: row for row in published.NEGATIVES}
+    sizes = sorted({*map(int, rows), *found})
+    return [Entry((str(size),), found.get(size, ""), rows.get(str(size))) for size in sizes]
+
+
+# --- columns ---------------------------------------------------------------------------------------------------------
+
+
+def _in_domain(rows: list[Row], *measures: str, most: int = 0) -> Callable[[Facts], list[Column]]:
+    """The paper's columns where its queries are measured; else `measures`, or the main one, of the first `most`."""
+
+    def columns(facts: Facts) -> list[Column]:
+        keys = list(dict.fromkeys(key._replace(stage=0) for row in rows for key in row.values))
+        named = {published.dataset(facts, target): target for target in in_domain(facts)}
+        parts = {published.DL: (published.DL19, published.DL20)}
+        found = []
+        for key in keys:
+            targets = [named.get(each) for each in parts.get(key.dataset, (key.dataset,))]
+            if None not in targets and key.measure in facts.measures:
+                found.append(_column(key.dataset, [[each] for each in targets if each], key.measure, key))
+        return found or _own(facts, measures, most)
+
+    return columns
+
+
+def _own(facts: Facts, measures: Iterable[str], most: int) -> list[Column]:
+    targets = in_domain(facts)[: most or None]
+    wanted = {target: [each for each in measures if each in facts.measures] for target in targets}
+    return [
+        _column(str(target), [[target]], measure)
+        for target in targets
+        for measure in wanted[target] or [facts.main_measure(target)]
+    ]
+
+
+def _zero_shot(facts: Facts) -> list[Column]:
+    """A column per collection, and their average where there are several."""
+    sets = zero_shot_sets(facts)
+    theirs = {name: Key(name, GRADED) for name in sets if name in published.BEIR_SETS}
+    found = [
+        _column(name, [targets], main_measure(facts, [targets]), theirs.get(name)) for name, targets in sets.items()
+    ]
+    if len(sets) > 1:
+        key = Key("average", GRADED) if len(theirs) == len(published.BEIR_SETS) == len(sets) else None
+        found.append(_column("average", list(sets.values()), found[0].measure, key))
+    return found
+
+
+def _column(name: str, sets: list[list[Target]], measure: str, key: Key | None = None) -> Column:
+    return Column(f"{name}, {formats.measure_name(measure)}", sets, measure, key)
+
+
+# --- the declarations ------------------------------------------------------------------------------------------------
+
+GRIDS = {
+    "table_main": Grid(
+        "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 1: main results", ("method", "kind"), _main,
+        _in_domain(published.MAIN, "RR@10", "R@50", "R@1000"), 1,
+        "BM25 or a retriever whose encoder masks by importance", "config/config.yaml",
+    ),
+    "table_stages": Grid(
+        "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 2: after each stage", ("method", "after"), _stages,
+        _in_domain(published.STAGES, "RR@10", "R@1000"), 2,
+        "a retriever that takes its negatives from another one with the same encoder",
+        "config/config.yaml and config/paper.yaml",
+    ),
+    "table_beir": Grid(
+        "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 3: zero-shot", ("method",), _beir, _zero_shot, 1,
+        "collections in evaluation: whose queries are not trained on", "config/config.yaml and config/paper.yaml",
+    ),
+    "table_projection": Grid(
+        "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 4: the projection of the bottleneck", ("setting",),
+        _projection, _in_domain(published.PROJECTION), 2, "two retrievers that differ in encoders.X.projection alone",
+        "config/ablations.yaml",
+    ),
+    "table_corpus": Grid(
+        "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 5: what is pre-trained on", ("corpus",), _corpora,
+        _in_domain(published.CORPUS), 2,
+        "retrievers that differ in encoders.X.collection or encoders.X.start alone", "config/ablations.yaml",
+    ),
+    "figure_negatives": Grid(
+        "The paper\N{RIGHT SINGLE QUOTATION MARK}s figure 4: hard negatives at a constant number of passages a step",
+        ("passages per query",), _negatives, _in_domain(published.NEGATIVES), 3,
+        "three retrievers that differ in stages.X.group (and queries) alone", "config/ablations.yaml",
+    ),
+}  # fmt: skip
+OF_MASKS = ("figure_masked_terms", "figure_sampling")
+
+
+def wanted(name: str, config: dict[str, Any]) -> Wanted:
+    """What an exhibit needs of a config, as `Config.values` gives it; raises `InputError` where it has not enough."""
+    facts = planned(config)
+    if name in ("table_latency", "table_claims"):
+        return Wanted(everything=name == "table_claims", latency=True)
+    if name in OF_MASKS:
+        return Wanted(encoders=[_masked(name, facts)])
+    grid = GRIDS[name]
+    systems = [entry.system for entry in grid.entries(facts) if entry.system] if grid.columns(facts) else []
+    if len(systems) < grid.least:
+        raise InputError(f"{name} needs {grid.lacks}, which this config lacks; see {grid.has}")
+    return Wanted(systems=list(dict.fromkeys(systems)))
+
+
+def _masked(name: str, facts: Facts) -> str:
+    """The encoder whose masks are shown."""
+    encoders = facts.entries("encoders")
+    shown = [facts.entries("systems")[a]["encoder"] for a, _ in masking_pairs(facts)]
+    shown += [each for each, entry in encoders.items() if entry.get("decoder_masking") == "importance"]
+    if not shown:
+        raise InputError(
+            f"{name} needs an encoder with decoder_masking: importance, which this config lacks; see config/config.yaml"
+        )
+    return shown[0]
+
+
+def planned(config: dict[str, Any]) -> Facts:
+    """The facts as they will be when everything in the config has been measured, without any numbers."""
+    evaluation = config.get("evaluation", {})
+    targets = [Target(name, each) for name, splits in evaluation.get("collections", {}).items() for each in splits]
+    nothing = pd.Series(dtype=float)
+    keys = ((system, target, each) for system in config["systems"] for target in targets
+            for each in evaluation.get("measures", ()))  # fmt: skip
+    return Facts(config=config, values=dict.fromkeys(keys, nothing))
+
+
+# --- what is shown ---------------------------------------------------------------------------------------------------
+
+
+def table(name: str, facts: Facts) -> Table:
+    """The numbers of an exhibit."""
+    if name in ("table_latency", "table_claims"):
+        return (latency_table if name == "table_latency" else claims_table)(facts, name)
+    if name in OF_MASKS:
+        found = facts.masked_terms[shown_encoder(facts)]
+        return (terms_table if name == "figure_masked_terms" else example_table)(found, name)
+    return grids.table(GRIDS[name], name, facts)
+
+
+def beside_the_papers(facts: Facts) -> list[Table]:
+    """The tables of systems that have the paper's lines too: those whose collections were measured."""
+    found = []
+    for name, grid in GRIDS.items():
+        systems = [entry.system for entry in grid.entries(facts) if entry.system]
+        if len(systems) >= grid.least and any(column.key for column in grid.columns(facts)):
+            found.append(grids.table(grid, name, facts))
+    return found
+
+
+def figure(name: str, facts: Facts) -> Figure:
+    """The picture of an exhibit that is a figure."""
+    if name == "figure_negatives":
+        return grids.figure(GRIDS[name], name, facts)
+    found = facts.masked_terms[shown_encoder(facts)]
+    title = "The paper\N{RIGHT SINGLE QUOTATION MARK}s figure "
+    if name == "figure_masked_terms":
+        return stacked(name, f"{title}2: the most frequently masked terms", masked_figures(found))
+    return stacked(name, f"{title}3: how likely each word is masked", [sampling(found["example"])])

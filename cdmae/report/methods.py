@@ -1,0 +1,89 @@
+"""Which systems stand for what the paper's tables name: a method after each stage, a setting with and without."""
+
+from __future__ import annotations
+
+from cdmae.report import published
+from cdmae.report.comparisons import chains, differences, is_uniform, masking_pairs, not_pretrained
+from cdmae.report.facts import Facts
+
+UNIFORM, WITHOUT = "MAE, uniform masks", "no pre-training"
+_CORPUS = ("encoder.start", "encoder.collection", "encoder.objective")
+
+
+def main_chain(facts: Facts) -> list[str]:
+    """The systems of stages 1, 2, 3 of the encoder that masks by importance, as far as they go."""
+    encoders, systems = facts.entries("encoders"), facts.entries("systems")
+    found = [
+        chain
+        for chain in chains(facts)
+        if encoders.get(systems[chain[0]]["encoder"], {}).get("decoder_masking") == "importance"
+    ]
+    return max(found, key=len) if found else [pair[0] for pair in masking_pairs(facts)[:1]]
+
+
+def methods(facts: Facts) -> dict[str, list[str]]:
+    """The systems of stages 1, 2, 3 for every method that is trained here, by the name it has in the paper."""
+    found = {published.OURS: main_chain(facts)}
+    for name, entry in facts.entries("encoders").items():
+        start = facts.entries("starts").get(entry.get("start", ""), {})
+        for method, objective in published.OBJECTIVES.items():
+            uniform = entry.get("decoder_masking") is None or is_uniform(entry)
+            if entry.get("objective") == objective and uniform:
+                found.setdefault(method, chain_of(facts, name))
+        if entry.get("objective") == "none" and start.get("checkpoint") in published.CHECKPOINTS:
+            found.setdefault(published.CHECKPOINTS[start["checkpoint"]], chain_of(facts, name))
+    return {method: chain for method, chain in found.items() if chain}
+
+
+def others(facts: Facts) -> dict[str, list[str]]:
+    """What the paper's tables do not have, but the comparison needs: uniform masks, and no pre-training."""
+    ours = main_chain(facts)[:1]
+    uniform = [b for a, b in masking_pairs(facts) if [a] == ours][:1]
+    without = [name for name in [not_pretrained(facts, each) for each in ours] if name]
+    known = {name for chain in methods(facts).values() for name in chain}
+    found = {UNIFORM: _chain_from(facts, uniform), WITHOUT: _chain_from(facts, without)}
+    return {label: chain for label, chain in found.items() if chain and not known & set(chain)}
+
+
+def chain_of(facts: Facts, encoder: str) -> list[str]:
+    """The longest chain of stages of an encoder; its first retriever where there is no second stage."""
+    systems = facts.entries("systems")
+    firsts = [name for name in facts.systems if systems.get(name, {}).get("encoder") == encoder]
+    firsts = [name for name in firsts if systems[name]["kind"] == "retriever"]
+    found = [chain for chain in chains(facts) if chain[0] in firsts]
+    return max(found, key=len) if found else firsts[:1]
+
+
+def _chain_from(facts: Facts, first: list[str]) -> list[str]:
+    return max([chain for chain in chains(facts) if chain[:1] == first], key=len, default=first)
+
+
+def projection_pair(facts: Facts) -> tuple[str, str] | None:
+    """(With, without): retrievers that differ in the projection of the bottleneck alone."""
+    pairs = ((a, b) for a in facts.systems for b in facts.systems)
+    return next((pair for pair in pairs if differences(facts, *pair) == {"encoder.projection": (True, False)}), None)
+
+
+def corpora(facts: Facts) -> dict[str, str]:
+    """Retrievers that differ in what their encoder was pre-trained on: ``general``, ``domain`` or both, to the first.
+
+    General is a published start that was pre-trained for retrieval, or passages other than those of the fine-tuning.
+    """
+    found: dict[str, str] = {}
+    for reference in main_chain(facts)[:1]:
+        for name in [reference, *facts.systems]:
+            if facts.entries("systems").get(name, {}).get("kind") == "retriever" and set(
+                differences(facts, reference, name)
+            ) <= set(_CORPUS):
+                found.setdefault(_corpus(facts, name), name)
+    return {label: found[label] for label in ("general", "domain", "general, then domain") if label in found}
+
+
+def _corpus(facts: Facts, system: str) -> str:
+    entry = facts.entries("systems")[system]
+    encoder, stage = facts.entries("encoders")[entry["encoder"]], facts.entries("stages")[entry["stage"]]
+    start = facts.entries("starts").get(encoder.get("start", ""), {})
+    pretrained = encoder.get("objective") != "none"
+    domain = pretrained and encoder.get("collection") == stage.get("collection")
+    general = start.get("checkpoint") in published.CHECKPOINTS or (pretrained and not domain)
+    return ", then ".join(label for label, fits in (("general", general), ("domain", domain)) if fits)

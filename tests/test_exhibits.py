@@ -1,0 +1,215 @@
+"""The paper's tables and figures as targets: what each pulls and shows, and what it says where it cannot be made."""
+
+import csv
+import io
+from functools import reduce
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import synthetic_run
+
+from cdmae.config import gather, load, read_yaml, stack
+from cdmae.errors import InputError
+from cdmae.graph import Graph
+from cdmae.jobs import FIGURES, TABLES
+from cdmae.report import exhibits, published, write_exhibit
+from cdmae.report.facts import Facts, Target
+
+ROOT = Path(__file__).resolve().parent.parent
+LATENCY = {
+    "passages": 128,
+    "length": 150,
+    "batch": {
+        "MAE": 0.3, "RetroMAE, in Python": 3900.0, "RetroMAE, ours": 26.0, "SimLM, masks": 1.4,
+        "SimLM, generator": 23000.0, "CDMAE": 0.6,
+    },
+    "growth": {
+        "MAE": {"150": 0.01, "512": 0.02}, "RetroMAE, in Python": {"150": 30.0},
+        "RetroMAE, ours": {"150": 0.2, "512": 3.0}, "SimLM, masks": {"150": 0.2, "512": 0.3},
+        "SimLM, generator": {"150": 180.0}, "CDMAE": {"150": 0.01, "512": 0.01},
+    },
+}  # fmt: skip
+
+
+def shipped(*names):
+    """The values of a config file of the repository, or of several."""
+    overlays = [ROOT / "config" / f"{name}.yaml" for name in names]
+    return load(gather(ROOT / "config/config.yaml", overlays, reduce(stack, map(read_yaml, overlays), {}))).values()
+
+
+def measured(config, queries=40):
+    """Facts of a config: random values for every system, target and measure."""
+    rng = np.random.default_rng(3)
+    index = [f"q{number}" for number in range(queries)]
+    planned = exhibits.planned(config)
+    return Facts(config, {key: pd.Series(rng.random(queries), index) for key in planned.values})
+
+
+def lines(table):
+    """The rows of a table as its CSV has them, by the cells that name them."""
+    head, *rows = csv.reader(io.StringIO(table.csv()))
+    return {tuple(row[: table.heads]): dict(zip(head, row, strict=True)) for row in rows}
+
+
+def on_ms_marco():
+    """A run on MS MARCO dev, DL19 and DL20, with a chain, another one without projection, and groups of three sizes."""
+    config = synthetic_run.config()
+    config["collections"] = {"marco": {"source": "ir_datasets", "dataset": "msmarco-passage"}}
+    config["evaluation"]["collections"] = {"marco": ["dev", "dl19", "dl20"]}
+    for section in ("encoders", "stages"):
+        config[section] = {name: {**each, "collection": "marco"} for name, each in config[section].items()}
+    config["encoders"]["flat"] = {**config["encoders"]["cdmae"], "projection": False}
+    first = config["systems"]["cdmae-stage1"]
+    config["systems"]["flat"] = {**first, "encoder": "flat"}
+    for size in (2, 16):
+        config["stages"][f"group-{size}"] = {**config["stages"]["stage1"], "queries": 256 // size, "group": size}
+        config["systems"][f"group-{size}"] = {**first, "stage": f"group-{size}"}
+    return config
+
+
+# --- what each pulls -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("name", "configs", "systems"),
+    [
+        ("table_main", (), "bm25 cdmae-stage3 mae-stage1 none-stage1"),
+        ("table_stages", (), "cdmae-stage1 cdmae-stage2 cdmae-stage3"),
+        ("table_beir", (), "bm25 cdmae-stage3 mae-stage1 none-stage1"),
+        ("table_projection", ("ablations",), "cdmae-stage1 no-projection"),
+        ("table_corpus", ("ablations",), "cdmae-stage1 elsewhere"),
+        ("figure_negatives", ("ablations",), "cdmae-stage1 group-16 group-32 group-4"),
+        ("table_stages", ("paper",), "cdmae-stage1 cdmae-stage2 cdmae-stage3 general-stage1"),
+        ("table_corpus", ("paper",), "cdmae-stage1 general-stage1"),
+    ],
+)
+def test_a_table_wants_the_systems_it_shows(name, configs, systems):
+    assert sorted(exhibits.wanted(name, shipped(*configs)).systems) == systems.split()
+
+
+def test_competitors_that_are_trained_stand_beside_their_published_rows():
+    found = exhibits.wanted("table_main", shipped("objectives")).systems
+    assert {"retromae-stage1", "simlm-stage1", "cotmae-stage1", "condenser-stage1", "cocondenser-stage1"} <= set(found)
+    assert not {"idf-stage1", "retromae-importance-stage1"} & set(found)
+
+
+@pytest.mark.parametrize("name", ["table_projection", "table_corpus", "figure_negatives"])
+def test_what_the_config_lacks_is_named_with_a_config_that_has_it(name):
+    with pytest.raises(
+        InputError, match=rf"^{name} needs .* alone, which this config lacks; see config/ablations.yaml$"
+    ):
+        exhibits.wanted(name, shipped())
+
+
+def test_figures_of_masks_need_an_encoder_that_masks_by_importance(values):
+    values["encoders"]["cdmae"]["decoder_masking"] = "uniform"
+    with pytest.raises(InputError, match="figure_sampling needs an encoder with decoder_masking: importance"):
+        Graph(load(values)).job("figure", "figure_sampling")
+
+
+def test_the_job_of_a_table_reads_the_measures_of_its_systems_and_of_no_others(values):
+    values["systems"]["two"] = {"kind": "retriever", "encoder": "cdmae", "stage": "stage1", "negatives": "one"}
+    job = Graph(load(values)).job("table", "table_stages")
+    assert job.inputs["measures"] == ["out/measures/one.tsv", "out/measures/three.tsv"]
+    assert job.outputs == [f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex", "html")]
+    assert Graph(load(values)).job("figure", "figure_sampling").reads() == ["out/masked_terms/cdmae.json"]
+
+
+def test_a_table_reads_every_seed_of_its_systems(values):
+    job = Graph(load(values | {"seeds": [7, 8]})).job("table", "table_stages")
+    assert job.inputs["measures"] == [f"out/measures/{name}.tsv" for name in ("one", "three", "one@8", "three@8")]
+
+
+def test_every_name_has_a_declaration():
+    others = {"table_latency", "table_claims", *exhibits.OF_MASKS}
+    assert {*exhibits.GRIDS, *others} == {*TABLES, *FIGURES}
+
+
+def test_a_whole_run_makes_no_exhibit(values):
+    assert not {job.rule for job in Graph(load(values)).jobs()} & {"table", "figure", "latency"}
+
+
+# --- what each shows -------------------------------------------------------------------------------------------------
+
+
+def test_paper_ours_difference_and_band_where_the_data_are_the_papers():
+    facts = measured(on_ms_marco())
+    found = lines(exhibits.table("table_main", facts))
+    ours = 100 * facts.value("cdmae-stage3", Target("marco", "dev"), "RR@10")
+    column = "msmarco dev, MRR@10"
+    row = {line: found["CDMAE", "distilled", line, where][column] for line, where in (
+        ("paper", "table 1; the paper"), ("ours", "cdmae-stage3"), ("difference", ""), ("band", "of one seed"),
+    )}  # fmt: skip
+    assert row["paper"] == "41.7" and float(row["ours"]) == pytest.approx(ours, rel=1e-5)
+    assert float(row["difference"]) == pytest.approx(ours - 41.7, rel=1e-4) and row["band"] == "0.3"
+    assert found["DeepCT", "", "paper", "table 1; Dai and Callan 2020"]["msmarco dl20, nDCG@10"] == "\N{EN DASH}"
+    assert len([key for key in found if "paper" in key]) == 21
+
+
+def test_an_earlier_stage_is_not_held_against_a_published_last_one():
+    config = on_ms_marco()
+    config["encoders"]["retro"] = {**config["encoders"]["mae"], "objective": "retromae"}
+    config["systems"]["retro"] = {**config["systems"]["cdmae-stage1"], "encoder": "retro"}
+    found = lines(exhibits.table("table_main", measured(config)))
+    assert ("RetroMAE", "after stage 1", "ours", "retro") in found
+    assert not [key for key in found if key[0] == "RetroMAE" and key[2] == "difference"]
+    stages = lines(exhibits.table("table_stages", measured(config)))
+    assert ("RetroMAE", "stage 1", "difference", "") in stages
+
+
+def test_elsewhere_ours_stand_alone_and_the_caption_says_so():
+    table = exhibits.table("table_stages", measured(synthetic_run.config()))
+    assert {key[2] for key in lines(table)} == {"ours"}
+    assert table.caption.endswith("ours alone: pydocs is not the paper's data")
+
+
+def test_beir_has_its_collections_down_and_an_average_where_all_are_there():
+    config = on_ms_marco()
+    sets = [name for name in published.BEIR_SETS if name != "cqadupstack"]
+    more = {name: ["test"] for name in [*sets, "cqadupstack-tex", "cqadupstack-unix"]}
+    config["evaluation"]["collections"] |= more
+    facts = measured(config)
+    found = lines(exhibits.table("table_beir", facts))
+    assert [key[0] for key in found] == [f"{name}, nDCG@10" for name in (*sets, "cqadupstack", "average")]
+    row = found["average, nDCG@10",]
+    assert (row["CDMAE, paper"], row["Contriever, paper"]) == ("49", "46.6")
+    means = [facts.value("bm25", Target(name, "test"), "nDCG@10") for name in sets]
+    forums = [facts.value("bm25", Target(f"cqadupstack-{name}", "test"), "nDCG@10") for name in ("tex", "unix")]
+    mean = 100 * (sum(means) + sum(forums) / 2) / 14
+    assert float(row["BM25, ours, bm25"]) == pytest.approx(mean, rel=1e-4)
+
+
+def test_projection_and_negatives_stand_beside_tables_4_and_figure_4():
+    facts = measured(on_ms_marco())
+    found = lines(exhibits.table("table_projection", facts))
+    assert found["w/o projection", "paper", "table 4"]["msmarco dl19, nDCG@10"] == "66.3"
+    assert ("w/o projection", "ours", "flat") in found and ("w/ projection", "ours", "cdmae-stage1") in found
+    found = lines(exhibits.table("figure_negatives", facts))
+    both = [facts.value("group-16", Target("marco", each), "nDCG@10") for each in ("dl19", "dl20")]
+    column = "msmarco dl19 and dl20, nDCG@10"
+    assert float(found["16", "ours", "group-16"][column]) == pytest.approx(50 * sum(both), rel=1e-4)
+    assert found["64", "paper", "figure 4"][column] == "67.5"
+    picture = exhibits.figure("figure_negatives", facts).standalone()
+    assert "the paper" in picture and picture.count("<path") == 4
+
+
+def test_latency_in_milliseconds_and_as_multiples_of_maes():
+    found = lines(exhibits.table("table_latency", Facts({}, latency=LATENCY)))
+    row = found["CDMAE",]
+    assert (row["paper, ms"], row["ours, ms"], row["paper, of MAE"], row["ours, of MAE"]) == ("1.1", "0.6", "2.75", "2")
+    assert found["SimLM, generator",]["paper, ms"] == "2.8"
+    assert found["RetroMAE, in Python",]["n = 512"] == "\N{EN DASH}"
+
+
+def test_files_of_an_exhibit(tmp_path):
+    made = synthetic_run.make(tmp_path / "run", targets={"pydocs": {"dev": 20}}, parts=("masked_terms",))
+    for name in ("table_main", *exhibits.OF_MASKS):
+        write_exhibit(name, made, tmp_path / "tables")
+    names = sorted(path.name for path in (tmp_path / "tables").iterdir())
+    assert names == sorted(
+        [*(f"table_main.{form}" for form in ("csv", "md", "tex", "html")),
+         *(f"{name}.{form}" for name in exhibits.OF_MASKS for form in ("svg", "csv"))]
+    )  # fmt: skip
+    assert "hokey,8.1,0.46," in (tmp_path / "tables" / "figure_sampling.csv").read_text()

@@ -1,0 +1,16 @@
+"""One of the paper's figures, from what was measured here."""
+
+from pathlib import Path
+
+from cdmae.command import command
+from cdmae.report import write_exhibit
+
+
+@command
+def main(*, name: str, facts: Path, output: Path):
+    """Write the figure `name` as SVG, and its numbers as CSV, into the folder `output`."""
+    write_exhibit(name, facts, output)
+
+
+if __name__ == "__main__":
+    main()
