@@ -195,7 +195,7 @@ class Graph:
 
         Measures are those of every seed, what else it shows of a training is of the first.
         """
-        shown = self.masked_by_importance()
+        shown, retrievers = self.masked_by_importance(), replicas.first(self.systems("retriever"))
         return {
             "config": self.config.values(),
             "collections": {name: self.collection(name) for name in self.config.collections},
@@ -205,7 +205,17 @@ class Graph:
             "masked_terms": {name: self.masked_terms(name) for name in shown},
             "importance": {name: self.importance_of(name) for name in shown},
             "benchmarks": self.path("benchmarks"),
+            "mined": {name: self.negatives_of(name) for name in retrievers},
+            "teachers": {name: self.teacher(name) for name in retrievers if self.config.systems[name].teacher},
+            "runs": {name: self.run(name, *self.shown()) for name in [*self.systems("bm25"), *retrievers]},
+            "shown": self.shown(),
         }
+
+    def shown(self) -> list[str]:
+        """The (collection, split) whose queries the report shows one by one: the first that is no zero-shot one."""
+        trained = {self.trains_on(name)[0] for name in self.systems(*TRAINED)}
+        found = [target for target in self.targets() if target[0] in trained] or self.targets()
+        return list(found[0]) if found else []
 
     def exhibit(self, name: str) -> dict[str, Any]:
         """What one of the paper's tables and figures is made from, as in `facts`; raises `InputError` where it cannot.

@@ -342,8 +342,9 @@ def release(graph: Graph, name: str) -> Job:
 def report(graph: Graph) -> Job:
     """The page at the end."""
     facts = graph.facts()
-    parts = ("measures", "encoders", "trained", "masked_terms", "importance")
+    parts = ("measures", "encoders", "trained", "masked_terms", "importance", "teachers", "runs")
     inputs: dict[str, str | list[str]] = {part: list(facts[part].values()) for part in parts}
+    inputs["mined"] = sorted(set(facts["mined"].values()))
     inputs["collections"] = [graph.about(name) for name in facts["collections"]]
     return Job("report", "", inputs, [graph.page()], {"facts": facts})
 

@@ -49,9 +49,9 @@ def describe(
     """What the decoder's masks fall on, by importance and uniformly at the same ratio.
 
     ``uniform`` and ``importance``: the commonest masked words with their share of the masked words, and the share of
-    stop-words and punctuation among the masked word-pieces. ``sigma``: the same share, and the share of masked
-    word-pieces that the next epoch masks again, per standard deviation of the noise. ``example``: words, importance,
-    and how often each is masked.
+    stop-words and punctuation among the masked word-pieces, and these pieces' entropy in bits: how varied what the
+    decoder must restore is. ``sigma``: the same share and entropy, and the share of masked word-pieces that the next
+    epoch masks again, per standard deviation of the noise. ``example``: words, importance, how often each is masked.
     """
     vocabulary, pieces = Vocabulary.read(tokenizer), read_pieces(tokenizer)
     table = importance.Table.read(importance_folder)
@@ -63,7 +63,11 @@ def describe(
     masks = {name: _select(batch, replace(side, strategy=name), seed) for name in ("uniform", "importance")}
     return {
         **{
-            name: {"top": _top(batch, mask, pieces), "stop_word_share": _share(batch, mask, stop)}
+            name: {
+                "top": _top(batch, mask, pieces),
+                "stop_word_share": _share(batch, mask, stop),
+                "entropy": _entropy(batch.ids[mask]),
+            }
             for name, mask in masks.items()
         },
         "sigma": {
@@ -97,7 +101,14 @@ def _share(batch: masking.Batch, mask: np.ndarray, stop: np.ndarray) -> float:
 def _noise(batch: masking.Batch, side: masking.Side, stop: np.ndarray, seed: int) -> dict[str, float]:
     first, second = (_select(batch, side, seed, epoch) for epoch in (0, 1))
     again = round(float((first & second).sum() / max(1, first.sum())), 4)
-    return {"stop_word_share": _share(batch, first, stop), "overlap": again}
+    return {"stop_word_share": _share(batch, first, stop), "overlap": again, "entropy": _entropy(batch.ids[first])}
+
+
+def _entropy(ids: np.ndarray) -> float:
+    """The entropy of the distribution of some word-pieces, in bits."""
+    counts = np.unique(ids, return_counts=True)[1]
+    p = counts / max(1, counts.sum())
+    return round(float(-(p * np.log2(p)).sum()), 3)
 
 
 def _top(batch: masking.Batch, mask: np.ndarray, pieces: list[str]) -> list[list[Any]]:

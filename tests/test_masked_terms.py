@@ -64,6 +64,13 @@ def test_masking_by_importance_spares_stop_words(found):
     assert aware < 0.7 * uniform
 
 
+def test_entropy_is_that_of_the_masked_word_pieces(found):
+    assert masked_terms._entropy(np.array([3, 3, 5, 5, 7, 7, 9, 9])) == 2.0
+    assert masked_terms._entropy(np.array([4, 4, 4])) == 0.0
+    assert masked_terms._entropy(np.array([1, 1, 1, 2])) == pytest.approx(0.811, abs=1e-3)  # -3/4 log 3/4 - 1/4 log 1/4
+    assert found["sigma"]["inf"]["entropy"] == pytest.approx(found["uniform"]["entropy"], abs=0.1)
+
+
 def test_the_share_grows_and_the_overlap_falls_with_the_noise(found):
     sweep = list(found["sigma"].items())
     assert [sigma for sigma, _ in sweep] == ["0", "1", "2", "4", "inf"]

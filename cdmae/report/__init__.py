@@ -21,7 +21,9 @@ from cdmae.report.sections import (
     cost,
     limits,
     masking,
+    negatives,
     paper,
+    queries,
     ranking,
     results,
     seeds,
@@ -32,7 +34,10 @@ from cdmae.report.sections import (
 )
 from cdmae.report.tables import Table
 
-ORDER = (answer, setting, ranking, results, stages, zero_shot, changes, paper, masking, training, cost, limits)
+ORDER = (
+    answer, setting, ranking, results, stages, zero_shot, changes, paper, masking, negatives, queries, training, cost,
+    limits,
+)  # fmt: skip
 TITLE = "Importance-aware masking for dense retrieval"
 
 

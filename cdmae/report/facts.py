@@ -102,6 +102,7 @@ class Facts:
     machine: dict[str, str] = field(default_factory=dict)
     started: str = ""
     latency: dict[str, Any] = field(default_factory=dict)
+    paths: dict[str, Any] = field(default_factory=dict)  # of what is read where it is shown: see `PATHS`
 
     @property
     def seed(self) -> int:
@@ -203,6 +204,9 @@ class Facts:
         return first.to_numpy(), second.to_numpy()
 
 
+# collections by name; the run over training queries that a student has its negatives from, and its teacher's, by
+# student; the runs of the systems on one target, and which: (collection, split)
+PATHS = ("collections", "mined", "teachers", "runs", "shown")
 BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]
 
 
@@ -227,6 +231,7 @@ def read(path: Path | str) -> Facts:
         machine=given.get("machine") or {},
         started=(given.get("started") or "")[: len("2025-01-01 12:00")],
         latency=files.read_json(given["latency"]) if given.get("latency") else {},
+        paths={name: given[name] for name in PATHS if given.get(name)},
     )
 
 

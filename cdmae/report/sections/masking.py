@@ -94,11 +94,12 @@ def sigma_sweep(found: dict[str, Any]) -> Table | None:
         number = float(sigma)
         text = "\N{INFINITY}" if math.isinf(number) else f"{number:g}"
         cells = [_share(entry.get(key, math.nan)) for key in ("stop_word_share", "overlap")]
+        cells.append(_bits(entry.get("entropy")))
         body.append((number, [Cell(text, "inf" if math.isinf(number) else number), *cells]))
     if len(body) < 2:
         return None
     caption = "The noise on importance: sigma from none to infinite (uniform)"
-    head = ["\N{GREEK SMALL LETTER SIGMA}", "stop-word share", "overlap of two epochs"]
+    head = ["\N{GREEK SMALL LETTER SIGMA}", "stop-word share", "overlap of two epochs", "entropy, bits"]
     return Table("sigma", caption, head, [cells for _, cells in sorted(body, key=lambda each: each[0])])
 
 
@@ -121,15 +122,27 @@ def _share(share: float) -> Cell:
     return Cell(formats.percent(share, decimals=1), share) if share == share else Cell(formats.NONE)
 
 
+def _bits(entropy: float | None) -> Cell:
+    return Cell(formats.NONE) if entropy is None else Cell(f"{entropy:.1f}", entropy)
+
+
 def _lead(found: dict[str, Any]) -> Markup | None:
-    shares = [found.get(kind, {}).get("stop_word_share") for kind, _, _ in KINDS]
+    shares, bits = ([found.get(kind, {}).get(key) for kind, _, _ in KINDS] for key in ("stop_word_share", "entropy"))
     if None in shares:
         return None
-    return fill(
+    text = fill(
         "Of what uniform masking hides, {uniform} is stop-words and punctuation; of what masking by importance hides, "
         "{aware}. The paper counts 40{space}% under the uniform masks of BERT.",
         uniform=formats.percent(shares[0]), aware=formats.percent(shares[1]), space="\N{NO-BREAK SPACE}",
     )  # fmt: skip
+    if None in bits:
+        return text
+    return Markup(text + fill(
+        " What the decoder must restore is as varied as {uniform} equally frequent word-pieces under uniform masks "
+        "(an entropy of {few}&nbsp;bits), and as {aware} under masks by importance ({many}&nbsp;bits).",
+        uniform=formats.count(2 ** bits[0]), few=f"{bits[0]:.1f}", aware=formats.count(2 ** bits[1]),
+        many=f"{bits[1]:.1f}",
+    ))  # fmt: skip
 
 
 def _terms(found: dict[str, Any], kind: str, name: str, colour: int) -> Figure:

@@ -1,0 +1,177 @@
+"""What the report reads from runs, against loops over plain lists."""
+
+import itertools
+import re
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+import synthetic_run
+
+from cdmae import files, report
+from cdmae.config import load
+from cdmae.files import Run
+from cdmae.graph import Graph
+from cdmae.report import facts as facts_module
+from cdmae.report import insight
+from cdmae.report.facts import Target
+from cdmae.report.sections import negatives, queries
+
+QUERIES, PASSAGES, DEPTH = 30, 60, 20
+SCORES = np.arange(PASSAGES, 0, -1, dtype=np.float32)
+RELEVANT = {query: [query, (query * 7 + 1) % PASSAGES] for query in range(QUERIES)}
+
+
+def a_run(seed, queries=QUERIES, depth=DEPTH):
+    """Random rankings, some shorter than others."""
+    rng = np.random.default_rng(seed)
+    ranked = [rng.permutation(PASSAGES)[: depth - query % 3].astype(np.int32) for query in range(queries)]
+    return Run.of(ranked, [SCORES[: len(each)] for each in ranked])
+
+
+def keys_of(relevant):
+    return np.array([query * insight._WIDTH + each for query, found in relevant.items() for each in found])
+
+
+def negatives_of(run, query, depth):
+    """The best `depth` of a query without its relevant passages."""
+    return [each for each in run.ranked(query)[0][:depth].tolist() if each not in RELEVANT[query]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """Facts of a run with runs, negatives and a teacher, and the page made of them."""
+    folder = tmp_path_factory.mktemp("insight")
+    config = synthetic_run.config()
+    for stage in config["stages"].values():
+        stage["depth"] = DEPTH
+    made = synthetic_run.make(folder, config, targets={"pydocs": {"dev": QUERIES}}, parts=())
+    given = files.read_json(made)
+    rows = range(QUERIES)
+    text = pa.table({
+        "passage_id": [f"p{row}" for row in range(PASSAGES)], "title": [""] * PASSAGES,
+        "text": [f"passage number {row}" for row in range(PASSAGES)],
+    })  # fmt: skip
+    qrels = pd.DataFrame(
+        [(f"q{query}", f"p{each}", 1) for query, found in RELEVANT.items() for each in found],
+        columns=["query_id", "passage_id", "grade"],
+    )
+    asked = pd.DataFrame({"query_id": [f"q{row}" for row in rows], "text": [f"question <{row}>" for row in rows]})
+    both = {"train": asked, "dev": asked}
+    files.write_collection(folder / "docs", files.Collection(text, both, dict.fromkeys(both, qrels), {}))
+    given["collections"] = {"pydocs": str(folder / "docs")}
+    given |= {"mined": {}, "teachers": {"cdmae-stage3": str(folder / "teacher.parquet")}, "runs": {}}
+    given["shown"] = ["pydocs", "dev"]
+    for seed, stage in enumerate((1, 2, 3)):
+        given["mined"][f"cdmae-stage{stage}"] = str(folder / f"mined-{stage}.parquet")
+        files.write_run(folder / f"mined-{stage}.parquet", a_run(seed))
+    files.write_run(folder / "teacher.parquet", a_run(9, depth=PASSAGES - 5))
+    for seed, name in enumerate(("mae-stage1", "cdmae-stage1")):
+        given["runs"][name] = str(folder / f"{name}.parquet")
+        files.write_run(folder / f"{name}.parquet", a_run(20 + seed))
+    files.write_json(made, given)
+    return facts_module.read(made)
+
+
+def test_overlap_is_the_mean_jaccard_index_of_the_lists_without_judged_passages():
+    first, second = a_run(1), a_run(2)
+    rows, judged = insight.sampled(QUERIES), keys_of(RELEVANT)
+    found = [insight.lists(each, rows, judged, DEPTH) for each in (first, second)]
+    for depth in (1, 5, DEPTH):
+        values = []
+        for query in range(QUERIES):
+            a, b = (set(negatives_of(each, query, DEPTH)[:depth]) for each in (first, second))
+            values.append(len(a & b) / len(a | b))
+        assert insight.jaccard(*found, depth, QUERIES) == pytest.approx(np.mean(values))
+    assert insight.jaccard(found[0], found[0], 5, QUERIES) == 1
+
+
+def test_long_runs_are_sampled_evenly(monkeypatch):
+    monkeypatch.setattr(insight, "SAMPLE", 4)
+    assert insight.sampled(10).tolist() == [0, 3, 6, 9]
+    rows = insight.sampled(QUERIES)
+    found = insight.lists(a_run(1), rows, keys_of(RELEVANT), 5)
+    for row in rows:
+        mine = found.query == row
+        assert found.passage[mine].tolist() == negatives_of(a_run(1), row, 5)
+        assert found.rank[mine].tolist() == list(range(1, mine.sum() + 1))
+
+
+def test_every_pair_of_stages_is_compared_down_to_the_shallower(run):
+    found = insight.overlaps(run)
+    names = ("bm25", "cdmae-stage1", "cdmae-stage2")
+    assert [(each.first, each.second) for each in found] == list(itertools.combinations(names, 2))
+    assert found[0].depths == [1, 2, 5, 10, DEPTH]
+
+
+def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
+    mined, teacher = a_run(3), a_run(9, depth=PASSAGES - 5)
+    counted = {}
+    for query in range(QUERIES):
+        scores = dict(zip(*(each.tolist() for each in teacher.ranked(query)), strict=True))
+        best = max((scores[each] for each in RELEVANT[query] if each in scores), default=None)
+        if best is None:
+            continue
+        ranks = {passage: rank + 1 for rank, passage in enumerate(negatives_of(mined, query, DEPTH))}
+        for passage, value in scores.items():
+            if passage not in RELEVANT[query]:
+                high = next((end for end in insight.RANKS if ranks.get(passage, 0) <= end), 0)
+                counted.setdefault(high if passage in ranks else 0, []).append(value > best)
+    rows = insight.sampled(QUERIES)
+    lists = insight.lists(mined, rows, keys_of(RELEVANT), DEPTH)
+    found = insight.above_positive(teacher, rows, lists, keys_of(RELEVANT))
+    assert [each.label for each in found] == ["rank 1 to 5", "rank 6 to 10", "rank 11 to 20", "random ones"]
+    for each, high in zip(found, (5, 10, 20, 0), strict=True):
+        assert each.scored == len(counted[high])
+        assert each.above == pytest.approx(np.mean(counted[high]))
+
+
+def test_ranks_of_the_first_relevant_passage():
+    run = a_run(5)
+    found = insight.first_ranks(run, keys_of(RELEVANT))
+    for query in range(QUERIES):
+        places = [rank + 1 for rank, each in enumerate(run.ranked(query)[0].tolist()) if each in RELEVANT[query]]
+        assert found[query] == (places[0] if places else 0)
+
+
+def test_queries_are_chosen_by_the_ratio_of_their_ranks():
+    before, after = [9, 1, 0, 4, 3, 0, 0], [3, 1, 1, 8, 3, 0, 7]
+    found = insight.select(np.array([before, after]), np.arange(7))
+    assert found == {"improved": [2, 0, 6], "worsened": [3], "hardest": [5]}
+
+
+def test_cases_name_what_stood_first(run):
+    assert insight.compared(run) == ("mae-stage1", "cdmae-stage1")
+    before, after = a_run(20), a_run(21)
+    for case in itertools.chain(*insight.cases(run).values()):
+        query = int(re.search(r"\d+", case.query)[0])
+        assert case.first_before == f"passage number {before.ranked(query)[0][0]}"
+        assert case.first_after == f"passage number {after.ranked(query)[0][0]}"
+        assert case.relevant == f"passage number {min(RELEVANT[query])}"
+
+
+def test_the_sections_show_them_folded_and_escaped(run, tmp_path):
+    found = negatives.section(run)
+    assert [figure.name for figure in found.figures] == ["negatives-overlap", "negatives-audit"]
+    assert found.body.count("<details>") == 1
+    body = queries.section(run).body
+    assert body.count("<details>") == 3 and "question &lt;" in body and "question <" not in body
+    report.write(run, tmp_path / "report")
+    text = (tmp_path / "report" / "index.html").read_text()
+    places = [text.index(f'<section id="{name}"') for name in ("answer", "results", "negatives", "queries")]
+    assert places == sorted(places)
+
+
+def test_runs_that_a_report_does_not_have_leave_no_section(tmp_path):
+    run = facts_module.read(synthetic_run.make(tmp_path, targets={"pydocs": {"dev": 10}}, parts=()))
+    assert negatives.section(run) is None and queries.section(run) is None
+
+
+def test_the_report_declares_the_runs_it_reads(values):
+    graph = Graph(load(values))
+    job = graph.job("report")
+    assert job.inputs["mined"] == ["out/negatives/bm25.docs.train.parquet", "out/negatives/one.docs.train.parquet"]
+    assert job.inputs["teachers"] == ["out/teachers/three.parquet"]
+    assert "out/runs/one/docs.dev.parquet" in job.inputs["runs"]
+    assert Target(*graph.facts()["shown"]) == Target("docs", "dev")
