@@ -293,12 +293,11 @@ def scores(facts: Facts) -> list[tuple[Claim, Evidence | None]]:
 def claims_table(facts: Facts, name: str = "claims") -> Table:
     """All claims: first those that the run speaks to, then the others with what it would take."""
     none = Cell(formats.NONE)
-    body = [
-        [claim.statement, claim.section, claim.paper, *(found[1:3] if found else (none, none)),
-         found.outcome if found else NOT_TESTED, found.compared if found else f"needs {claim.needs}"]
-        for claim, found in sorted(scores(facts), key=lambda each: each[1] is None)
-    ]  # fmt: skip
-    return Table(name, "The paper's claims, scored here", _HEAD, body, texts=["section", "outcome", "compared"])
+    body = []
+    for claim, found in sorted(scores(facts), key=lambda each: each[1] is None):
+        outcome, *numbers, compared = found or (NOT_TESTED, none, none, f"needs {claim.needs}")
+        body.append([claim.statement, outcome, claim.paper, *numbers, claim.section, compared])
+    return Table(name, "The paper's claims, scored here", _HEAD, body, texts=["outcome", "section", "compared"])
 
 
 def tally(facts: Facts) -> str:
@@ -308,4 +307,4 @@ def tally(facts: Facts) -> str:
     return ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
 
 
-_HEAD = ["claim", "section", "paper", "here", "95 % interval", "outcome", "compared"]
+_HEAD = ["claim", "outcome", "paper", "here", "95 % interval", "section", "compared"]

@@ -14,7 +14,7 @@ from cdmae.report.sections import Section, paragraphs
 def section(facts: Facts) -> Section | None:
     """The claims, and the tables that there are numbers for."""
     scored, beside = claims_table(facts), beside_the_papers(facts)
-    tested = [row for row in scored.rows if row[-2] != NOT_TESTED]
+    tested = [row for row in scored.rows if row[1] != NOT_TESTED]
     if not tested and not beside:
         return None
     lead = (

@@ -33,6 +33,8 @@ def section(facts: Facts) -> Section | None:
 
 
 def _glimpse(found: list[Case]) -> str:
+    if not any(case.before or case.after for case in found):
+        return "found by neither"
     return ", ".join(f"{_rank(case.before)} \N{RIGHTWARDS ARROW} {_rank(case.after)}" for case in found)
 
 
