@@ -50,7 +50,7 @@ def check_first(arguments: list[str]) -> None:
     word = arguments[0] if arguments else "-"
     if word.startswith("-") or "/" in word or Path(word).exists() or (ROOT / word).exists() or word in rules():
         return
-    near = difflib.get_close_matches(word, [*COMMANDS, "test"], n=1, cutoff=0.7)
+    near = difflib.get_close_matches(word, [*COMMANDS, "test", *TABLES, *FIGURES], n=1, cutoff=0.7)
     if near:
         raise InputError(f"{word} is neither a command nor a rule nor a file; did you mean {near[0]}?")
 
@@ -58,7 +58,8 @@ def check_first(arguments: list[str]) -> None:
 def rules() -> list[str]:
     """The names of the workflow's rules."""
     files = [ROOT / "Snakefile", *(ROOT / "workflow/rules").glob("*.smk")]
-    return [name for path in files for name in re.findall(r"^rule (\w+):", path.read_text(), flags=re.MULTILINE)]
+    named = [name for path in files for name in re.findall(r"^rule (\w+):", path.read_text(), flags=re.MULTILINE)]
+    return [*named, *TABLES, *FIGURES]
 
 
 def sorted_out(arguments: list[str]) -> tuple[list[str], list[str]]:
