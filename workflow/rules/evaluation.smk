@@ -102,7 +102,7 @@ rule report:
     conda:
         environment
     resources:
-        mem_mb=8000,
+        mem_mb=16000,  # the runs over half a million training queries
         runtime=60,
     params:
         *code("report"),
