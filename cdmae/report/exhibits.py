@@ -6,12 +6,11 @@ measures.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pandas as pd
 
-from cdmae import formats
 from cdmae.errors import InputError
 from cdmae.report import grids, published
 from cdmae.report.claims import claims_table
@@ -109,8 +108,8 @@ def _negatives(facts: Facts) -> list[Entry]:
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
-def _in_domain(rows: list[Row], *measures: str, most: int = 0) -> Callable[[Facts], list[Column]]:
-    """The paper's columns where its queries are measured; else `measures`, or the main one, of the first `most`."""
+def _in_domain(rows: list[Row], *measures: str) -> Callable[[Facts], list[Column]]:
+    """The paper's columns where its queries are measured; elsewhere `measures`, or the main one, of every target."""
 
     def columns(facts: Facts) -> list[Column]:
         keys = list(dict.fromkeys(key._replace(stage=0) for row in rows for key in row.values))
@@ -120,41 +119,38 @@ def _in_domain(rows: list[Row], *measures: str, most: int = 0) -> Callable[[Fact
         for key in keys:
             targets = [named.get(each) for each in parts.get(key.dataset, (key.dataset,))]
             if None not in targets and key.measure in facts.measures:
-                found.append(_column(key.dataset, [[each] for each in targets if each], key.measure, key))
-        return found or _own(facts, measures, most)
+                found.append(Column(key.dataset, [[each] for each in targets if each], key.measure, key))
+        return found or _own(facts, measures)
 
     return columns
 
 
-def _own(facts: Facts, measures: Iterable[str], most: int) -> list[Column]:
-    targets = in_domain(facts)[: most or None]
-    wanted = {target: [each for each in measures if each in facts.measures] for target in targets}
+def _own(facts: Facts, measures: tuple[str, ...]) -> list[Column]:
+    wanted = [each for each in measures if each in facts.measures]
     return [
-        _column(str(target), [[target]], measure)
-        for target in targets
-        for measure in wanted[target] or [facts.main_measure(target)]
+        Column(str(target), [[target]], measure)
+        for target in in_domain(facts)
+        for measure in wanted or [facts.main_measure(target)]
     ]
 
 
 def _zero_shot(facts: Facts) -> list[Column]:
     """A column per collection, and their average where there are several."""
-    sets = zero_shot_sets(facts)
-    theirs = {name: Key(name, GRADED) for name in sets if name in published.BEIR_SETS}
-    found = [
-        _column(name, [targets], main_measure(facts, [targets]), theirs.get(name)) for name, targets in sets.items()
-    ]
+    sets, found = zero_shot_sets(facts), []
+    for name, targets in sets.items():
+        measure = main_measure(facts, [targets])
+        key = Key(name, GRADED) if name in published.BEIR_SETS and measure == GRADED else None
+        found.append(Column(name, [targets], measure, key))
     if len(sets) > 1:
-        key = Key("average", GRADED) if len(theirs) == len(published.BEIR_SETS) == len(sets) else None
-        found.append(_column("average", list(sets.values()), found[0].measure, key))
+        whole = set(published.BEIR_SETS) == set(sets) and all(column.key for column in found)
+        key = Key("average", GRADED) if whole else None
+        found.append(Column("average", list(sets.values()), found[0].measure, key))
     return found
-
-
-def _column(name: str, sets: list[list[Target]], measure: str, key: Key | None = None) -> Column:
-    return Column(f"{name}, {formats.measure_name(measure)}", sets, measure, key)
 
 
 # --- the declarations ------------------------------------------------------------------------------------------------
 
+ABLATIONS = "config/ablations.yaml, and config/paper-ablations.yaml over config/paper.yaml"
 GRIDS = {
     "table_main": Grid(
         "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 1: main results", ("method", "kind"), _main,
@@ -174,17 +170,17 @@ GRIDS = {
     "table_projection": Grid(
         "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 4: the projection of the bottleneck", ("setting",),
         _projection, _in_domain(published.PROJECTION), 2, "two retrievers that differ in encoders.X.projection alone",
-        "config/ablations.yaml",
+        ABLATIONS,
     ),
     "table_corpus": Grid(
         "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 5: what is pre-trained on", ("corpus",), _corpora,
         _in_domain(published.CORPUS), 2,
-        "retrievers that differ in encoders.X.collection or encoders.X.start alone", "config/ablations.yaml",
+        "retrievers that differ in encoders.X.collection or encoders.X.start alone", ABLATIONS,
     ),
     "figure_negatives": Grid(
         "The paper\N{RIGHT SINGLE QUOTATION MARK}s figure 4: hard negatives at a constant number of passages a step",
         ("passages per query",), _negatives, _in_domain(published.NEGATIVES), 3,
-        "three retrievers that differ in stages.X.group (and queries) alone", "config/ablations.yaml",
+        "three retrievers that differ in stages.X.group (and queries) alone", ABLATIONS,
     ),
 }  # fmt: skip
 OF_MASKS = ("figure_masked_terms", "figure_sampling")

@@ -32,10 +32,15 @@ class Entry(NamedTuple):
 class Column(NamedTuple):
     """What a column measures: sets of targets whose means count alike; `key` is the paper's column, if it has one."""
 
-    head: str
+    name: str
     sets: list[list[Target]]
     measure: str
     key: Key | None = None
+
+    @property
+    def head(self) -> str:
+        """The name with the measure."""
+        return f"{self.name}, {formats.measure_name(self.measure)}"
 
 
 @dataclass(frozen=True)
@@ -66,7 +71,10 @@ def table(grid: Grid, name: str, facts: Facts) -> Table:
         body = [[*labels, *cells] for labels, cells in found]
         return Table(name, caption, [*heads, *(each.head for each in columns)], body, len(heads), texts=heads[1:])
     across = [", ".join(filter(None, (*labels[: len(grid.heads)], labels[-2], _system(labels)))) for labels, _ in found]
-    body = [[column.head, *(cells[at] for _, cells in found)] for at, column in enumerate(columns)]
+    one = len({column.measure for column in columns}) == 1
+    names = [column.name if one else column.head for column in columns]
+    body = [[head, *(cells[at] for _, cells in found)] for at, head in enumerate(names)]
+    caption += f", {formats.measure_name(columns[0].measure)}" if one else ""
     return Table(name, caption, ["collection", *across], body)
 
 
