@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from cdmae import files, importance, loop, masking, objectives, ranks, starts, training
+from cdmae import bottleneck, files, importance, loop, masking, objectives, ranks, starts, training
 from cdmae.batches import Reader, Step
 from cdmae.config import Encoder, Start
 from cdmae.errors import InputError
@@ -73,6 +73,8 @@ def pretrain(
         if group.first:
             with held.finish(output) as aside:
                 write(aside, model, tokenizer, about)
+                bottleneck.copy(held.folder, aside)
+            bottleneck.discard(held.folder)
 
 
 def train(
@@ -82,10 +84,21 @@ def train(
     group.check_batch("batch", settings.batch)
     network = objectives.objective(settings.objective).create(model, settings, seed).to(group.device)
     plan = schedule(settings, len(reader.tokens))
+    probe = bottleneck.Probe(network, reader, plan.last, held)
+
+    def look(step: int) -> None:
+        if probe.due(step):
+            with training.autocast(settings.precision, group.device):
+                probe.look(step, micro_batch(model.config, settings.decoder_layers, group.device), group.device)
+
+    def look_and_learn(batch: Step, step: int) -> dict[str, Tensor]:
+        look(step)
+        return learn(network, batch, settings, group, seed=seed, step=step)
+
     seconds = loop.train(
         network,
         lambda begin: reader.steps(begin, plan.last, ahead=group.device.type == "cuda"),
-        lambda batch, step: learn(network, batch, settings, group, seed=seed, step=step),
+        look_and_learn,
         name=name,
         action="pretrain",
         settings=settings,
@@ -96,6 +109,7 @@ def train(
         held=held,
         group=group,
     )
+    look(plan.last)
     return {
         "steps": plan.last,
         "passages": len(reader.tokens),

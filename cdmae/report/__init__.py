@@ -17,6 +17,7 @@ from cdmae.report.page import page, table_page
 from cdmae.report.sections import (
     Section,
     answer,
+    bottleneck,
     changes,
     cost,
     limits,
@@ -35,8 +36,8 @@ from cdmae.report.sections import (
 from cdmae.report.tables import Table
 
 ORDER = (
-    answer, setting, ranking, results, stages, zero_shot, changes, paper, masking, negatives, queries, training, cost,
-    limits,
+    answer, setting, ranking, results, stages, zero_shot, changes, paper, masking, bottleneck, negatives, queries,
+    training, cost, limits,
 )  # fmt: skip
 TITLE = "Importance-aware masking for dense retrieval"
 

@@ -53,10 +53,14 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True)
 class Training:
-    """The curve of a training (a frame with `step` and losses, or None) and what its about.json records."""
+    """The curve of a training (a frame with `step` and losses, or None) and what its about.json records.
+
+    bottleneck: the decoder's losses with three vectors at some steps (`cdmae.bottleneck`), or None.
+    """
 
     curve: pd.DataFrame | None = None
     about: dict[str, Any] = field(default_factory=dict)
+    bottleneck: pd.DataFrame | None = None
 
     @property
     def steps(self) -> int:
@@ -255,11 +259,12 @@ def corpus(folder: Path | str, splits: list[str]) -> Corpus:
 
 def training(folder: Path | str) -> Training:
     """Read the curve and the record of a training; either may be missing."""
-    curve, about = Path(folder) / "steps.tsv", Path(folder) / "about.json"
+    curve, about, seen = (Path(folder) / name for name in ("steps.tsv", "about.json", "bottleneck.tsv"))
     frame = pd.read_csv(curve, sep="\t") if curve.exists() else None
     if frame is not None and ("step" not in frame or frame.empty):
         frame = None
-    return Training(frame, files.read_json(about) if about.exists() else {})
+    bottleneck = pd.read_csv(seen, sep="\t") if seen.exists() else None
+    return Training(frame, files.read_json(about) if about.exists() else {}, bottleneck)
 
 
 def benchmarks(folder: Path | str | None) -> pd.DataFrame:
