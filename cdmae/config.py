@@ -326,6 +326,10 @@ class Report:
         "hokey stuff is a crossword puzzle clue that we have spotted 4 times",
         meaning="text that is shaded by importance", source="figure 3",
     )  # fmt: skip
+    noise: float = setting(
+        0.3, unit="points", meaning="a difference that another seed may make; that of `seeds`, where larger, counts",
+        source="recipes of the field, MRR@10 on MS MARCO", low=0, high=100,
+    )  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,9 +46,9 @@ VALUES = {
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items):
+def pytest_collection_modifyitems(config, items):
     """Keep a file's tests in one process, and all of the workflow's, which share a finished run, in another."""
-    for item in items:
+    for item in items if config.pluginmanager.hasplugin("xdist") else ():
         group = "workflow" if item.get_closest_marker("workflow") else item.path.stem
         item.add_marker(pytest.mark.xdist_group(group))
 

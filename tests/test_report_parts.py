@@ -109,7 +109,10 @@ def test_entries_that_differ_in_seeds_make_a_noise_band():
 
 
 def test_without_other_seeds_the_band_is_the_fields():
-    assert comparisons.noise(run_of(synthetic_run.config()), DEV, "RR@10") == comparisons.NOISE == 0.003
+    values = synthetic_run.config()
+    assert comparisons.noise(run_of(values), DEV, "RR@10") == 0.003
+    values["report"]["noise"] = 1.5
+    assert comparisons.noise(run_of(values), DEV, "RR@10") == 0.015
 
 
 def test_pooled_is_the_mean_of_collections():

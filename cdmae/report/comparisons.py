@@ -15,7 +15,6 @@ from typing import Any, NamedTuple
 
 from cdmae.report.facts import Difference, Facts, Target
 
-NOISE = 0.003  # a gap on MS MARCO dev that another seed may close (recipes of the field; 0.3 points of MRR@10)
 _COUPLED = {"stage.group": "stage.queries"}  # the paper's section 4.3 scales both and keeps their product
 _UNIFORM = ("whole_word", "uniform")
 _OF_IMPORTANCE = ("encoder.importance", "encoder.sigma")  # these say nothing where the masking is not by importance
@@ -209,7 +208,7 @@ def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
 def noise(facts: Facts, target: Target, measure: str) -> float:
     """The band in which a difference of two systems, each trained once, may be due to their seeds."""
     deviation = seed_deviation(facts, target, measure)
-    return NOISE if math.isnan(deviation) else max(NOISE, 1.96 * math.sqrt(2) * deviation)
+    return facts.noise if math.isnan(deviation) else max(facts.noise, 1.96 * math.sqrt(2) * deviation)
 
 
 def pooled(found: list[Difference]) -> Difference:

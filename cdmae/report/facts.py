@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 
 from cdmae import files, replicas, significance
+from cdmae.config import Report
 from cdmae.errors import InputError
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
@@ -112,6 +113,11 @@ class Facts:
     def seed(self) -> int:
         """The seed of the run, the first one of several."""
         return int(self.config.get("seed", 42))
+
+    @property
+    def noise(self) -> float:
+        """The difference that the config takes another seed to make: not in points, but a share of 1."""
+        return self.config.get("report", {}).get("noise", Report.noise) / 100
 
     @property
     def seeds(self) -> list[int]:

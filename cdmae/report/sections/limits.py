@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from cdmae import formats
-from cdmae.report.comparisons import NOISE, masking_pairs, noise, repeated
+from cdmae.report.comparisons import masking_pairs, noise, repeated
 from cdmae.report.facts import Facts
 from cdmae.report.markup import Markup, fill, tag
 from cdmae.report.sections import Section, main_target
@@ -38,13 +38,13 @@ def _seed(facts: Facts) -> Iterator[Markup]:
                 " It is the noise of one training; a mean over {count} seeds varies less. The tests take these means "
                 "as they are and ask about other queries, not about other trainings."
             )
-        yield fill(text, band=f"{100 * band:.1f}", least=f"{100 * NOISE:.1f}", count=str(len(facts.seeds)))
+        yield fill(text, band=f"{100 * band:.1f}", least=f"{100 * facts.noise:.1f}", count=str(len(facts.seeds)))
         return
     yield fill(
         "<b>One seed.</b> Every system was trained once, with seed {seed}. The tests ask whether other queries would "
-        "change the order, not whether another training would. On MS MARCO dev a gap under {band} points comes and "
-        "goes with the seed; on smaller collections and models larger ones do. Read the grey band as a lower bound.",
-        seed=str(facts.seed), band=f"{100 * NOISE:.1f}",
+        "change the order, not whether another training would. The config takes a gap under {band} points to come "
+        "and go with the seed (report.noise). With several seeds the page measures it: seeds: [{seed}, {next}].",
+        seed=str(facts.seed), next=str(facts.seed + 1), band=f"{100 * facts.noise:.1f}",
     )  # fmt: skip
 
 
