@@ -82,7 +82,9 @@ def tokenizer(graph: Graph, start: str) -> Job:
 def _checkpoint(model: str) -> dict[str, str | list[str]]:
     """The files of a model that is a folder here; a name at the hub is no input."""
     folder = Path(model)
-    return {"checkpoint": sorted(map(str, folder.iterdir()))} if model and folder.is_dir() else {}
+    if not model or not folder.is_dir():
+        return {}
+    return {"checkpoint": sorted(str(path) for path in folder.iterdir() if not path.name.startswith("."))}
 
 
 @rule

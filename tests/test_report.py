@@ -334,7 +334,7 @@ def test_nothing_at_all_is_still_a_page(tmp_path):
 
 def test_a_small_run_is_called_one(tmp_path, run):
     assert not answer.is_small(run, 150)
-    small = made(tmp_path / "run", targets={"pydocs": {"dev": 40, "test": 10}}, parts=())
+    small = made(tmp_path / "run", targets={"pydocs": {"dev": 20, "test": 10}}, parts=())
     report.write(small, tmp_path / "report")
     text = (tmp_path / "report" / "index.html").read_text()
     assert "mean nothing" in text and "Too small a run to tell." in text

@@ -99,12 +99,14 @@ def command(arguments: list[str]) -> None:
     parsers = parser.add_subparsers(dest="command", required=True)
     for name, (help_, options) in COMMANDS.items():
         each = parsers.add_parser(name, help=help_, description=help_)
-        if name in ("search", "importance"):
+        asks = name in ("search", "importance")
+        if asks:
             each.add_argument("text", nargs="+", help="the words, in quotation marks or not")
         for option, (meaning, kind) in options.items():
             form = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": option.upper()}
             each.add_argument(f"--{option}", help=meaning, **form)
-        each.add_argument("--configfile", nargs="+", default=[], metavar="FILE", help="as for a run")
+        files = 1 if asks else "+"  # or the words after it would be files
+        each.add_argument("--configfile", nargs=files, action="extend", default=[], metavar="FILE", help="as for a run")
     given = parser.parse_args(arguments)
     overlays = [str(Path(path).resolve()) for path in given.configfile]
     os.chdir(ROOT)

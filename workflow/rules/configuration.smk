@@ -166,15 +166,22 @@ wildcard_constraints:
 begun = time.time()
 
 
+def say_last(words):
+    """Say something once Snakemake has said all that it says: what was wrong stands last, where one looks first."""
+    atexit.register(print, words, file=sys.stderr)
+
+
 onerror:
-    # Once Snakemake has said all that it says: what was wrong stands last, where one looks first.
     for words in reversed(last_words(graph.path("logs"), begun)):
-        atexit.register(print, words, file=sys.stderr)
+        say_last(words)
 
 
 onsuccess:
-    if Path(graph.page()).exists():
-        print(f"report: {graph.page()}", file=sys.stderr)
+    exhibits = [each for each in (*TABLES, *FIGURES) if each in sys.argv]
+    for each in exhibits:
+        say_last(f"{each}: {graph.exhibits()}/{each}.{'md' if each in TABLES else 'svg'}")
+    if not exhibits and Path(graph.page()).exists():
+        say_last(f"report: {graph.page()}")
 
 
 # --- one run at a time ----------------------------------------------------------------------------------------------
@@ -195,9 +202,11 @@ onstart:
         fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         held[-1].seek(0)
-        raise WorkflowError(
+        refusal = (
             f"another run ({held[-1].read().strip() or 'unknown'}) is working on {settings.results}; wait for it"
         )
+        say_last(refusal)
+        raise WorkflowError(refusal)
     except OSError as error:  # a network file system without locks
         print(f"{settings.results} cannot be locked ({error.strerror}): start one run at a time", file=sys.stderr)
     held[-1].truncate(0)

@@ -25,7 +25,7 @@ from cdmae.report.sections import (
     paragraphs,
 )
 
-SMALL_QUERIES, SMALL_STEPS = 100, 300  # a run below either shows that the workflow works, nothing else
+SMALL_QUERIES, SMALL_STEPS = 30, 300  # a run below either shows that the workflow works, nothing else
 COUNTING = ("ngrams", "importance")  # the rules that only masking by importance needs
 
 

@@ -55,7 +55,7 @@ def _cut(text: str) -> str:
 
 
 def _rank(rank: int) -> str:
-    return formats.count(rank) if rank else "none"
+    return formats.count(rank) if rank else "not found"
 
 
 def _table(found: dict[str, list[Case]], pair: tuple[str, str]) -> Table:
