@@ -23,7 +23,7 @@ HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
 LONGEST = 64  # letters of a name: a path may join three of them, and file systems take 255 bytes between slashes
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = (".ci", ".git", ".venv", "benchmarks", "cdmae", "config", "envs", "tests", "workflow")
+SOURCES = (".ci", ".git", ".snakemake", ".venv", "benchmarks", "cdmae", "config", "envs", "tests", "workflow")
 SMALL = 2**24  # bytes of files that are read whenever the config is checked: less than a second
 MEASURE = re.compile(r"(RR|R|P|AP|nDCG|Success)@[1-9]\d*")
 
@@ -150,6 +150,11 @@ def _check_results(results: str) -> None:
     if any(len(os.fsencode(part)) > 255 for part in Path(results).parts):
         raise InputError(f"results is {show(results)}; allowed: up to 255 bytes between two slashes")
     folder = Path(results).resolve()
+    if ROOT.is_relative_to(folder):
+        raise InputError(f"results is {show(results)}, in which the checkout lies; allowed: a folder of its own")
+    there = next(path for path in (folder, *folder.parents) if path.exists())
+    if not there.is_dir():
+        raise InputError(f"results is {show(results)}, but {there} is a file; allowed: a folder")
     for each in SOURCES:
         if folder.is_relative_to(ROOT / each):
             raise InputError(f"results is {show(results)}, inside {each} of the checkout; allowed: a folder of its own")

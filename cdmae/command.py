@@ -32,6 +32,7 @@ PARENT = "CDMAE_PARENT"  # the process id of the workflow engine; the job ends i
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
     errno.EDQUOT: "the disk quota is used up; free some space and run again, finished steps are kept",
+    errno.EFBIG: "the file is larger than is allowed here (ulimit -f, or the file system)",
     errno.EROFS: "the disk cannot be written to",
     errno.EACCES: "permission denied",
     errno.ENOENT: "no such file or folder",
@@ -152,10 +153,17 @@ def _report(name: str, error: Exception) -> int:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # the latter is torch's
         cause = str(error).partition(". ")[0] or "while running"
         return _say(name, f"out of memory ({cause}); give it more, or lower the batch or chunk", 1)
-    if isinstance(error, OSError) and error.errno in _REMEDY:
-        where = f"{error.filename}: " if error.filename else ""
-        return _say(name, where + _REMEDY[error.errno], 1)
+    number = error.errno if isinstance(error, OSError) else _system_error(error)
+    if number in _REMEDY:
+        where = f"{error.filename}: " if getattr(error, "filename", None) else ""
+        return _say(name, where + _REMEDY[number], 1)
     raise error
+
+
+def _system_error(error: Exception) -> int | None:
+    """The number of the system's error behind one of a library in Rust, which tells it in words only."""
+    found = re.search(r"\(os error (\d+)\)", str(error))
+    return int(found[1]) if found else None
 
 
 def _say(name: str, sentence: str, status: int) -> int:

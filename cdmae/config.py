@@ -20,6 +20,9 @@ from cdmae.settings import asdict, check_partial, join, mapping, parse, setting,
 PRECISIONS = ("auto", "fp32", "bf16")
 
 
+MOST_SEEDS = 100
+
+
 def concepts(package: str) -> list[str]:
     """The names that a folder of the library offers to the config: those of its files and packages."""
     found = Path(__file__).parent.joinpath(package).iterdir()
@@ -354,7 +357,9 @@ class Config:
     report: Report = field(default_factory=Report)
 
     def __post_init__(self) -> None:
-        """Refuse seeds that are not all different or do not begin with the one of the data."""
+        """Refuse seeds that are too many, not all different, or do not begin with the one of the data."""
+        if len(self.seeds) > MOST_SEEDS:
+            raise InputError(f"seeds has {len(self.seeds)} entries; allowed: up to {MOST_SEEDS}")
         if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):
             raise InputError(
                 f"seeds is {show(list(self.seeds))}; allowed: different ones, the first of them seed, {self.seed}"
@@ -393,8 +398,10 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
             return super().construct_mapping(node, deep)
 
     try:
-        text = Path(path).read_text(encoding="utf-8")
-        return mapping(yaml.load(text, Loader), str(path))  # a SafeLoader
+        found = yaml.load(Path(path).read_text(encoding="utf-8"), Loader)  # a SafeLoader
+        if found is None:
+            raise InputError(f"{path} holds no settings; allowed: a mapping of settings")
+        return mapping(found, str(path))
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OSError as error:

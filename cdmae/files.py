@@ -360,9 +360,17 @@ def write_measures(path: Path | str, measures: pd.DataFrame) -> None:
 
 def read_measures(path: Path | str) -> pd.DataFrame:
     """Read per-query measures; query ids stay strings."""
-    import pandas as pd
-
-    frame = pd.read_csv(path, sep="\t", dtype={"query_id": str}, keep_default_na=False)
+    frame = read_table(path, dtype={"query_id": str, "value": float}, keep_default_na=False)
     if frame.columns.tolist() != MEASURES:
         raise InputError(f"{path} has the columns {frame.columns.tolist()} instead of {MEASURES}; delete it")
-    return frame.astype({"value": float})
+    return frame
+
+
+def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
+    """Read a tab-separated file; raises `InputError` for one that is empty or cut. `options`: of `pandas.read_csv`."""
+    import pandas as pd
+
+    try:
+        return pd.read_csv(path, sep="\t", **options)
+    except ValueError as error:  # of pandas' parser, too
+        raise InputError(f"{path} is damaged ({error}); delete it and run again") from None

@@ -199,6 +199,8 @@ def _scalar(hint: Any, metadata: Any, value: Any, path: str) -> Any:
         value = Path(value)
     if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
         raise refused
+    if isinstance(value, str) and "\0" in value:
+        raise InputError(f"{path} is {show(value)}; allowed: text without a NUL, which no command line can hold")
     choices = _choices(metadata)
     if choices is not None and value not in choices:
         if isinstance(value, str):

@@ -98,6 +98,7 @@ def failing(error):
         (MemoryError(), 1, "out of memory (while running); give it more, or lower the batch or chunk"),
         (type("OutOfMemoryError", (RuntimeError,), {})("CUDA"), 1, "out of memory (CUDA)"),
         (OSError(errno.ENOSPC, "No space", "a/b"), 1, "a/b: the disk is full; free some space and run again"),
+        (Exception("No space left on device (os error 28)"), 1, "the disk is full; free some space and run again"),
         (FileNotFoundError(errno.ENOENT, "No such file", "a/b"), 1, "a/b: no such file or folder"),
         (PermissionError(errno.EACCES, "denied", "a/b"), 1, "a/b: permission denied"),
     ],

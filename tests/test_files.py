@@ -28,3 +28,11 @@ def test_truncated_tokens_are_named(tmp_path) -> None:
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match=r"starts\.npy is not a complete array"):
         files.read_tokens(tmp_path / "tokens")
+
+
+@pytest.mark.parametrize("text", ["", "collection\tsplit\tquery_id\tmeasure\tvalue\na\tdev\tq\tRR@10\t\n"])
+def test_damaged_measures_are_named(tmp_path, text):
+    path = tmp_path / "measures.tsv"
+    path.write_text(text)
+    with pytest.raises(InputError, match="measures.tsv is damaged .*; delete it and run again"):
+        files.read_measures(path)

@@ -6,6 +6,7 @@ What a line means is the business of the layout (`beir`, `msmarco`), which gives
 from __future__ import annotations
 
 import gzip
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -88,10 +89,19 @@ def find(folder: Path, stem: str, suffix: str) -> Path | None:
 def check_folder(path: str) -> Path:
     """The folder of a collection's files; raises `InputError` where it is none."""
     folder = Path(path).expanduser()
-    if not folder.is_dir():
-        found = "a file" if folder.exists() else "not there"
-        raise InputError(f"path {path} is {found}; allowed: a folder with the collection's files")
+    check_readable(folder, f"path {path}")
     return folder
+
+
+def check_readable(folder: Path, name: str) -> None:
+    """Raise `InputError` where a folder, called `name`, is none or cannot be looked into: it would seem to be empty."""
+    try:
+        next(os.scandir(folder), None)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        found = "a file" if isinstance(error, NotADirectoryError) else "not there"
+        raise InputError(f"{name} is {found}; allowed: a folder with the collection's files") from None
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror}") from None
 
 
 def _sample(file: File) -> tuple[int, float]:

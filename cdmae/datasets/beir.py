@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.datasets._judged import Parts
-from cdmae.datasets._text_files import File, Layout, check_folder, find
+from cdmae.datasets._text_files import File, Layout, check_folder, check_readable, find
 from cdmae.errors import InputError
 from cdmae.settings import setting
 
@@ -59,6 +59,8 @@ def _qrels_paths(folder: Path) -> dict[str, Path]:
     loose = sorted(path.name for path in folder.parent.glob("qrels*") if path.is_file())
     if loose:
         raise InputError(f"{folder.parent / loose[0]} is a file; allowed: a folder with {layout}")
+    if folder.is_dir():
+        check_readable(folder, str(folder))
     found = sorted(path for path in folder.glob("*") if not path.name.startswith("."))
     paths: dict[str, Path] = {}
     for path in found:

@@ -266,10 +266,10 @@ def corpus(folder: Path | str, splits: list[str]) -> Corpus:
 def training(folder: Path | str) -> Training:
     """Read the curve and the record of a training; either may be missing."""
     curve, about, seen = (Path(folder) / name for name in ("steps.tsv", "about.json", "bottleneck.tsv"))
-    frame = pd.read_csv(curve, sep="\t") if curve.exists() else None
+    frame = files.read_table(curve) if curve.exists() else None
     if frame is not None and ("step" not in frame or frame.empty):
         frame = None
-    bottleneck = pd.read_csv(seen, sep="\t") if seen.exists() else None
+    bottleneck = files.read_table(seen) if seen.exists() else None
     return Training(frame, files.read_json(about) if about.exists() else {}, bottleneck)
 
 
@@ -278,7 +278,7 @@ def benchmarks(folder: Path | str | None) -> pd.DataFrame:
     rows = []
     for path in sorted(Path(folder).rglob("*.tsv")) if folder and Path(folder).is_dir() else []:
         rule, *job = path.relative_to(folder).with_suffix("").parts
-        frame = pd.read_csv(path, sep="\t").rename(columns=str.strip)
+        frame = files.read_table(path).rename(columns=str.strip)
         if frame.empty or "s" not in frame or rule == "report":
             continue
         columns = [pd.to_numeric(frame[name], errors="coerce") if name in frame else None for name in _BENCHMARK]
