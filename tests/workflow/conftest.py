@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("Snakefile", "cdmae", "config", "envs", "profiles", "run", "workflow")
+PARTS = ("Snakefile", "benchmarks", "cdmae", "config", "envs", "profiles", "run", "workflow")
 SMOKE = ("--configfile", "config/smoke.yaml")
 
 
