@@ -32,6 +32,13 @@ def test_command(smoke, command):
     if words[:1] == ["test"]:
         assert (ROOT / "run").exists()  # this is what runs here
         return
+    if words == ["--help"]:
+        said = subprocess.run([str(ROOT / "run"), *words], capture_output=True, text=True, check=True).stdout
+        assert all(f"./run {each}" in said for each in ("plan", "search", "importance", "test", "table_stages"))
+        return
+    if words == ["--help-snakemake"]:
+        assert "--rerun-triggers" in smoke.run(*words)
+        return
     if words[:1] and words[0] in ("search", "importance", "adopt"):
         assert smoke.run(*words, *SMOKE).strip()
         return
