@@ -14,7 +14,7 @@ paper's, `A` is its appendix, decisions are those of `DECISIONS.md`.
 | file | what it is |
 |---|---|
 | `config.yaml` | the default: documentation search on a laptop's CPU, in minutes |
-| `smoke.yaml` | the same in two minutes |
+| `smoke.yaml` | the same in a minute and a half |
 | `full.yaml` | the same with everything, for a GPU |
 | `paper.yaml` | the paper: MS MARCO, TREC DL, BEIR |
 | `ablations.yaml` | the paper's ablations, over the default |

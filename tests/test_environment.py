@@ -162,6 +162,16 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, tmp_path, monke
     start.check_first([word] if word else [])
 
 
+@pytest.mark.parametrize("name", ["search", "importance"])
+def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
+    start = module(ROOT / "workflow/start.py")
+    overlay, asked = tmp_path / "own.yaml", []
+    overlay.write_text("seed: 3\n")
+    monkeypatch.setattr(start, name, lambda graph, given: asked.append((graph.config.seed, given.text)))
+    start.command([name, "--configfile", str(overlay), "sorted", "lists"])
+    assert asked == [(3, ["sorted", "lists"])]
+
+
 def test_what_is_lacking_to_ask_or_to_shade(tmp_path):
     overlay = tmp_path / "own.yaml"
     overlay.write_text("standalone: true\n")

@@ -146,6 +146,27 @@ def test_a_setting_restarts_only_what_depends_on_it(values, path, value, expecte
     assert changed(values, (path, value)) == {(rule, name) for rule, _, names in groups for name in names.split(", ")}
 
 
+def test_the_files_of_a_checkpoint_are_those_that_are_seen(tmp_path, values):
+    for name in ("config.json", "model.safetensors", ".snakemake_timestamp"):
+        (tmp_path / name).touch()
+    values["systems"]["foreign"]["model"] = str(tmp_path)
+    job = by_name(Graph(load(values)))["search_external", "foreign"]
+    assert job.inputs["checkpoint"] == [f"{tmp_path}/config.json", f"{tmp_path}/model.safetensors"]
+
+
+def test_waiting_is_the_longest_chain_of_jobs_behind_a_job(graph):
+    jobs = graph.jobs()
+
+    def chain(job):
+        behind = [each for each in jobs if set(job.outputs) & set(each.reads())]
+        return 1 + max(map(chain, behind)) if behind else 0
+
+    assert graph.waiting == {(job.rule, job.name): chain(job) for job in jobs}
+    assert (
+        graph.waiting["pretrain", "cdmae"] > graph.waiting["pretrain", "mae"] > graph.waiting["vectors", "three/docs"]
+    )
+
+
 def test_the_reading_names_every_job_and_file(graph):
     text = graph.reading()
     assert "pretrain none -> out/encoders/none\n    out/tokenizers/small\n" in text

@@ -1,6 +1,7 @@
 """A report on several seeds: one row per system, its numbers those that numpy gets from the files of every seed."""
 
 import csv
+import dataclasses
 import io
 import re
 
@@ -99,6 +100,8 @@ def test_the_noise_is_that_of_one_seed_pooled_over_the_retrievers(folder, run):
     expected = 1.96 * np.sqrt(2 * np.mean(variances))
     assert expected > 0.003
     assert comparisons.noise(run, DEV, "RR@10") == pytest.approx(expected)
+    wide = dataclasses.replace(run, config=run.config | {"report": run.config["report"] | {"noise": 50}})
+    assert comparisons.noise(wide, DEV, "RR@10") == 0.5  # the config's, where that is larger
 
 
 def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):

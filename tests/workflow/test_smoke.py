@@ -1,6 +1,7 @@
 """The whole pipeline on the tiny collection: every stage wrote what the next one and the reader need."""
 
 import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,23 @@ def test_progress_reached_the_terminal(smoke):
     said = (smoke.folder / "said.txt").read_text()
     assert "collections.pydocs:" in said
     assert "report: results/smoke/report/index.html" in said
+
+
+def priorities(said):
+    """The priority of every job that Snakemake announced, by (rule, name)."""
+    for rule, block in re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", said, flags=re.MULTILINE):
+        lines = dict(line.strip().partition(": ")[::2] for line in block.splitlines())
+        names = [each.partition("=")[2] for each in lines.get("wildcards", "").split(", ")]
+        yield (rule, "/".join(names)), int(lines.get("priority", 0))
+
+
+def test_what_most_jobs_wait_for_goes_first(smoke, graph):
+    """Snakemake took every priority from the graph, but for collections, which go before all others."""
+    found = dict(priorities((smoke.folder / "said.txt").read_text()))
+    last = ("measures", "masked_terms")  # only the report waits for them
+    for job in graph.jobs():
+        expected = 100 if job.rule == "collection" else 0 if job.rule in last else graph.waiting[job.rule, job.name]
+        assert found[job.rule, job.name] == expected, job
 
 
 def test_collection(graph):

@@ -23,6 +23,8 @@ def section(facts: Facts) -> Section | None:
         "first. The extremes of many queries, so nothing to generalise from; to see what the numbers are made of.",
         target=str(main_target(facts)), before=tag("strong", pair[0]), after=tag("strong", pair[1]),
     )  # fmt: skip
+    if facts.repeated:
+        lead = Markup(f"{lead} The runs are those of seed {facts.seed}.")
     folded = [
         tag("details", tag("summary", f"{KINDS[kind]}: {_glimpse(each)}"), [_card(case, pair) for case in each])
         for kind, each in found.items()
