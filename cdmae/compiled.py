@@ -12,6 +12,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import numba
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
 
 
 def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -22,6 +26,27 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
         if "no locator" not in str(error):
             raise
         return numba.njit(nogil=True)(function)
+
+
+def _prefetch(write: int) -> Callable[..., Any]:
+    """A function (array [n], index) for compiled code: ask for the cache line of an element; any index may be asked."""
+
+    def typed(_: Any, array: types.Array, index: types.Integer) -> tuple[Any, Callable[..., Any]]:
+        return types.void(array, types.intp), generate
+
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, given: tuple[Any, Any]) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, given[0])
+        address = builder.bitcast(builder.gep(array.data, [given[1]]), ir.IntType(8).as_pointer())
+        number = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
+        builder.call(function, [address, number(write), number(3), number(1)])  # into all caches; data, not code
+        return context.get_dummy_value()
+
+    return intrinsic(typed)
+
+
+prefetch_to_read, prefetch_to_write = _prefetch(0), _prefetch(1)
 
 
 class Threads:
