@@ -4,11 +4,12 @@ import importlib
 import pkgutil
 
 import numba
+import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
 import cdmae
-from cdmae.compiled import Threads, compiled
+from cdmae.compiled import Threads, compiled, prefetch_to_read, prefetch_to_write
 
 
 def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypatch):
@@ -52,6 +53,21 @@ def test_compiled_functions_call_only_those_of_their_own_file():
                         assert not isinstance(called, Dispatcher) or called.py_func.__module__ == each.__name__, name
     assert found > 20
     assert cdmae.__path__
+
+
+def test_asking_for_cache_lines_changes_nothing_and_may_reach_beyond_the_end():
+    @numba.njit
+    def walk(array):
+        total = 0
+        for place in range(len(array)):
+            prefetch_to_read(array, place + 100)
+            prefetch_to_write(array, place - 100)
+            total += array[place]
+        return total
+
+    array = np.arange(10, dtype=np.uint64)
+    assert walk(array) == 45 and array.tolist() == list(range(10))
+    assert "prefetch" in next(iter(walk.inspect_asm().values()))
 
 
 @pytest.mark.parametrize("number", [0, 1, 3])
