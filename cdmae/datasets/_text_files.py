@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -20,6 +21,7 @@ from cdmae.errors import InputError
 
 if TYPE_CHECKING:
     from cdmae import files
+_GRADE = re.compile(r"[+-]?[0-9]+")  # int() would take 1_0 and digits of other scripts, too
 _SAMPLE = 1000  # lines that the size of a file is told from
 _PACKED = 3  # how many times a text shrinks in a .gz
 
@@ -76,6 +78,13 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{path} is not a complete gzip archive ({where}: {error}); fetch it again") from None
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); allowed: a file") from None
+
+
+def grade(text: str) -> int:
+    """The grade of a judgment; raises ValueError, as parsers of lines do, for anything but a whole number."""
+    if not _GRADE.fullmatch(text.strip()):
+        raise ValueError(f"the grade is {text!r}; allowed: a whole number")
+    return int(text)
 
 
 def find(folder: Path, stem: str, suffix: str) -> Path | None:

@@ -6,7 +6,8 @@
 ``qrels/{split}.tsv``   a header, then query id, passage id and grade, separated by tabs; one file a split
 ======================  =================================================================================
 
-Any of them may be packed (``.gz``). Without judgments all queries form the split ``test``.
+Any of them may be packed (``.gz``). A header, which may be missing, calls the grade score, grade, relevance, relevancy,
+rel or label. Without judgments all queries form the split ``test``.
 """
 
 from __future__ import annotations
@@ -17,11 +18,12 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.datasets._judged import Parts
-from cdmae.datasets._text_files import File, Layout, check_folder, check_readable, find
+from cdmae.datasets._text_files import File, Layout, check_folder, check_readable, find, grade
 from cdmae.errors import InputError
 from cdmae.settings import setting
 
 _COLUMNS = "query id, passage id and grade, separated by tabs"
+_HEADERS = ("score", "grade", "relevance", "relevancy", "rel", "label")  # of the grades
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,9 +117,10 @@ def _judgment(number: int, line: str) -> tuple[str, str, int] | None:
     if len(columns) != 3:
         hint = " (TREC's form has four; leave out the second column)" if len(line.split()) == 4 else ""
         raise ValueError(f"{len(columns)} columns separated by tabs{hint}; allowed: {_COLUMNS}")
+    if number == 1 and columns[2].strip().lower() in _HEADERS:
+        return None  # which some files leave out
     try:
-        return columns[0], columns[1], int(columns[2])
-    except ValueError:
-        if number == 1 and not any(letter.isdigit() for letter in columns[2]):
-            return None  # the header, which some files leave out
-        raise ValueError(f"the grade is {columns[2]!r}; allowed: a whole number") from None
+        return columns[0], columns[1], grade(columns[2])
+    except ValueError as error:
+        header = f", or in a header one of {', '.join(_HEADERS)}" if number == 1 else ""
+        raise ValueError(f"{error}{header}") from None

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.datasets._judged import Parts
-from cdmae.datasets._text_files import File, Layout, check_folder, find
+from cdmae.datasets._text_files import File, Layout, check_folder, find, grade
 from cdmae.errors import InputError
 from cdmae.settings import setting
 
@@ -85,10 +85,7 @@ def _judgment(number: int, line: str) -> tuple[str, str, int]:
     columns = line.split()
     if len(columns) != 4:
         raise ValueError(f"{len(columns)} columns; allowed: the four of TREC (query id, 0, passage id, grade)")
-    try:
-        return columns[0], columns[2], int(columns[3])
-    except ValueError:
-        raise ValueError(f"the grade is {columns[3]!r}; allowed: a whole number") from None
+    return columns[0], columns[2], grade(columns[3])
 
 
 def _refusal(columns: list[str], allowed: str) -> str:
