@@ -8,14 +8,17 @@ names are the edges of the workflow's graph, and `cdmae.checks` refuses those th
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cdmae import checks, datasets, replicas
-from cdmae.errors import InputError
+from cdmae.errors import InputError, Mistakes
 from cdmae.settings import asdict, check_partial, join, mapping, parse, setting, show, suggestion, unknown
+
+T = TypeVar("T")
 
 PRECISIONS = ("auto", "fp32", "bf16")
 
@@ -455,48 +458,65 @@ def merge(default: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(values: dict[str, Any]) -> Config:
-    """Parse and check the merged values of the config files; raises `InputError`, one sentence with key and value."""
-    values = mapping(values, "")
+    """Parse and check the merged values of the config files; raises `InputError`, a line with key and value a mistake.
+
+    What entries demand of each other is checked once each of them is right.
+    """
+    values, mistakes = mapping(values, ""), Mistakes()
     allowed = [*Config.__dataclass_fields__, "standalone"]
     for key in values:
-        if key not in allowed:
-            raise unknown(key, allowed, "")
-    if not isinstance(values.get("standalone", False), bool):
-        raise InputError(f"standalone is {show(values['standalone'])}; allowed: true or false")
-    plain = parse(Config, {key: values[key] for key in ("results", "seed", "seeds") if key in values})
-    encoder_defaults = check_partial(Encoder, values.get("pretraining"), "pretraining")
-    stage_defaults = check_partial(Stage, values.get("training"), "training")
-    config = replace(
-        plain,
-        collections={name: _collection(each, path) for name, each, path in _entries(values, "collections")},
-        starts={name: parse(Start, each, path) for name, each, path in _entries(values, "starts")},
-        importance={name: parse(Importance, each, path) for name, each, path in _entries(values, "importance")},
-        pretraining=encoder_defaults,
-        encoders={
-            name: _seeded(parse(Encoder, checks.encoder_values(each, encoder_defaults, path), path), plain.seed)
-            for name, each, path in _entries(values, "encoders")
-        },
-        training=stage_defaults,
-        stages={
-            name: _seeded(parse(Stage, checks.stage_values(each, stage_defaults, path), path), plain.seed)
-            for name, each, path in _entries(values, "stages")
-        },
-        systems={name: parse(System, each, path) for name, each, path in _entries(values, "systems")},
-        evaluation=parse(Evaluation, values.get("evaluation"), "evaluation"),
-        report=parse(Report, values.get("report"), "report"),
-    )
+        with mistakes.noted():
+            if key not in allowed:
+                raise unknown(key, allowed, "")
+    with mistakes.noted():
+        if not isinstance(values.get("standalone", False), bool):
+            raise InputError(f"standalone is {show(values['standalone'])}; allowed: true or false")
+    with mistakes.noted():
+        plain = parse(Config, {key: values[key] for key in ("results", "seed", "seeds") if key in values})
+    with mistakes.noted():
+        encoder_defaults = check_partial(Encoder, values.get("pretraining"), "pretraining")
+    with mistakes.noted():
+        stage_defaults = check_partial(Stage, values.get("training"), "training")
+    mistakes.tell()
+
+    def encoder(entry: dict[str, Any], path: str) -> Encoder:
+        return _seeded(parse(Encoder, checks.encoder_values(entry, encoder_defaults, path), path), plain.seed)
+
+    def stage(entry: dict[str, Any], path: str) -> Stage:
+        return _seeded(parse(Stage, checks.stage_values(entry, stage_defaults, path), path), plain.seed)
+
+    readers = {
+        "collections": _collection,
+        "starts": partial(parse, Start),
+        "importance": partial(parse, Importance),
+        "encoders": encoder,
+        "stages": stage,
+        "systems": partial(parse, System),
+    }
+    sections = {name: _section(values, name, read, mistakes) for name, read in readers.items()}
+    for name, kind in (("evaluation", Evaluation), ("report", Report)):
+        with mistakes.noted():
+            sections[name] = parse(kind, values.get(name), name)
+    mistakes.tell()
+    config = replace(plain, pretraining=encoder_defaults, training=stage_defaults, **sections)
     checks.check(config, values)
     return replicas.replicate(config)
 
 
-def _entries(values: dict[str, Any], section: str) -> list[tuple[str, dict[str, Any], str]]:
-    found = []
-    for name, entry in mapping(values.get(section), section).items():
-        checks.check_name(name, section)
-        path = join(section, name)
-        if entry is None:
-            raise InputError(f"{path} is empty; allowed: a mapping of its settings ({{}} where all have defaults)")
-        found.append((name, mapping(entry, path), path))
+def _section(
+    values: dict[str, Any], section: str, read: Callable[[dict[str, Any], str], T], mistakes: Mistakes
+) -> dict[str, T]:
+    """The entries of a section by name; `read` makes one of its values and its path."""
+    found, entries = {}, {}
+    with mistakes.noted():
+        entries = mapping(values.get(section), section)
+    for name, entry in entries.items():
+        with mistakes.noted():
+            checks.check_name(name, section)
+            path = join(section, name)
+            if entry is None:
+                raise InputError(f"{path} is empty; allowed: a mapping of its settings ({{}} where all have defaults)")
+            found[name] = read(mapping(entry, path), path)
     return found
 
 

@@ -19,7 +19,7 @@ from dataclasses import MISSING
 from pathlib import Path
 from typing import Any, TypeVar
 
-from cdmae.errors import InputError
+from cdmae.errors import InputError, Mistakes
 
 T = TypeVar("T")
 
@@ -60,19 +60,15 @@ def setting(
 def parse(cls: type[T], values: dict[str, Any] | None, path: str = "") -> T:
     """Build the dataclass `cls` from plain values; `path` is the place of the values in the config, for messages.
 
-    Raises `InputError` for an unknown or missing key, a wrong type or a value out of range; an `InputError` raised by
+    Raises `InputError` for unknown and missing keys, wrong types and values out of range; an `InputError` raised by
     ``__post_init__`` gets the path in front.
     """
-    values = mapping(values, path)
-    fields = {field.name: field for field in dataclasses.fields(cls) if field.init}
-    for key in values:
-        if key not in fields:
-            raise unknown(key, fields, path)
-    for field in fields.values():
+    values, mistakes = mapping(values, path), Mistakes()
+    found = _checked(cls, values, path, mistakes)
+    mistakes.tell()
+    for field in _fields(cls).values():
         if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
             raise InputError(f"{join(path, field.name)} is missing: {field.metadata.get('meaning', 'it is required')}")
-    hints = _types(cls)
-    found = {key: _value(hints[key], fields[key].metadata, value, join(path, key)) for key, value in values.items()}
     try:
         return cls(**found)
     except InputError as error:
@@ -81,14 +77,25 @@ def parse(cls: type[T], values: dict[str, Any] | None, path: str = "") -> T:
 
 def check_partial(cls: type, values: dict[str, Any] | None, path: str) -> dict[str, Any]:
     """Check values that are some of the fields of `cls`, such as defaults for several; return them unchanged."""
-    values = mapping(values, path)
-    fields = {field.name: field for field in dataclasses.fields(cls)}
-    hints = _types(cls)
-    for key, value in values.items():
-        if key not in fields:
-            raise unknown(key, fields, path)
-        _value(hints[key], fields[key].metadata, value, join(path, key))
+    values, mistakes = mapping(values, path), Mistakes()
+    _checked(cls, values, path, mistakes)
+    mistakes.tell()
     return values
+
+
+def _checked(cls: type, values: dict[str, Any], path: str, mistakes: Mistakes) -> dict[str, Any]:
+    """The values as their fields' types; what is wrong with them goes to the `mistakes`."""
+    fields, hints, found = _fields(cls), _types(cls), {}
+    for key, value in values.items():
+        with mistakes.noted():
+            if key not in fields:
+                raise unknown(key, fields, path)
+            found[key] = _value(hints[key], fields[key].metadata, value, join(path, key))
+    return found
+
+
+def _fields(cls: type) -> dict[str, dataclasses.Field]:
+    return {field.name: field for field in dataclasses.fields(cls) if field.init}
 
 
 @functools.cache
