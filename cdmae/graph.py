@@ -6,6 +6,7 @@ The config's names are the edges. The rules ask here for their inputs, the repor
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -265,9 +266,9 @@ class Graph:
         """The job of a rule for its wildcards, such as ``job("tokens", start, collection)``."""
         return jobs.RULES[rule](self, *names)
 
-    def jobs(self) -> list[jobs.Job]:
-        """Every job of a whole run, each after those whose outputs it reads."""
-        return jobs.ordered(self)
+    def jobs(self, exhibits: Sequence[str] = ()) -> list[jobs.Job]:
+        """Every job of a whole run, or of some tables and figures, each after those whose outputs it reads."""
+        return jobs.ordered(self, exhibits)
 
     @cached_property
     def waiting(self) -> dict[tuple[str, str], int]:

@@ -5,7 +5,7 @@ A job says which settings its results depend on, so that touching another sectio
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -362,6 +362,7 @@ TABLES = (
     "table_claims",
 )
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling")
+EXHIBITS = {TABLES: ("csv", "md", "tex", "html"), FIGURES: ("svg", "csv")}  # and the forms in which they come
 
 
 @rule
@@ -377,8 +378,8 @@ def _exhibit(graph: Graph, name: str) -> Job:
     }
     inputs["collections"] = [graph.about(name) for name in facts["collections"]]
     inputs["latency"] = [path for path in [facts["latency"]] if path]
-    kind, forms = ("table", ("csv", "md", "tex", "html")) if name in TABLES else ("figure", ("svg", "csv"))
-    outputs = [f"{graph.exhibits()}/{name}.{form}" for form in forms]
+    kind, group = ("table", TABLES) if name in TABLES else ("figure", FIGURES)
+    outputs = [f"{graph.exhibits()}/{name}.{form}" for form in EXHIBITS[group]]
     return Job(kind, name, inputs, outputs, {"facts": facts})
 
 
@@ -397,9 +398,10 @@ def figure(graph: Graph, name: str) -> Job:
 # --- all of them -----------------------------------------------------------------------------------------------------
 
 
-def ordered(graph: Graph) -> list[Job]:
-    """The jobs that a whole run needs, each after those whose outputs it reads."""
-    makes = {path: job for job in _possible(graph) for path in job.outputs}
+def ordered(graph: Graph, exhibits: Sequence[str] = ()) -> list[Job]:
+    """The jobs that a whole run needs, or some tables and figures, each after those whose outputs it reads."""
+    asked = [_exhibit(graph, name) for name in exhibits]
+    makes = {path: job for job in [*_possible(graph), latency(graph), *asked] for path in job.outputs}
     found: dict[tuple[str, str], Job] = {}
 
     def visit(path: str) -> None:
@@ -410,9 +412,20 @@ def ordered(graph: Graph) -> list[Job]:
             visit(each)
         found[job.rule, job.name] = job
 
-    for path in graph.needed():
+    for path in [path for job in asked for path in job.outputs] or graph.needed():
         visit(path)
     return list(found.values())
+
+
+def paths(graph: Graph) -> list[str]:
+    """Every path that can be asked for: what all jobs write, those of a whole run and those on request."""
+    found = [path for job in [*_possible(graph), latency(graph)] for path in job.outputs]
+    found += [f"{graph.report()}/tables", f"{graph.report()}/figures", graph.path("facts.json")]
+    for names, forms in EXHIBITS.items():
+        found += [f"{graph.exhibits()}/{name}.{form}" for name in names for form in forms]
+    for system in graph.config.systems:
+        found += [graph.path("trec", system, f"{name}.{split}.run") for name, split in graph.targets()]
+    return list(dict.fromkeys(found))
 
 
 def _possible(graph: Graph) -> Iterator[Job]:

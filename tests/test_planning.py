@@ -1,5 +1,6 @@
 """Plans: the arithmetic by hand, the schedule of small graphs, sizes, and what earlier runs change."""
 
+import importlib.util
 import os
 import re
 import signal
@@ -257,7 +258,28 @@ def test_the_command_plans_the_paper_for_any_machine():
     found = subprocess.run([*command, "--cores", "2", "--gpu", "h200"], cwd=ROOT, capture_output=True, text=True)
     assert re.search(r" jobs on 2 cores and \d+ x h200:", found.stdout), "a kind without a number is at least one"
     refused = subprocess.run([*command, "--gpus", "8", "--gpu", "abacus"], cwd=ROOT, capture_output=True, text=True)
-    assert refused.stderr.startswith("run: --gpu is abacus; allowed: h200")
+    assert refused.stderr.startswith("cdmae: --gpu is abacus; allowed: h200")
+
+
+def test_the_command_plans_tables_and_figures(monkeypatch):
+    """Named first or behind the config files; what they do not need is left out."""
+    spec = importlib.util.spec_from_file_location("start", ROOT / "workflow/start.py")
+    start, asked = importlib.util.module_from_spec(spec), []
+    spec.loader.exec_module(start)
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(start, "plan", lambda graph, given: asked.append((graph.results, given.target)))
+    start.command(["plan", "table_latency"])
+    start.command(["plan", "--configfile", "config/smoke.yaml", "table_latency", "figure_sampling"])
+    start.command(["plan"])
+    assert asked == [
+        ("results", ["table_latency"]), ("results/smoke", ["table_latency", "figure_sampling"]), ("results", []),
+    ]  # fmt: skip
+    with pytest.raises(InputError, match="tabel_main is nothing to plan; did you mean table_main?"):
+        start.command(["plan", "tabel_main"])
+    found = Planned(start.graph([]), ["table_latency"])
+    assert [job.rule for job in found.jobs] == ["latency", "table"]
+    sampling = [job.rule for job in Planned(start.graph([]), ["figure_sampling"]).jobs]
+    assert "importance" in sampling and sampling[-1] == "figure" and "report" not in sampling
 
 
 def test_a_reader_that_has_seen_enough_ends_the_plan_quietly():

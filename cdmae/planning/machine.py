@@ -90,7 +90,7 @@ class Machine:
         where there are GPUs: they may be of another device.
         """
         runs: dict[str, list[tuple[float, float, float]]] = {}
-        for job in planned.graph.jobs():
+        for job in planned.jobs:
             seconds = records.get((job.rule, job.name.replace("/", ".")))
             if seconds is None or (self.gpus and job.rule in NETWORKS):
                 continue

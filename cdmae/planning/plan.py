@@ -28,7 +28,7 @@ def steps(planned: Planned, machine: Machine, *, everything: bool = False) -> li
     """The jobs whose results are not there, or all of them, each behind those whose results it reads."""
     found: list[Step] = []
     makes: dict[str, int] = {}
-    for job in planned.graph.jobs():
+    for job in planned.jobs:
         if not everything and all(Path(path).exists() for path in job.outputs):
             continue
         work = planned.work(job)
@@ -44,7 +44,7 @@ def steps(planned: Planned, machine: Machine, *, everything: bool = False) -> li
 def text(planned: Planned, machine: Machine, *, everything: bool = False) -> str:
     """The whole plan, ready to be printed."""
     found = steps(planned, machine, everything=everything)
-    jobs = len(planned.graph.jobs())
+    jobs = len(planned.jobs)
     if not found:
         return f"all {jobs} jobs are done; whether they are up to date says ./run -n"
     wall = wall_time([step.task for step in found], machine.cores, machine.gpus)

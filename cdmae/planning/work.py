@@ -7,7 +7,7 @@ rule that has run somewhere corrects them (`machine`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -50,9 +50,10 @@ class Work:
 class Planned:
     """A graph with the sizes that its jobs depend on."""
 
-    def __init__(self, graph: Graph) -> None:
-        """Take the graph of a checked config."""
+    def __init__(self, graph: Graph, exhibits: Sequence[str] = ()) -> None:
+        """Take the graph of a checked config, for a whole run or for some tables and figures."""
         self.graph, self.config = graph, graph.config
+        self.jobs = graph.jobs(exhibits)
 
     @cached_property
     def sizes(self) -> dict[str, Size]:
