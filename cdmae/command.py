@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cdmae import settings
-from cdmae.errors import InputError, Interrupted
+from cdmae.errors import InputError, Interrupted, said
 
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: try again, it goes on
 PARENT = "CDMAE_PARENT"  # the process id of the workflow engine; the job ends itself when that process has gone
@@ -60,11 +60,11 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
             function(**values)
             sys.stdout.flush()
         except Exception as error:
-            sys.exit(_report(name, error))
+            sys.exit(_report(error))
         except Interrupted as stopped:
-            sys.exit(_say(name, str(stopped) or "stopped by a signal", INTERRUPTED))
+            sys.exit(_say(str(stopped) or "stopped by a signal", INTERRUPTED))
         except KeyboardInterrupt:
-            sys.exit(_say(name, "stopped from the keyboard", 128 + signal.SIGINT))
+            sys.exit(_say("stopped from the keyboard", 128 + signal.SIGINT))
         sys.exit(0)
 
     run.function = function  # type: ignore[attr-defined]
@@ -143,20 +143,20 @@ def _metavar(hint: Any) -> str:
 # --- how it ends -----------------------------------------------------------------------------------------------------
 
 
-def _report(name: str, error: Exception) -> int:
+def _report(error: Exception) -> int:
     """Say the sentence that belongs to an error and return the exit status; an unforeseen error is raised again."""
     if isinstance(error, InputError):
-        return _say(name, str(error), 1)
+        return _say(str(error), 1)
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains while it ends
         return 128 + signal.SIGPIPE
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # the latter is torch's
         cause = str(error).partition(". ")[0] or "while running"
-        return _say(name, f"out of memory ({cause}); give it more, or lower the batch or chunk", 1)
+        return _say(f"out of memory ({cause}); give it more, or lower the batch or chunk", 1)
     number = error.errno if isinstance(error, OSError) else _system_error(error)
     if number in _REMEDY:
         where = f"{error.filename}: " if getattr(error, "filename", None) else ""
-        return _say(name, where + _REMEDY[number], 1)
+        return _say(where + _REMEDY[number], 1)
     raise error
 
 
@@ -166,8 +166,8 @@ def _system_error(error: Exception) -> int | None:
     return int(found[1]) if found else None
 
 
-def _say(name: str, sentence: str, status: int) -> int:
-    print(f"cdmae {name}: {sentence}", file=sys.stderr, flush=True)
+def _say(sentence: str, status: int) -> int:
+    print(said(sentence), file=sys.stderr, flush=True)
     return status
 
 
@@ -179,9 +179,9 @@ def last_words(logs: Path | str, since: float) -> list[str]:
     found = []
     for path in Path(logs).rglob("*.log"):
         written = path.stat().st_mtime
-        said = re.findall(r"^cdmae [\w-]+: .*", path.read_text(errors="replace"), re.MULTILINE)
-        if said and written >= since:
-            found.append((written, f"{path}: {said[-1]}"))
+        words = re.findall(r"^cdmae: .*", path.read_text(errors="replace"), re.MULTILINE)
+        if words and written >= since:
+            found.append((written, f"{path}: {words[-1]}"))
     return [text for _, text in sorted(found)]
 
 

@@ -175,7 +175,7 @@ def read(path):
 
 def say(text):
     """Print one line that tells where it comes from."""
-    sys.stderr.write("run: %s\n" % text)
+    sys.stderr.write("cdmae: %s\n" % text)
     sys.stderr.flush()
 
 

@@ -107,17 +107,17 @@ def failing(error):
 def test_what_a_user_can_cause_ends_in_one_sentence(capsys, error, status, sentence):
     code, printed = ends(failing(error), capsys)
     assert code == status
-    assert printed.startswith(f"cdmae test-command: {sentence}")
+    assert printed.startswith(f"cdmae: {sentence}")
     assert printed.count("\n") == 1
 
 
 def test_the_last_words_of_the_logs_of_a_run(tmp_path):
     """Oldest first, from logs of this run; what torchrun says after them, and jobs that went well, do not count."""
     logs = {
-        "pretrain/a.log": "cdmae has 5 steps: few\ncdmae pretrain: a try\ncdmae pretrain: diverged\nE0101 failed: a\n",
+        "pretrain/a.log": "cdmae has 5 steps: few\ncdmae: a try\ncdmae: diverged\nE0101 failed: a\n",
         "collection/b.log": "collections.b: 3 passages\n",
-        "tokens/s/c.log": "cdmae tokens: no such file\n",
-        "tokens/s/d.log": "cdmae tokens: of an earlier run\n",
+        "tokens/s/c.log": "cdmae: no such file\n",
+        "tokens/s/d.log": "cdmae: of an earlier run\n",
     }
     for second, (name, text) in zip((9, 8, 7, 3), logs.items(), strict=True):
         path = tmp_path / name
@@ -125,8 +125,8 @@ def test_the_last_words_of_the_logs_of_a_run(tmp_path):
         path.write_text(text)
         os.utime(path, (second, second))
     assert last_words(tmp_path, since=5) == [
-        f"{tmp_path}/tokens/s/c.log: cdmae tokens: no such file",
-        f"{tmp_path}/pretrain/a.log: cdmae pretrain: diverged",
+        f"{tmp_path}/tokens/s/c.log: cdmae: no such file",
+        f"{tmp_path}/pretrain/a.log: cdmae: diverged",
     ]
     assert last_words(tmp_path / "nowhere", since=0) == []
 
@@ -193,7 +193,7 @@ def test_sigterm_unwinds_and_ends_with_75(tmp_path):
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (75, "tidied up\n", "cdmae waits: stopped by SIGTERM\n")
+    assert (process.returncode, out, err) == (75, "tidied up\n", "cdmae: stopped by SIGTERM\n")
 
 
 def test_no_code_on_the_way_swallows_a_sigterm(tmp_path):
@@ -203,7 +203,7 @@ def test_no_code_on_the_way_swallows_a_sigterm(tmp_path):
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, out, err) == (75, "tidied up\n", "cdmae waits: stopped by SIGTERM\n")
+    assert (process.returncode, out, err) == (75, "tidied up\n", "cdmae: stopped by SIGTERM\n")
 
 
 def test_a_job_ends_itself_when_its_parent_has_gone(tmp_path):
@@ -222,7 +222,7 @@ def test_a_job_ends_itself_when_its_parent_has_gone(tmp_path):
 def test_a_parent_that_is_no_process_id_is_refused(capsys, monkeypatch):
     monkeypatch.setenv("CDMAE_PARENT", "init")
     assert ends(lambda: None, capsys) == (
-        1, "cdmae test-command: the environment variable CDMAE_PARENT is 'init'; allowed: a process id\n",
+        1, "cdmae: the environment variable CDMAE_PARENT is 'init'; allowed: a process id\n",
     )  # fmt: skip
 
 

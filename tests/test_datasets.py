@@ -109,7 +109,7 @@ def test_a_batch_that_no_epoch_can_fill_is_found_when_the_collection_is_made(tmp
         return subprocess.run([*command, batches], cwd=ROOT, env=place, capture_output=True, text=True)
 
     assert make(3).stderr == (
-        "cdmae collection: stages.stage2.queries is 3; allowed: up to 2, the queries of collections.mine, split train, "
+        "cdmae: stages.stage2.queries is 3; allowed: up to 2, the queries of collections.mine, split train, "
         "that have a relevant passage\n"
     )
     assert not (tmp_path / "out").exists()

@@ -57,7 +57,7 @@ def test_without_a_suitable_python_run_says_so(tmp_path, says):
     found = subprocess.run(["/bin/sh", tmp_path / "run", "-n"], env=place, capture_output=True, text=True)
     assert found.returncode == 1
     assert found.stderr.splitlines() == [
-        f"run: needs Python 3.11 to 3.13 with venv, and found {says or 'no python3'}; "
+        f"cdmae: needs Python 3.11 to 3.13 with venv, and found {says or 'no python3'}; "
         "install one (or uv), or name it: PYTHON=/path ./run"
     ]
 
@@ -103,8 +103,8 @@ def test_while_pip_works_it_is_told_what_it_does(start, monkeypatch, capsys):
         Path(start.VENV, "lib/python3.12/site-packages", name).mkdir(parents=True)
     start.tell(words, 190, Ended())
     assert capsys.readouterr().err.splitlines() == [
-        "run: 0:10  Downloading torch-2.9.whl (900 MB)",
-        "run: 1:10  2 of about 190 packages installed",
+        "cdmae: 0:10  Downloading torch-2.9.whl (900 MB)",
+        "cdmae: 1:10  2 of about 190 packages installed",
     ]
 
 
@@ -162,6 +162,33 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, tmp_path, monke
     start.check_first([word] if word else [])
 
 
+@pytest.mark.parametrize(
+    ("words", "refused", "near"),
+    [
+        (["results/measures/cdmae-stag3.tsv"], 0, "did you mean results/measures/cdmae-stage3.tsv?"),
+        (["-n", "./results/encoders/cdmea/"], 1, "did you mean results/encoders/cdmae?"),
+        (["all", "results/trec/bm25/pydocs.tset.run"], 1, "did you mean results/trec/bm25/pydocs.test.run?"),
+        (["results/tables/table_main.md", "results/tables/table_man.md"], 1, "did you mean results/tables/table_main"),
+        ([f"{ROOT}/results/qqq"], 0, "./run -n lists what it makes"),
+    ],
+)
+def test_a_result_that_no_job_makes_is_refused_with_the_nearest_one(words, refused, near, monkeypatch):
+    start = module(ROOT / "workflow/start.py")
+    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(InputError) as caught:
+        start.main(words)
+    assert str(caught.value).startswith(f"{words[refused]} is nothing that this config makes; {near}")
+
+
+def test_results_values_of_options_and_files_elsewhere_are_handed_to_snakemake(monkeypatch):
+    start = module(ROOT / "workflow/start.py")
+    monkeypatch.chdir(ROOT)
+    found = start.graph([])
+    for words in (["--report", "results/mine.html"], ["README.md", "elsewhere/x"], start.paths(found)):
+        start.check_paths(words, found)
+
+
 @pytest.mark.parametrize("name", ["search", "importance"])
 def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     start = module(ROOT / "workflow/start.py")
@@ -179,7 +206,7 @@ def test_what_is_lacking_to_ask_or_to_shade(tmp_path):
         command = [sys.executable, "workflow/start.py", name, "words", "--configfile", str(overlay)]
         found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
         assert found.returncode == 1
-        assert found.stderr.startswith(f"run: {lacking}") and "; give the --configfile of a run " in found.stderr
+        assert found.stderr.startswith(f"cdmae: {lacking}") and "; give the --configfile of a run " in found.stderr
         assert found.stderr.count("\n") == 1
 
 

@@ -85,7 +85,7 @@ def test_several_nodes_without_gpus_get_a_process_each(launch, monkeypatch):
 
 def test_nodes_that_cannot_be_had_are_refused(launch, monkeypatch):
     said = launch("--nodes", 2, 4, "s.py", status=1)
-    assert said == "launch: 2 nodes are asked for; allowed outside a job of SLURM: 1"
+    assert said == "cdmae: 2 nodes are asked for; allowed outside a job of SLURM: 1"
     monkeypatch.setenv("SLURM_JOB_ID", "3")
     said = launch("--nodes", 2, 3, "s.py", status=1)
-    assert said == "launch: 3 GPUs on 2 nodes; allowed: as many on each, so a multiple of 2"
+    assert said == "cdmae: 3 GPUs on 2 nodes; allowed: as many on each, so a multiple of 2"

@@ -12,18 +12,21 @@ import re
 import signal
 import sys
 from functools import reduce
+from itertools import pairwise
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from cdmae import replicas  # noqa: E402
-from cdmae.config import gather, load, read_yaml, stack  # noqa: E402 (the checkout is not installed)
-from cdmae.errors import InputError  # noqa: E402
+from cdmae import places, replicas  # noqa: E402 (the checkout is not installed)
+from cdmae.config import read_yaml, stack  # noqa: E402
+from cdmae.errors import InputError, said  # noqa: E402
 from cdmae.graph import Graph  # noqa: E402
-from cdmae.jobs import FIGURES, TABLES  # noqa: E402
+from cdmae.jobs import FIGURES, TABLES, paths  # noqa: E402
 from cdmae.lineage import Lineage, adopt  # noqa: E402
 from cdmae.settings import suggestion  # noqa: E402
+
+FLAGS = ("-n", "--dry-run", "-f", "--force", "-F", "--forceall", "-k", "--keep-going", "-p", "--printshellcmds")
 
 
 def main(arguments: list[str]) -> None:
@@ -40,8 +43,9 @@ def main(arguments: list[str]) -> None:
     os.chdir(ROOT)
     if "--config" not in arguments:
         found = graph(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
-        for name in {*TABLES, *FIGURES}.intersection(arguments):
+        for name in {*TABLES, *FIGURES}.intersection(Path(word).stem for word in arguments):
             found.exhibit(name)
+        check_paths(arguments, found)
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
 
 
@@ -53,6 +57,20 @@ def check_first(arguments: list[str]) -> None:
     near = difflib.get_close_matches(word, [*COMMANDS, "test", *TABLES, *FIGURES], n=1, cutoff=0.7)
     if near:
         raise InputError(f"{word} is neither a command nor a rule nor a file; did you mean {near[0]}?")
+
+
+def check_paths(arguments: list[str], graph: Graph) -> None:
+    """Refuse a result that no job makes; what follows an option may be its value, and is left to Snakemake."""
+    for before, word in pairwise(["", *arguments]):
+        path = word.rstrip("/").removeprefix("./").removeprefix(f"{ROOT}/")
+        if (before.startswith("-") and before not in FLAGS) or not path.startswith(f"{graph.results}/"):
+            continue
+        if path not in (known := paths(graph)) and not Path(path).exists():
+            near = difflib.get_close_matches(path, known, n=1)
+            raise InputError(
+                f"{word} is nothing that this config makes; "
+                + (f"did you mean {near[0]}?" if near else "./run -n lists what it makes")
+            )
 
 
 def rules() -> list[str]:
@@ -87,7 +105,7 @@ def sorted_out(arguments: list[str]) -> tuple[list[str], list[str]]:
 def graph(overlays: list[str]) -> Graph:
     """The graph of the default config with others laid over it; raises `InputError` for one that is wrong."""
     values = reduce(stack, map(read_yaml, overlays), {})
-    return Graph(load(gather(ROOT / "config/config.yaml", overlays, values)))
+    return Graph(places.load(ROOT / "config/config.yaml", overlays, values))
 
 
 # --- commands of our own ---------------------------------------------------------------------------------------------
@@ -102,12 +120,20 @@ def command(arguments: list[str]) -> None:
         asks = name in ("search", "importance")
         if asks:
             each.add_argument("text", nargs="+", help="the words, in quotation marks or not")
+        if name == "plan":
+            each.add_argument("target", nargs="*", help="tables and figures such as table_stages; all without")
         for option, (meaning, kind) in options.items():
             form = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": option.upper()}
             each.add_argument(f"--{option}", help=meaning, **form)
         files = 1 if asks else "+"  # or the words after it would be files
         each.add_argument("--configfile", nargs=files, action="extend", default=[], metavar="FILE", help="as for a run")
     given = parser.parse_args(arguments)
+    if given.command == "plan":  # what follows config files may be a target
+        given.target += [word for word in given.configfile if word in (*TABLES, *FIGURES)]
+        given.configfile = [word for word in given.configfile if word not in given.target]
+        for word in given.target:
+            if word not in (*TABLES, *FIGURES):
+                raise InputError(f"{word} is nothing to plan; {suggestion(word, (*TABLES, *FIGURES))}")
     overlays = [str(Path(path).resolve()) for path in given.configfile]
     os.chdir(ROOT)
     found = graph(overlays)
@@ -123,9 +149,10 @@ def plan(wanted: Graph, given: argparse.Namespace) -> None:
     found = machine.here()
     gpus = found.gpus or int(bool(given.gpu)) if given.gpus is None else given.gpus
     found = machine.Machine(found.cores if given.cores is None else given.cores, gpus, given.gpu or found.gpu)
-    for planned in (Planned(graph([])), Planned(wanted)):
-        found = found.corrected(planned, machine.records(planned.graph.path("benchmarks")))
-    print(text(Planned(wanted), found, everything=given.all))
+    planned = Planned(wanted, given.target)
+    for each in (Planned(graph([])), planned):
+        found = found.corrected(each, machine.records(each.graph.path("benchmarks")))
+    print(text(planned, found, everything=given.all))
 
 
 def adopt_states(graph: Graph, _: argparse.Namespace) -> None:
@@ -230,4 +257,4 @@ if __name__ == "__main__":
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains while it ends
         sys.exit(128 + signal.SIGPIPE)
     except InputError as error:
-        sys.exit(f"run: {error}")
+        sys.exit(said(error))

@@ -1,8 +1,13 @@
 """What is refused before any job: wrong configs in a sentence, and a second run at the same results."""
 
+from pathlib import Path
+
 import pytest
 
-from tests.workflow.conftest import SMOKE, wait_for
+from cdmae.config import gather, load, read_yaml
+from cdmae.graph import Graph
+from cdmae.jobs import paths
+from tests.workflow.conftest import ROOT, SMOKE, wait_for
 
 pytestmark = pytest.mark.workflow
 
@@ -38,12 +43,19 @@ def test_snakemake_itself_refuses_it_too(code, overlay):
     assert not code.results.exists()
 
 
+def test_every_path_that_run_knows_has_a_rule(code):
+    """./run refuses all others itself."""
+    found = Graph(load(gather(ROOT / "config/config.yaml", [], read_yaml(ROOT / SMOKE[1]))))
+    lacking = ("table_projection", "table_corpus", "figure_negatives")  # the encoders or the groups to compare
+    code.run(*SMOKE, *(path for path in paths(found) if Path(path).stem not in lacking), "-n")
+
+
 def test_two_runs_at_once(fresh):
     first = fresh.start(*SMOKE, "results/smoke/encoders/cdmae")  # takes longer than the second needs to start
     lock = fresh.results / ".lock"
     wait_for(lambda: lock.exists() and lock.read_text())
     said = fresh.run(*SMOKE, "results/smoke/bm25/pydocs", status=1)
-    assert said.splitlines()[-1].startswith(f"another run (process {first.pid} on ")
+    assert said.splitlines()[-1].startswith(f"cdmae: another run (process {first.pid} on ")
     assert "is working on results/smoke; wait for it" in said
     first.communicate()
     assert first.returncode == 0
@@ -55,6 +67,6 @@ def test_what_a_job_ends_with_stands_last(fresh, overlay):
     path = overlay("collections: {pydocs: {train_queries: 0}}\ntraining: {queries: 5000}\n")
     said = fresh.run(*SMOKE, path, status=1).splitlines()
     assert said[-1].startswith(
-        "results/smoke/logs/collection/pydocs.log: cdmae collection: stages.stage1.queries is 5000; allowed: up to "
+        "results/smoke/logs/collection/pydocs.log: cdmae: stages.stage1.queries is 5000; allowed: up to "
     )
     assert not (fresh.results / "encoders").exists()

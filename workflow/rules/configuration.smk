@@ -18,19 +18,25 @@ min_version("9.20")
 sys.path.insert(0, str(workflow.basedir))
 
 from cdmae.command import last_words
-from cdmae.config import Encoder, Importance, Stage, Start, gather, load
-from cdmae.errors import InputError
+from cdmae.config import Encoder, Importance, Stage, Start
+from cdmae.errors import InputError, said
 from cdmae.fingerprint import fingerprint
 from cdmae.graph import TRAINED, Graph
 from cdmae.jobs import FIGURES, TABLES
 from cdmae.lineage import Lineage, script
+from cdmae.places import load
 
 try:
-    settings = load(gather(Path(workflow.basedir, "config/config.yaml"), workflow.configfiles, config))
+    settings = load(
+        Path(workflow.basedir, "config/config.yaml"),
+        workflow.configfiles,
+        config,
+        given=workflow.config_settings.config,
+    )
     graph = Graph(settings)
     lineage = Lineage(graph)
 except InputError as error:
-    raise WorkflowError(f"config: {error}") from None
+    raise WorkflowError(said(error)) from None
 
 # Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
 # state and ends (cdmae/command.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
@@ -205,8 +211,8 @@ onstart:
         refusal = (
             f"another run ({held[-1].read().strip() or 'unknown'}) is working on {settings.results}; wait for it"
         )
-        say_last(refusal)
-        raise WorkflowError(refusal)
+        say_last(said(refusal))
+        raise WorkflowError(said(refusal))
     except OSError as error:  # a network file system without locks
         print(f"{settings.results} cannot be locked ({error.strerror}): start one run at a time", file=sys.stderr)
     held[-1].truncate(0)
