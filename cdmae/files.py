@@ -263,14 +263,42 @@ def write_tokens(folder: Path | str, tokens: Tokens) -> None:
 
 
 def read_tokens(folder: Path | str) -> Tokens:
-    """Read what `write_tokens` wrote; the ids stay on disk."""
+    """Read what `write_tokens` wrote; the ids stay on disk. Raises `InputError` where places or ids lead nowhere."""
     folder = Path(folder)
-    return Tokens(
+    found = Tokens(
         ids=read_array(folder / "ids.npy"),
         starts=np.array(read_array(folder / "starts.npy")),
         text_starts=np.array(read_array(folder / "text_starts.npy")),
         word_starts=np.array(read_array(folder / "word_starts.npy")),
     )
+    _check_tokens(folder, found)
+    return found
+
+
+def _check_tokens(folder: Path, tokens: Tokens) -> None:
+    """Refuse damaged places and ids: compiled code, which does not look where it reads, would crash on them."""
+    starts, texts, pieces = tokens.starts, tokens.text_starts, len(tokens.word_starts)
+    rising = len(starts) and starts[0] == 0 and starts[-1] == len(tokens.ids) and (starts[1:] >= starts[:-1]).all()
+    within = rising and len(texts) == len(tokens) and ((texts >= starts[:-1]) & (texts <= starts[1:])).all()
+    for name, right, what in (
+        ("starts", rising, f"places that rise from 0 to {len(tokens.ids):,}, the word-pieces of ids.npy"),
+        ("text_starts", within, "a place for every passage, between two of starts.npy"),
+        ("ids", within and _largest(tokens.ids) < pieces, f"numbers of the {pieces:,} word-pieces of word_starts.npy"),
+    ):
+        if not right:
+            raise InputError(f"{folder / name}.npy is damaged: it does not hold {what}; delete {folder} and run again")
+
+
+def _largest(ids: np.ndarray) -> int:
+    """The largest of memory-mapped numbers, read block by block beside the map, which would keep all of them."""
+    if not isinstance(ids, np.memmap):
+        return int(ids.max(initial=0))
+    largest, block = 0, 1 << 22
+    with open(str(ids.filename), "rb") as file:
+        file.seek(ids.offset)
+        while len(found := np.fromfile(file, ids.dtype, block)):
+            largest = max(largest, int(found.max()))
+    return largest
 
 
 def read_array(path: Path | str) -> np.ndarray:

@@ -126,7 +126,11 @@ def broadcast(values: np.ndarray, tokens: files.Tokens, unit: str) -> np.ndarray
     starts = np.ones_like(tokens.word_starts) if unit == "wordpiece" else tokens.word_starts
     halves = values.clip(-LARGEST, LARGEST).astype(np.float16).view(np.uint16)
     pieces = np.empty(len(tokens.ids), np.uint16)
-    _broadcast(np.asarray(tokens.ids), edges, starts, halves, pieces)
+    words = _broadcast(np.asarray(tokens.ids), edges, starts, halves, pieces)
+    if words != len(values):
+        raise InputError(
+            f"the counts are of {len(values):,} words, the tokens are {words:,}; delete both and run again"
+        )
     return pieces.view(np.float16)
 
 
@@ -137,7 +141,8 @@ def _broadcast(ids, edges, word_starts, values, pieces):  # noqa: ANN001, ANN202
         for place in range(edges[segment], edges[segment + 1]):
             if place == edges[segment] or word_starts[ids[place]]:
                 word += 1
-            pieces[place] = values[word]
+            pieces[place] = values[word if word < len(values) else 0]
+    return word + 1
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """The files of a collection."""
 
+import re
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -27,6 +29,32 @@ def test_truncated_tokens_are_named(tmp_path) -> None:
     path = tmp_path / "tokens/starts.npy"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match=r"starts\.npy is not a complete array"):
+        files.read_tokens(tmp_path / "tokens")
+
+
+@pytest.mark.parametrize(
+    ("name", "place", "value", "what"),
+    [
+        ("starts", 0, 1, "places that rise from 0 to 6, the word-pieces of ids.npy"),
+        ("starts", 1, 5, "places that rise"),
+        ("starts", 2, 1 << 56, "places that rise"),
+        ("starts", 3, 1 << 56, "places that rise"),
+        ("text_starts", 0, -1, "a place for every passage, between two of starts.npy"),
+        ("text_starts", 2, 3, "a place for every passage"),
+        ("ids", 5, 0x8003, "numbers of the 4 word-pieces of word_starts.npy"),
+    ],
+)
+def test_tokens_that_lead_nowhere_are_named(tmp_path, name, place, value, what) -> None:
+    """A flipped bit in a complete file: compiled code would read beyond the arrays."""
+    ids, starts = np.arange(6, dtype=np.uint16) % 4, np.array([0, 2, 4, 6])
+    written = files.Tokens(ids, starts, starts[:-1] + [0, 1, 2], np.ones(4, bool))
+    files.write_tokens(tmp_path / "tokens", written)
+    assert files.read_tokens(tmp_path / "tokens").starts.tolist() == [0, 2, 4, 6]
+    array = np.load(tmp_path / f"tokens/{name}.npy")
+    array[place] = value
+    np.save(tmp_path / f"tokens/{name}.npy", array)
+    message = re.escape(f"tokens/{name}.npy is damaged: it does not hold {what}")
+    with pytest.raises(InputError, match=message + ".*; delete .*tokens and run again"):
         files.read_tokens(tmp_path / "tokens")
 
 

@@ -154,6 +154,12 @@ def test_a_word_gives_its_importance_to_its_pieces():
     assert importance.broadcast(np.arange(7), tokens, "wordpiece").tolist() == list(range(7))
 
 
+def test_tokens_of_other_words_than_were_counted_are_refused():
+    tokens = tokens_of([([], [1, 2, 3])])
+    with pytest.raises(InputError, match="the counts are of 2 words, the tokens are 3; delete both and run again"):
+        importance.broadcast(np.arange(2), tokens, "wordpiece")
+
+
 @pytest.mark.parametrize("unit", ngrams.UNITS)
 def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
     tokens = random_tokens(3)
