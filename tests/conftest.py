@@ -47,10 +47,10 @@ VALUES = {
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Keep a file's tests in one process, and all of the workflow's, which share a finished run, in another."""
+    """Keep a file's tests in one process, and those of the workflow that share a finished run in another."""
     for item in items if config.pluginmanager.hasplugin("xdist") else ():
-        group = "workflow" if item.get_closest_marker("workflow") else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
+        shares = item.get_closest_marker("workflow") and item.path.stem != "test_slurm"
+        item.add_marker(pytest.mark.xdist_group("workflow" if shares else item.path.stem))
 
 
 def pytest_collection_finish():

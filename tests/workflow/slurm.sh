@@ -5,6 +5,7 @@
 #
 #   tests/workflow/slurm.sh up FOLDER [NODES [GPUS]]   start it: NODES nodes (2) with GPUS fake GPUs (2) each
 #   tests/workflow/slurm.sh down FOLDER                end it, with all of its jobs
+#   tests/workflow/slurm.sh hold FOLDER [NODES [GPUS]] start it, and end it when the standard input ends
 #
 # Between the two, `export SLURM_CONF=FOLDER/slurm.conf` leads sbatch, squeue and the others to it. Each node has a host
 # name and process ids of its own, so that nothing passes here that only works where all nodes are one. There is no
@@ -18,10 +19,22 @@ nodes=${3:-2}
 gpus=${4:-2}
 export SLURM_CONF=$folder/slurm.conf
 host=$(hostname -s)
-port=$((20000 + $$ % 20000)) # of the controller; nodes follow
+
+# The first of some ports in a row that nobody listens on: of the controller; nodes follow.
+free_ports() {
+    local first port
+    for first in $(seq $((20000 + $$ % 20000)) 50 60000); do
+        for port in $(seq "$first" $((first + nodes))); do
+            ! (: <"/dev/tcp/127.0.0.1/$port") 2>/dev/null || continue 2
+        done
+        echo "$first"
+        return
+    done
+}
 
 configure() {
-    local node gpu
+    local node gpu port
+    port=$(free_ports)
     cat >"$SLURM_CONF" <<CONF
 ClusterName=test
 SlurmctldHost=$host(127.0.0.1)
@@ -84,13 +97,18 @@ up() {
             exec slurmd -D -N n$node
         " >>"$folder/slurmd.n$node.out" 2>&1 </dev/null &
         echo $! >"$folder/node.n$node.pid"
+        disown # its end is no news
     done
     for _ in $(seq 300); do
-        [ "$(sinfo --noheader --format '%T %D' 2>&1)" = "idle $nodes" ] && exec sinfo --Node --format '%N %T %c %m %G'
+        if [ "$(sinfo --noheader --format '%T %D' 2>&1)" = "idle $nodes" ]; then
+            sinfo --Node --format '%N %T %c %m %G'
+            return
+        fi
         sleep 0.1
     done
-    sinfo --Node --long >&2 || true
     tail -n 5 "$folder"/*.log "$folder"/*.out >&2
+    echo "after half a minute its nodes are: $(sinfo --noheader --format '%T %D' 2>&1)" >&2
+    down
     exit 1
 }
 
@@ -100,6 +118,12 @@ down() {
         pid=$(cat "$file" 2>/dev/null) || continue
         kill -KILL "$pid" 2>/dev/null || true
     done
+}
+
+hold() {
+    trap down EXIT
+    up
+    cat >/dev/null
 }
 
 "$action"

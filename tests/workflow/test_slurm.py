@@ -76,17 +76,23 @@ pytestmark = [pytest.mark.workflow, pytest.mark.skipif(bool(missing()), reason=m
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
-    """A SLURM of two nodes; its commands find it as long as the tests of this file run."""
+    """A SLURM of two nodes; its commands find it as long as the tests of this file run.
+
+    It ends with the pipe that leads to it, and so with this process, however that ends.
+    """
     folder = tmp_path_factory.mktemp("slurm")
-    subprocess.run([SCRIPT, "up", folder], check=True)
-    try:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
-            yield folder
-    finally:
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with pytest.MonkeyPatch.context() as patch, subprocess.Popen([SCRIPT, "hold", folder], text=True, **pipes) as held:
+        if not held.stdout.readline():
+            said = held.communicate()[1].strip() or "nothing"
+            pytest.skip(f"SLURM does not start here; it said: {said.splitlines()[-1]}")
+        for name in os.environ:  # of another SLURM, in a job of which this may run
+            if name.startswith(("SLURM_", "SBATCH_", "SRUN_", "SQUEUE_")):
+                patch.delenv(name)
+        patch.setenv("SLURM_CONF", str(folder / "slurm.conf"))
+        yield folder
         for process in SUBMITTED:  # those that a failed test has left
             process.kill()
-        subprocess.run([SCRIPT, "down", folder], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -122,7 +128,7 @@ class Training:
         self.wanted = self.weights()
         shutil.rmtree(self.output)
         self.process = submit(self.checkout, self.target, *resources, CDMAE_SAVE_SECONDS="0")
-        wait_for(lambda: list(self.states.glob("*/step-*.pt")) or self.process.poll() is not None)
+        wait_for(lambda: list(self.states.glob("*/step-*.pt")) or self.process.poll() is not None, seconds=600)
         self.signal(signal.SIGSTOP)
         assert self.process.poll() is None, self.process.communicate()[0]
         self.job = queue("--states", "running")
