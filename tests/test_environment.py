@@ -4,6 +4,7 @@ import ast
 import difflib
 import importlib.util
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from cdmae.errors import InputError
 
@@ -220,3 +224,45 @@ def test_the_locked_files_follow_from_the_requirements():
     for name, text in lock.files((ENVS / "requirements.txt").read_text(), pins).items():
         assert (ENVS / name).read_text() == text, f"{name} is not what `make lock` writes"
     assert not [line for line in lines if "--" in line or " @ " in line]
+
+
+@pytest.mark.parametrize(("name", "requirements"), [("cpu", "requirements.txt"), ("gpu", "requirements-gpu.txt")])
+def test_the_environments_of_conda_hold_what_is_required_and_nothing_unpinned(name, requirements):
+    found = yaml.safe_load((ENVS / f"{name}.yaml").read_text())
+    python, pip, packages = found["dependencies"]
+    assert found.keys() == {"channels", "dependencies"} and found["channels"] == ["conda-forge"]
+    assert (python, pip, list(packages)) == ("python=3.11", "pip", ["pip"])
+    pins = {canonicalize_name((each := Requirement(line)).name): each for line in packages["pip"]}
+    locked = dict(line.split("==") for line in (ENVS / "constraints.txt").read_text().splitlines() if "==" in line)
+    (left_out,) = locked.keys() - pins.keys()
+    assert left_out == f"faiss-{'gpu' if name == 'cpu' else 'cpu'}"
+    assert {package: str(pin.specifier) for package, pin in pins.items()} == {
+        package: f"=={version}" for package, version in locked.items() if package != left_out
+    }
+    for line in (ENVS / requirements).read_text().splitlines():
+        if line and not line.startswith("#"):
+            pin = pins[canonicalize_name((wanted := Requirement(line)).name)]
+            assert locked[canonicalize_name(wanted.name)] in wanted.specifier and pin.extras == wanted.extras
+
+
+def test_the_image_is_made_from_the_locked_files():
+    """Its definition copies files that are there, and installs what `./run` installs."""
+    text = (ENVS / "cdmae.def").read_text()
+    head, *parts = re.split(r"^%(\w+)\n", text, flags=re.MULTILINE)
+    sections = dict(zip(parts[::2], parts[1::2], strict=True))
+    assert re.findall(r"^(\w+): (.*)$", head, flags=re.MULTILINE) == [
+        ("Bootstrap", "docker"), ("From", "python:3.11-slim"),
+    ]  # fmt: skip
+    copied = dict(line.split() for line in sections["files"].splitlines() if line)
+    assert all((ROOT / path).exists() for path in copied)
+    chosen = dict(re.findall(r"^    (\w+)=(.*)$", sections["arguments"], flags=re.MULTILINE))["requirements"]
+    others = re.findall(r"--build-arg requirements=(\S+)", head)
+    (install,) = (line.strip() for line in sections["post"].splitlines() if line.strip())
+    for each in (chosen, *others):
+        words = install.replace("{{ requirements }}", each).split()
+        assert words[:3] == ["pip", "install", "--no-cache-dir"]
+        assert words[3::2] == ["-r", "-c"] and words[4::2] == [copied[f"envs/{each}"], copied["envs/constraints.txt"]]
+    assert {chosen, *others} == {"requirements.txt", "requirements-gpu.txt"}
+    wanted = (ENVS / "requirements.txt").read_text()
+    for module in re.search(r"import ([\w, ]+)", sections["test"])[1].split(", "):
+        assert re.search(rf"^{module.replace('_', '-')}\b", wanted, flags=re.MULTILINE)

@@ -12,6 +12,7 @@ from os.path import dirname
 from pathlib import Path
 
 from snakemake.exceptions import WorkflowError
+from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
 min_version("9.20")
@@ -53,6 +54,16 @@ signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 # The environment of every job, for --sdm conda.
 environment = str(Path(workflow.basedir, f"envs/{os.environ.get('CDMAE_DEVICE', 'cpu')}.yaml"))
+
+# And for --sdm apptainer: the image that envs/cdmae.def makes, or another one.
+image = os.environ.get("CDMAE_IMAGE", str(Path(workflow.basedir, "envs/cdmae.sif")))
+if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method and not Path(image).exists():
+    raise WorkflowError(
+        said(f"there is no image {image}; make it by `apptainer build {image} envs/cdmae.def`, or set CDMAE_IMAGE")
+    )
+
+
+container: image
 
 
 # --- what jobs ask for ----------------------------------------------------------------------------------------------

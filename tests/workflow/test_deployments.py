@@ -1,0 +1,82 @@
+"""Jobs in an environment of conda or in an image of apptainer; stand-ins show what Snakemake asks these two for."""
+
+import sysconfig
+from pathlib import Path
+
+import pytest
+
+from tests.workflow.conftest import ROOT, SMOKE
+
+pytestmark = pytest.mark.workflow
+
+TARGET = "results/smoke/tokens/tiny/pydocs"
+
+# An environment that records which scripts run in it, with the packages of the one that runs the tests.
+CONDA = """#!/bin/bash -e
+case "$*" in
+    --version) echo conda 26.1.0 ;;
+    "info --json") echo '{"conda_prefix": "FOLDER", "platform": "linux-64"}' ;;
+    "clean "*) ;;
+    "config --get channel_priority --json") echo '{"get": {"channel_priority": "strict"}}' ;;
+    "env create "*)
+        while [ "$1" != --prefix ]; do shift; done
+        python -m venv --without-pip "$2"
+        cat >"$(echo "$2"/lib/python*/site-packages)/tests.pth" <<END
+PACKAGES
+import sys; open('FOLDER/ran', 'a').write(f'{sys.prefix} {sys.argv[0]}' + chr(10))
+END
+        ;;
+    *) echo "conda $*?" >&2; exit 1 ;;
+esac
+"""
+ACTIVATE = 'export PATH="$1/bin:$PATH"\n'
+
+APPTAINER = """#!/bin/bash -e
+[ "$*" != --version ] || exec echo apptainer version 1.4.0
+[ "$1" = exec ] && [ "$2 $3" = "--home $PWD" ]
+shift 3
+while [[ $1 == -* ]]; do echo "option $1 $2" >>FOLDER/ran; shift 2; done
+echo "in $1: ${*: -1}" >>FOLDER/ran
+shift
+exec "$@"
+"""
+
+
+@pytest.fixture
+def tools(tmp_path, monkeypatch):
+    """A folder for stand-ins, first on the PATH, and a function that writes one."""
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{Path(sysconfig.get_path('scripts'))}:/usr/bin:/bin")
+
+    def write(name: str, text: str) -> None:
+        path = tmp_path / "bin" / name
+        path.parent.mkdir(exist_ok=True)
+        packages = sysconfig.get_path("purelib")
+        path.write_text(text.replace("FOLDER", str(tmp_path)).replace("PACKAGES", packages))
+        path.chmod(0o755)
+
+    return write
+
+
+def test_jobs_run_in_the_environment_that_conda_makes(finished, tmp_path, tools):
+    tools("conda", CONDA)
+    tools("activate", ACTIVATE)
+    finished.run(*SMOKE, TARGET, "--force", "--sdm", "conda", "--conda-prefix", str(tmp_path / "envs"))
+    (asked,) = tmp_path.glob("envs/*.yaml")
+    assert asked.read_text() == (ROOT / "envs/cpu.yaml").read_text()
+    ran = (tmp_path / "ran").read_text().splitlines()
+    assert ran == [f"{asked.with_suffix('')} workflow/scripts/tokens.py"]
+    assert not finished.plan(TARGET), "what one environment has made another one does not make again"
+
+
+def test_jobs_run_in_the_image_of_apptainer(finished, tmp_path, tools):
+    image = tmp_path / "cdmae.sif"
+    run = (*SMOKE, TARGET, "--force", "--sdm", "apptainer", "--apptainer-args=--bind /scratch")
+    tools("apptainer", APPTAINER)
+    said = finished.run(*run, status=1, CDMAE_IMAGE=str(image))
+    assert f"cdmae: there is no image {image}; make it by `apptainer build {image} envs/cdmae.def`" in said
+    image.touch()
+    finished.run(*run, CDMAE_IMAGE=str(image))
+    ran = (tmp_path / "ran").read_text().splitlines()
+    assert ran[0] == "option --bind /scratch"
+    assert ran[-1].startswith(f"in {image}: ") and "python workflow/scripts/tokens.py " in ran[-1]
+    assert not finished.plan(TARGET)
