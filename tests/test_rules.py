@@ -3,6 +3,8 @@
 import re
 from pathlib import Path
 
+import yaml
+
 from cdmae.config import load
 from cdmae.graph import Graph
 from cdmae.jobs import RULES
@@ -26,6 +28,18 @@ def test_every_rule_is_one_of_the_graph_and_runs_its_script():
         assert re.search(rf"(python|{launch}) {script(rule)} ", command)
         assert f'*code("{rule}")' in text
         assert (ROOT / script(rule)).exists()
+
+
+def test_only_profiles_say_what_is_tried_again_and_what_goes_on():
+    """Retries in a rule multiply with those of a cluster; a job that fails must not stop those that need it not."""
+    assert not re.search(r"\bretries\b", TEXT + (ROOT / "Snakefile").read_text())
+    profiles = {path.parent.name: yaml.safe_load(path.read_text()) for path in ROOT.glob("workflow/profiles/*/*.yaml")}
+    assert profiles.keys() == {"default", "slurm"}
+    for profile in profiles.values():
+        assert profile["keep-going"] and profile["rerun-incomplete"] and profile["nolock"]
+        assert profile["rerun-triggers"] == ["mtime", "params", "input", "code"]
+    assert "retries" not in profiles["default"]
+    assert profiles["slurm"]["retries"] > 0 and profiles["slurm"]["slurm-requeue"]
 
 
 def test_no_rule_forgets_what_its_result_depends_on(values):

@@ -4,7 +4,6 @@ import json
 import os
 import shutil
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -49,10 +48,11 @@ class Training:
         assert not self.output.exists()
 
     def kill_snakemake(self):
-        """The trainer, left alone, saves its state and ends."""
+        """The trainer, left alone, saves its state and ends; as long as it lives no other one begins beside it."""
         process, trainer = self.begin()
         end(process, signal.SIGKILL)
-        time.sleep(1.5)  # it looks for its parent every second
+        said = self.checkout.run(*SMOKE, self.target, status=1)
+        assert f"is being trained already, by process {trainer} on " in said.splitlines()[-1]
         os.kill(trainer, signal.SIGCONT)
         wait_for(lambda: not Path(f"/proc/{trainer}").exists())
         assert not self.output.exists()
@@ -65,6 +65,14 @@ class Training:
         assert process.returncode != 0
         assert "is saved at step" in said
         assert not self.output.exists()
+
+    def start_afresh(self, overlay):
+        """With another setting nothing goes on from the state, which stays where it is for the old one."""
+        before = self.steps()
+        said = self.checkout.run(*SMOKE, overlay, self.target)
+        assert "goes on from step" not in said
+        assert self.weights() != self.wanted
+        assert self.steps() == before
 
     def finish(self):
         said = self.checkout.run(*SMOKE, self.target)
@@ -80,10 +88,11 @@ def test_pretrain(finished):
     training.finish()
 
 
-def test_train_retriever(finished):
+def test_train_retriever(finished, overlay):
     training = Training(finished, "train_retriever/cdmae-stage3", "trained/cdmae-stage3")
     training.kill_trainer()
     training.press_ctrl_c()
+    training.start_afresh(overlay("stages: {stage3: {alpha: 9.0}}"))
     training.finish()
 
 
