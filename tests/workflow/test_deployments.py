@@ -1,7 +1,7 @@
 """Jobs in an environment of conda or in an image of apptainer; stand-ins show what Snakemake asks these two for."""
 
-import sysconfig
-from pathlib import Path
+import os
+import sys
 
 import pytest
 
@@ -45,12 +45,12 @@ exec "$@"
 @pytest.fixture
 def tools(tmp_path, monkeypatch):
     """A folder for stand-ins, first on the PATH, and a function that writes one."""
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}:{Path(sysconfig.get_path('scripts'))}:/usr/bin:/bin")
+    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+    packages = "\n".join(path for path in sys.path if path.endswith("site-packages"))
 
     def write(name: str, text: str) -> None:
         path = tmp_path / "bin" / name
         path.parent.mkdir(exist_ok=True)
-        packages = sysconfig.get_path("purelib")
         path.write_text(text.replace("FOLDER", str(tmp_path)).replace("PACKAGES", packages))
         path.chmod(0o755)
 
