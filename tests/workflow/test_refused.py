@@ -37,8 +37,9 @@ def test_a_wrong_config_ends_in_a_sentence_before_any_job(code, overlay, case):
 
 def test_snakemake_itself_refuses_it_too(code, overlay):
     """Without ./run, or with --config, the rules' own check speaks."""
-    said = code.run("--configfile", "config/smoke.yaml", overlay(WRONG["key"][0]), "--config", "seed=3", status=1)
-    assert WRONG["key"][1] in said
+    path = overlay(WRONG["key"][0])
+    said = code.run("--configfile", "config/smoke.yaml", path, "--config", "seed=3", status=1)
+    assert f"cdmae: {path}, line 1: {WRONG['key'][1]}" in said
     assert "Traceback" not in said and "rule " not in said
     assert not code.results.exists()
 
