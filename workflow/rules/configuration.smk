@@ -56,14 +56,14 @@ signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 environment = str(Path(workflow.basedir, f"envs/{os.environ.get('CDMAE_DEVICE', 'cpu')}.yaml"))
 
 # And for --sdm apptainer: the image that envs/cdmae.def makes, or another one.
-image = os.environ.get("CDMAE_IMAGE", str(Path(workflow.basedir, "envs/cdmae.sif")))
-if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method and not Path(image).exists():
-    raise WorkflowError(
-        said(f"there is no image {image}; make it by `apptainer build {image} envs/cdmae.def`, or set CDMAE_IMAGE")
-    )
+if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
+    image = os.environ.get("CDMAE_IMAGE", str(Path(workflow.basedir, "envs/cdmae.sif")))
+    if not Path(image).exists():
+        raise WorkflowError(
+            said(f"there is no image {image}; make it by `apptainer build {image} envs/cdmae.def`, or set CDMAE_IMAGE")
+        )
 
-
-container: image
+    container: image
 
 
 # --- what jobs ask for ----------------------------------------------------------------------------------------------
