@@ -141,7 +141,8 @@ def _broadcast(ids, edges, word_starts, values, pieces):  # noqa: ANN001, ANN202
         for place in range(edges[segment], edges[segment + 1]):
             if place == edges[segment] or word_starts[ids[place]]:
                 word += 1
-            pieces[place] = values[word if word < len(values) else 0]
+            if word < len(values):
+                pieces[place] = values[word]
     return word + 1
 
 
