@@ -14,13 +14,13 @@ import shutil
 from collections import deque
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
-from cdmae import lucene
+from cdmae import files, lucene
 from cdmae.files import Run, complete
 from cdmae.lucene import java
 from cdmae.progress import Progress
@@ -31,25 +31,28 @@ BATCH = 256  # passages handed to a thread at once
 AHEAD = 4  # batches, or 4 x 16 queries, that a thread has waiting
 LUCENE = "org.apache.lucene"
 
+Batch = tuple[list[str], list[str]]  # ids, and texts
+
 
 # --- the index -------------------------------------------------------------------------------------------------------
 
 
-def build(passages: pa.Table, folder: Path | str, threads: int = 1) -> None:
-    """Index `passages` (passage_id, title, text) by title and text as the folder `folder`, one segment.
+def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
+    """Index the passages of the folder `collection` by title and text as the folder `folder`, one segment.
 
     Each thread indexes a range of rows; the parts are joined in order, so that the index, and what it ranks, does not
     depend on the number of threads. Kept are ids, term frequencies and lengths, not the text.
     """
-    threads = max(1, min(threads, len(passages) // BATCH))
-    cuts = np.linspace(0, len(passages), threads + 1).astype(int).tolist()
+    count = files.count_passages(collection)
+    threads = max(1, min(threads, count // BATCH))
+    cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
     with complete(folder) as aside, lucene.speaking(folder):
         parts = [aside / f"part{i}" for i in range(threads)]
         writers = [_writer(part, buffer=max(16.0, BUFFER / threads)) for part in parts]
-        rows = [passages.slice(a, b - a) for a, b in zip(cuts, cuts[1:], strict=False)]
-        with ExitStack() as stack:
+        rows = [_batches(collection, first, last) for first, last in pairwise(cuts)]
+        with ExitStack() as stack, Progress(count, unit="passages", label="index BM25") as progress:
             pools = [stack.enter_context(lucene.Threads(1)) for _ in parts]
-            _fill(writers, rows, pools)
+            _fill(writers, rows, pools, progress)
         for writer in writers:
             writer.close()
         _join(parts, aside)
@@ -71,25 +74,23 @@ def _writer(folder: Path, *, buffer: float = 16.0, joining: bool = False) -> Any
     return java(f"{LUCENE}.index.IndexWriter")(lucene.folder(folder), config)
 
 
-def _fill(writers: list[Any], rows: list[pa.Table], pools: list[lucene.Threads]) -> None:
+def _fill(writers: list[Any], batches: list[Iterator[Batch]], pools: list[lucene.Threads], progress: Progress) -> None:
     """Hand the passages over in batches, to each writer in turn and never far ahead of it."""
     adds = [_add(writer) for writer in writers]
-    batches = [_batches(each) for each in rows]
     waiting: list[deque[tuple[Any, int]]] = [deque() for _ in writers]
     open_ = set(range(len(writers)))
-    with Progress(sum(map(len, rows)), unit="passages", label="index BM25") as progress:
-        while open_:
-            for i in sorted(open_):
-                batch = next(batches[i], None)
-                if batch is not None:
-                    ids, texts = (java("java.util.Arrays").asList(*each) for each in batch)
-                    waiting[i].append((pools[i].submit(adds[i], texts, ids.iterator()), len(batch[0])))
-                while waiting[i] and (batch is None or len(waiting[i]) > AHEAD):
-                    future, count = waiting[i].popleft()
-                    future.get()
-                    progress.advance(count)
-                if batch is None:
-                    open_.remove(i)
+    while open_:
+        for i in sorted(open_):
+            batch = next(batches[i], None)
+            if batch is not None:
+                ids, texts = (java("java.util.Arrays").asList(*each) for each in batch)
+                waiting[i].append((pools[i].submit(adds[i], texts, ids.iterator()), len(batch[0])))
+            while waiting[i] and (batch is None or len(waiting[i]) > AHEAD):
+                future, count = waiting[i].popleft()
+                future.get()
+                progress.advance(count)
+            if batch is None:
+                open_.remove(i)
 
 
 def _add(writer: Any) -> Any:
@@ -117,11 +118,12 @@ def _add(writer: Any) -> Any:
     return lucene.each(lucene.given(fill, contents), fill_id, lucene.given(add, writer, document))
 
 
-def _batches(passages: pa.Table) -> Iterator[tuple[list[str], list[str]]]:
-    """Ids, and titles and texts joined, `BATCH` at a time."""
-    for batch in passages.select(["passage_id", "title", "text"]).to_batches(max_chunksize=BATCH):
-        ids, titles, texts = (column.to_pylist() for column in batch.columns)
-        yield ids, [f"{title} {text}" if title else text for title, text in zip(titles, texts, strict=True)]
+def _batches(collection: Path | str, first: int, last: int) -> Iterator[Batch]:
+    """Ids, and titles and texts joined, of the passages `first` to `last`, `BATCH` at a time."""
+    for passages in files.stream_passages(collection, rows=16 * BATCH, first=first, last=last):
+        for batch in passages.to_batches(max_chunksize=BATCH):
+            ids, titles, texts = (column.to_pylist() for column in batch.columns)
+            yield ids, [f"{title} {text}" if title else text for title, text in zip(titles, texts, strict=True)]
 
 
 def _join(parts: list[Path], folder: Path) -> None:

@@ -7,7 +7,8 @@ each process, which costs seconds and changes no result.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -67,6 +68,16 @@ class Threads:
     def run(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
         """Call `function` with the elements of `arguments` in turn; the results in their order."""
         return list((self._pool.map if self._pool is not None else map)(function, *arguments))
+
+    def stream(self, function: Callable[..., Any], arguments: Iterable[Any]) -> Iterator[Any]:
+        """The same for what does not fit into memory together: at most two arguments a thread are taken ahead."""
+        waiting: deque[Future] = deque()
+        for argument in arguments:
+            waiting.append(self.start(function, argument))
+            if len(waiting) > 2 * self.number:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
     def start(self, function: Callable[..., Any], *arguments: Any) -> Future:
         """Call `function` beside what is run next."""

@@ -26,9 +26,10 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +46,8 @@ if TYPE_CHECKING:
 PASSAGES = pa.schema([("passage_id", pa.string()), ("title", pa.string()), ("text", pa.string())])
 QUERIES = pa.schema([("split", pa.string()), ("query_id", pa.string()), ("text", pa.string())])
 QRELS = pa.schema([("split", pa.string()), ("query", pa.int32()), ("passage", pa.int32()), ("grade", pa.int16())])
-ROW_GROUP = 1 << 17  # passages that are read and written together
+ROW_GROUP = 1 << 17  # passages that are written together, and read together at most
+QUERY_GROUP, QUERIES_AT_ONCE = 1 << 12, 1 << 10  # queries of a run that are written, and read, together
 RUN = pa.schema([("passages", pa.list_(pa.int32())), ("scores", pa.list_(pa.float32()))])
 
 
@@ -116,15 +118,16 @@ def _sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def _table(path: Path, schema: pa.Schema, columns: list[str] | None = None) -> pa.Table:
+def _parquet(path: Path, schema: pa.Schema) -> pq.ParquetFile:
     try:
-        found = pq.read_schema(path)
+        file = pq.ParquetFile(path)
     except pa.ArrowInvalid as error:
         raise InputError(f"{path} is not a complete Parquet file ({error}); delete it and run again") from None
-    missing = [name for name in schema.names if name not in found.names]
+    found = file.schema_arrow.names
+    missing = [name for name in schema.names if name not in found]
     if missing:
-        raise InputError(f"{path} has the columns {found.names} and lacks {missing}; delete it and run again")
-    return pq.read_table(path, columns=columns)
+        raise InputError(f"{path} has the columns {found} and lacks {missing}; delete it and run again")
+    return file
 
 
 # --- collections -----------------------------------------------------------------------------------------------------
@@ -198,26 +201,68 @@ def _write_passages(path: Path, passages: pa.Table | pa.RecordBatchReader, judge
     return done, pd.Series(rows, index=judged)[rows >= 0]
 
 
+def _passages(folder: Path | str) -> tuple[pq.ParquetFile, np.ndarray]:
+    """The file of a collection's passages, and where its row groups begin and end: int64 [groups + 1]."""
+    file = _parquet(Path(folder) / "passages.parquet", PASSAGES)
+    lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    return file, np.cumsum([0, *lengths])
+
+
+def count_passages(folder: Path | str) -> int:
+    """The number of passages P of a collection."""
+    return int(_passages(folder)[1][-1])
+
+
 def read_passages(folder: Path | str, columns: list[str] | None = None) -> pa.Table:
-    """The passages of a collection: a table (passage_id, title, text), P rows."""
-    return _table(Path(folder) / "passages.parquet", PASSAGES, columns)
+    """The passages of a collection, whole: a table (passage_id, title, text), P rows. Those of MS MARCO take 4 GB."""
+    return _passages(folder)[0].read(columns)
+
+
+def stream_passages(
+    folder: Path | str,
+    columns: list[str] | None = None,
+    *,
+    rows: int = ROW_GROUP // 8,
+    first: int = 0,
+    last: int | None = None,
+) -> Iterator[pa.Table]:
+    """The passages from row `first` up to `last`, the end without it, in tables of `rows` rows, the last one shorter.
+
+    No more of the file is held than a table and what Parquet keeps together.
+    """
+    file, edges = _passages(folder)
+    last = int(edges[-1]) if last is None else last
+    groups = np.flatnonzero((edges[:-1] < last) & (edges[1:] > first) & (first < last))
+    begin = int(edges[groups[0]]) if len(groups) else 0
+    held = file.schema_arrow.empty_table().select(columns or PASSAGES.names)
+    for batch in file.iter_batches(rows, groups.tolist(), columns):
+        wanted = batch.slice(max(0, first - begin), max(0, last - max(first, begin)))
+        begin += len(batch)
+        held = pa.concat_tables([held, pa.Table.from_batches([wanted])])
+        while len(held) >= rows:
+            yield held.slice(0, rows)
+            held = held.slice(rows)
+    if len(held):
+        yield held
 
 
 def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
-    """The passages of some rows, in their order; reads no more of the file than the row groups they lie in."""
-    file = pq.ParquetFile(Path(folder) / "passages.parquet")
-    lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
-    starts = np.cumsum([0, *lengths])
+    """The passages of some rows, in their order; reads the row groups they lie in, one after the other."""
+    file, edges = _passages(folder)
     rows = np.asarray(rows, dtype=np.int64)
-    group = np.searchsorted(starts, rows, side="right") - 1
-    wanted, where = np.unique(group, return_inverse=True)
-    before = np.cumsum([0, *(lengths[each] for each in wanted)])
-    return file.read_row_groups(wanted.tolist()).take(rows - starts[group] + before[where])
+    group = np.searchsorted(edges, rows, side="right") - 1
+    order = np.argsort(group, kind="stable")
+    parts = [
+        file.read_row_group(each).take(rows[order][group[order] == each] - edges[each])
+        for each in np.unique(group).tolist()
+    ]
+    found = pa.concat_tables([file.schema_arrow.empty_table(), *parts])
+    return found.take(np.argsort(order))
 
 
 def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
     """The queries of a split: a frame (query_id, text), Q rows; the row number is the internal id."""
-    frame = _table(Path(folder) / "queries.parquet", QUERIES).to_pandas()
+    frame = _parquet(Path(folder) / "queries.parquet", QUERIES).read().to_pandas()
     found = frame["split"].unique().tolist()
     if split not in found:
         raise InputError(f"{folder} has no queries for split {split!r}; it has {found or 'none'}")
@@ -226,7 +271,7 @@ def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
 
 def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
     """The judgments of a split: a frame (query int32, passage int32, grade int16) of row numbers, sorted."""
-    frame = _table(Path(folder) / "qrels.parquet", QRELS).to_pandas()
+    frame = _parquet(Path(folder) / "qrels.parquet", QRELS).read().to_pandas()
     found = frame["split"].unique().tolist()
     if split not in found:
         raise InputError(f"{folder} has no judgments for split {split!r}; it has {found or 'none'}")
@@ -253,13 +298,59 @@ class Tokens:
         """The number of passages P."""
         return len(self.starts) - 1
 
+    @classmethod
+    def of(cls, ids: np.ndarray, lengths: np.ndarray, word_starts: np.ndarray) -> Tokens:
+        """Tokens from the lengths of their segments: title, text, title, text, ...; int64 [2 P]."""
+        edges = np.concatenate([[0], np.cumsum(lengths)])
+        return cls(ids, edges[::2].copy(), edges[1::2].copy(), word_starts)
+
+
+TOKENS = ("ids", "starts", "text_starts", "word_starts")
+
 
 def write_tokens(folder: Path | str, tokens: Tokens) -> None:
     """Write the four arrays of `tokens` as a folder."""
     with complete(folder) as aside:
         aside.mkdir()
-        for name in ("ids", "starts", "text_starts", "word_starts"):
+        for name in TOKENS:
             np.save(aside / f"{name}.npy", getattr(tokens, name))
+
+
+def stream_tokens(
+    folder: Path | str, parts: Iterable[tuple[np.ndarray, np.ndarray]], kind: type, word_starts: np.ndarray
+) -> None:
+    """Write what `write_tokens` would, from `parts` as they come: ids of type `kind`, and lengths as `Tokens.of`."""
+    lengths = [np.empty(0, np.int64)]
+    with complete(folder) as aside:
+        aside.mkdir()
+        with appending(aside / "ids.npy", kind) as append:
+            for ids, each in parts:
+                append(ids)
+                lengths.append(each)
+        tokens = Tokens.of(np.empty(0, kind), np.concatenate(lengths), word_starts)
+        for name in TOKENS[1:]:
+            np.save(aside / f"{name}.npy", getattr(tokens, name))
+
+
+@contextmanager
+def appending(path: Path, kind: type) -> Iterator[Callable[[np.ndarray], None]]:
+    """Yield a function that writes arrays one after the other to the file that `np.save` would write of them joined."""
+    length = 0
+
+    def head() -> None:  # always as long: numpy leaves room for any number
+        file.seek(0)
+        shape = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": (length,)}
+        np.lib.format.write_array_header_1_0(file, shape)
+
+    def append(values: np.ndarray) -> None:
+        nonlocal length
+        file.write(np.ascontiguousarray(values, kind).data)
+        length += len(values)
+
+    with open(path, "wb") as file:
+        head()
+        yield append
+        head()
 
 
 def read_tokens(folder: Path | str) -> Tokens:
@@ -332,6 +423,15 @@ class Run:
         cut = slice(self.starts[query], self.starts[query + 1])
         return self.passages[cut], self.scores[cut]
 
+    def split(self, counts: Iterable[int]) -> list[Run]:
+        """The run of the first so many queries, of the next so many, and so on."""
+        edges = np.cumsum([0, *counts])
+        parts = [self.starts[first : last + 1] for first, last in pairwise(edges.tolist())]
+        return [
+            Run(self.passages[starts[0] : starts[-1]], self.scores[starts[0] : starts[-1]], starts - starts[0])
+            for starts in parts
+        ]
+
     @classmethod
     def of(cls, passages: list[np.ndarray], scores: list[np.ndarray]) -> Run:
         """Join one array of passages and one of scores per query."""
@@ -351,17 +451,31 @@ def write_run(path: Path | str, run: Run) -> None:
         for each, field in zip((run.passages, run.scores), RUN, strict=True)
     ]
     with complete(path) as aside:
-        pq.write_table(pa.Table.from_arrays(columns, schema=RUN), aside)
+        pq.write_table(pa.Table.from_arrays(columns, schema=RUN), aside, row_group_size=QUERY_GROUP)
 
 
-def read_run(path: Path | str) -> Run:
-    """Read a run whole into memory."""
-    table = _table(Path(path), RUN).combine_chunks()
-    if not len(table):
-        return Run.of([], [])
-    passages, scores = (table[name].chunk(0) for name in RUN.names)
-    starts = passages.offsets.to_numpy().astype(np.int64)
-    return Run(passages.flatten().to_numpy(), scores.flatten().to_numpy(), starts - starts[0])
+def count_queries(path: Path | str) -> int:
+    """The number of queries Q of a run."""
+    return _parquet(Path(path), RUN).metadata.num_rows
+
+
+def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
+    """Read a run; with `rows` only the lists of these queries, the others are empty. Held once, whatever its size."""
+    file = _parquet(Path(path), RUN)
+    groups = (file.metadata.row_group(group).column(0).num_values for group in range(file.num_row_groups))
+    most = sum(groups)  # an empty list counts as one value
+    passages, scores = np.empty(most, np.int32), np.empty(most, np.float32)
+    wanted = np.ones(file.metadata.num_rows, bool) if rows is None else np.zeros(file.metadata.num_rows, bool)
+    wanted[rows if rows is not None else ...] = True
+    lengths, done, held = np.zeros(len(wanted), np.int64), 0, 0
+    for batch in file.iter_batches(QUERIES_AT_ONCE):
+        here = wanted[done : done + len(batch)]
+        batch = batch if here.all() else batch.filter(pa.array(here))
+        found = batch["passages"].flatten()
+        lengths[done + np.flatnonzero(here)] = batch["passages"].value_lengths().to_numpy()
+        passages[held : held + len(found)], scores[held : held + len(found)] = found, batch["scores"].flatten()
+        done, held = done + len(here), held + len(found)
+    return Run(passages[:held], scores[:held], np.concatenate([[0], np.cumsum(lengths)]))
 
 
 # --- vectors ---------------------------------------------------------------------------------------------------------
@@ -373,6 +487,23 @@ def read_vectors(folder: Path | str) -> list[np.ndarray]:
     if not paths:
         raise InputError(f"{folder} holds no vectors; delete it and run again")
     return [read_array(path) for path in paths]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A shard of vectors of this `shape` [p, D] that is made by `make` whenever it is read."""
+
+    shape: tuple[int, int]
+    make: Callable[[], np.ndarray]
+    ndim = 2
+
+    def __len__(self) -> int:
+        """The number of passages p."""
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        """The vectors of some of its rows."""
+        return self.make()[rows]
 
 
 # --- measures --------------------------------------------------------------------------------------------------------

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from queue import SimpleQueue
@@ -35,17 +36,18 @@ MARKS = "|.,()"  # what joins them; no other character is decomposed to one of t
 REMEMBERED = 1 << 21  # distinct chunks kept by a thread: bounds its memory to about 200 MB, changes no id
 
 
-def train_tokenizer(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerBase:
+def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerBase:
     """Train an uncased WordPiece tokenizer with BERT's normalisation; `vocabulary` bounds the number of word-pieces.
 
-    The same texts give the same vocabulary in every process. Little text gives a smaller one.
+    `texts` are gone through twice. The same texts give the same vocabulary in every process. Little text gives a
+    smaller one.
     """
     from transformers import BertTokenizer
 
     return BertTokenizer(vocab=train_pieces(texts, vocabulary))
 
 
-def train_pieces(texts: Sequence[str], vocabulary: int) -> dict[str, int]:
+def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
     """The word-pieces of a tokenizer trained on `texts`, and their ids."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
@@ -70,7 +72,7 @@ def train_pieces(texts: Sequence[str], vocabulary: int) -> dict[str, int]:
     return dict(sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]))
 
 
-def _alphabet(tokenizer: Tokenizer, texts: Sequence[str]) -> list[str]:
+def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
     raw: Counter[str] = Counter()
     for text in texts:
         raw.update(text)
@@ -101,9 +103,17 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
     return tokenizer
 
 
-def texts(passages: pa.Table) -> list[str]:
-    """What a tokenizer is trained on: the titles and the texts of a collection."""
-    return [text for name in ("title", "text") for text in passages[name].to_pylist() if text]
+@dataclass(frozen=True)
+class Texts:
+    """What a tokenizer is trained on: the titles and the texts of a collection, read anew each time."""
+
+    collection: Path
+
+    def __iter__(self) -> Iterator[str]:
+        """All titles, then all texts."""
+        for name in ("title", "text"):
+            for passages in files.stream_passages(self.collection, [name]):
+                yield from filter(None, passages[name].to_pylist())
 
 
 # --- tokenising a collection -----------------------------------------------------------------------------------------
@@ -116,10 +126,30 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> files.T
     special token spelt out in a text, such as ``[MASK]``, becomes that special token there, and so it does here.
     """
     vocabulary = Vocabulary.read(tokenizer)
-    kind = np.uint16 if vocabulary.size <= 1 << 16 else np.uint32
+    done = list(_tokenised([passages], tokenizer, vocabulary, threads))
+    ids = np.concatenate([np.empty(0, _kind(vocabulary)), *(pieces for pieces, _ in done)])
+    lengths = np.concatenate([np.empty(0, np.int64), *(each for _, each in done)])
+    return files.Tokens.of(ids, lengths, vocabulary.word_starts)
+
+
+def tokenise_to(folder: Path | str, passages: Iterable[pa.Table], tokenizer: Path | str, threads: int) -> None:
+    """Tokenise as `tokenise` does, passages as they come, straight into the files of `files.write_tokens`."""
+    vocabulary = Vocabulary.read(tokenizer)
+    done = _tokenised(passages, tokenizer, vocabulary, threads)
+    files.stream_tokens(folder, done, _kind(vocabulary), vocabulary.word_starts)
+
+
+def _kind(vocabulary: Vocabulary) -> type:
+    return np.uint16 if vocabulary.size <= 1 << 16 else np.uint32
+
+
+def _tokenised(
+    passages: Iterable[pa.Table], tokenizer: Path | str, vocabulary: Vocabulary, threads: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Stretch by stretch the ids, and the lengths of their segments: title, text, title, text, ..."""
     workers: SimpleQueue[_Worker] = SimpleQueue()
     for _ in range(max(1, threads)):
-        workers.put(_Worker(tokenizer, kind))
+        workers.put(_Worker(tokenizer, _kind(vocabulary)))
 
     def work(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         worker = workers.get()
@@ -129,15 +159,11 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> files.T
             workers.put(worker)
 
     with Threads(threads) as pool:
-        done = pool.run(work, _batches(passages.select(["title", "text"])))
-    ids = np.concatenate([np.empty(0, kind), *(pieces for pieces, _ in done)])
-    lengths = np.concatenate([np.empty(0, np.int64), *(each for _, each in done)])  # title, text, title, text, ...
-    edges = np.concatenate([[0], np.cumsum(lengths)])
-    return files.Tokens(ids, edges[::2].copy(), edges[1::2].copy(), vocabulary.word_starts)
+        yield from pool.stream(work, chain.from_iterable(map(_batches, passages)))
 
 
 def _batches(passages: pa.Table) -> Iterator[pa.RecordBatch]:
-    for batch in passages.to_batches():
+    for batch in passages.select(["title", "text"]).to_batches():
         lengths = sum(
             pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False) for column in batch.columns
         )

@@ -24,23 +24,23 @@ WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$"  # what str.split() splits at, 
 
 
 def write_run(
-    path: Path | str, run: Run, query_ids: Sequence[str], passage_ids: Sequence[str] | np.ndarray, system: str
+    path: Path | str, run: Run, query_ids: Sequence[str], passage_ids: Sequence[str] | pa.Array, system: str
 ) -> None:
-    """Write a run as text.
+    """Write a run as text. The ids of millions of passages are an Arrow array, a tenth of as many Python objects.
 
     Those who read it order by score, and equal scores by passage id: so that they find the ranking of the run, an equal
     score is written as the next smaller float32.
     """
     if len(run) != len(query_ids):
         raise InputError(f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again")
-    query_ids, passage_ids = names(query_ids, "query"), np.asarray(names(passage_ids, "passage"), dtype=object)
+    query_ids, passage_ids = names(query_ids, "query"), pa.array(names(passage_ids, "passage"), pa.string())
     with complete(path) as aside, open(aside, "w", encoding="utf-8", newline="\n") as file:
         for row, query_id in enumerate(query_ids):
             passages, scores = run.ranked(row)
-            values = distinct(scores).tolist()
+            found, values = passage_ids.take(pa.array(passages)).to_pylist(), distinct(scores).tolist()
             file.writelines(
                 f"{query_id} Q0 {name} {rank} {value:.9g} {system}\n"  # nine digits hold a float32 exactly
-                for rank, (name, value) in enumerate(zip(passage_ids[passages], values, strict=True), 1)
+                for rank, (name, value) in enumerate(zip(found, values, strict=True), 1)
             )
 
 
@@ -55,9 +55,7 @@ def distinct(scores: np.ndarray) -> np.ndarray:
     return found
 
 
-def write_qrels(
-    path: Path | str, qrels: pd.DataFrame, query_ids: Sequence[str], passage_ids: Sequence[str] | np.ndarray
-) -> None:
+def write_qrels(path: Path | str, qrels: pd.DataFrame, query_ids: Sequence[str], passage_ids: Sequence[str]) -> None:
     """Write judgments (query, passage, grade; rows) as text."""
     query_ids, passage_ids = names(query_ids, "query"), names(passage_ids, "passage")
     with complete(path) as aside, open(aside, "w", encoding="utf-8", newline="\n") as file:
@@ -67,7 +65,7 @@ def write_qrels(
         )
 
 
-def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[str] | np.ndarray) -> Run:
+def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[str]) -> Run:
     """Read a run written by any tool, ordered by score and, where scores are equal, by rank as given in the file.
 
     Unknown ids, a passage named twice for one query and malformed lines are an `InputError` with the line.
@@ -94,7 +92,7 @@ def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[s
     )
 
 
-def read_qrels(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[str] | np.ndarray) -> pd.DataFrame:
+def read_qrels(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[str]) -> pd.DataFrame:
     """Read judgments as rows (query, passage, grade), sorted; raises `InputError` with the line."""
     queries, passages = _rows(names(query_ids, "query")), _rows(names(passage_ids, "passage"))
     found = []
@@ -109,12 +107,13 @@ def read_qrels(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence
     return frame.sort_values(["query", "passage"], kind="stable", ignore_index=True)
 
 
-def names(ids: Sequence[str] | np.ndarray, what: str) -> Sequence[str] | np.ndarray:
+def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
     """The ids as these files can hold them, distinct like the ids; says so if they are not the ids themselves."""
     odd = pc.sum(pc.match_substring_regex(pa.array(ids, pa.string()), WHITE)).as_py()
     if not odd:
         return ids
     say(f"{odd:,} {what} ids hold white space, which separates the columns: written as in addresses, a%20b")
+    ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids
     return [re.sub(r"[\s%\x1c-\x1f]", lambda match: quote(match[0]), each) or "%" for each in ids]
 
 
@@ -132,7 +131,7 @@ def _columns(path: Path | str, count: int, meaning: str) -> Iterable[tuple[int, 
             raise InputError(f"{path} is not UTF-8 text ({error})") from None
 
 
-def _rows(names: Sequence[str] | np.ndarray) -> dict[str, int]:
+def _rows(names: Sequence[str]) -> dict[str, int]:
     return {name: row for row, name in enumerate(names)}
 
 

@@ -8,19 +8,23 @@ from collections import Counter
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 from cdmae import bm25, lucene
 from cdmae.errors import InputError
-from cdmae.files import read_run, write_run
+from cdmae.files import PASSAGES, read_run, write_run
 
 WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen", "ibex", "jay", "koi", "lark"]
 
 
-def table(texts, titles=None):
-    return pa.table(
-        {"passage_id": [f"p{i}" for i in range(len(texts))], "title": titles or [""] * len(texts), "text": texts}
-    )
+def collection(folder, texts, titles=None, names=None):
+    """The passages of a collection, in row groups of 300."""
+    names, titles = names or [f"p{i}" for i in range(len(texts))], titles or [""] * len(texts)
+    table = pa.table({"passage_id": names, "title": titles, "text": texts}, schema=PASSAGES)
+    folder.mkdir()
+    pq.write_table(table, folder / "passages.parquet", row_group_size=300)
+    return folder
 
 
 def corpus(rng, count, longest=30):
@@ -38,9 +42,9 @@ def texts():
 
 @pytest.fixture(scope="module")
 def index(texts, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("bm25") / "index"
-    bm25.build(table(texts), folder, threads=2)
-    return folder
+    folder = tmp_path_factory.mktemp("bm25")
+    bm25.build(collection(folder / "docs", texts), folder / "index", threads=2)
+    return folder / "index"
 
 
 def naive(texts, query, k1, b):
@@ -110,7 +114,7 @@ def test_pyserini_opens_the_index_and_finds_passages_by_their_ids(texts, index, 
 def test_ids_are_those_of_the_passages(tmp_path):
     """Over parts by three threads, two batches each; read by the Java object that pyserini wraps."""
     names = [f"ü {row:x}" for row in range(1100)]
-    made = pa.table({"passage_id": names, "title": [""] * 1100, "text": [f"word{row}" for row in range(1100)]})
+    made = collection(tmp_path / "docs", [f"word{row}" for row in range(1100)], names=names)
     bm25.build(made, tmp_path / "i", threads=3)
     searcher = lucene.java("io.anserini.search.SimpleSearcher")(str(tmp_path / "i"))
     for row in (0, 255, 256, 366, 367, 733, 1099):
@@ -128,7 +132,7 @@ def test_ties_come_by_row_and_depth_cuts_them(texts, index):
 
 
 def test_parts_and_threads_do_not_matter(texts, index, tmp_path):
-    bm25.build(table(texts), tmp_path / "one", threads=1)
+    bm25.build(collection(tmp_path / "docs", texts), tmp_path / "one", threads=1)
     queries = corpus(np.random.default_rng(9), 30, 6)
     a, b = bm25.search(index, queries, 50, threads=3), bm25.search(tmp_path / "one", queries, 50)
     for name in ("passages", "scores", "starts"):
@@ -150,7 +154,7 @@ def test_odd_text(tmp_path):
         '"; \\n'.strip(),
     ]
     titles = ["", "", "", "", "", "Titel", "", "", "", ""]
-    bm25.build(table(odd, titles), tmp_path / "odd", threads=4)
+    bm25.build(collection(tmp_path / "docs", odd, titles), tmp_path / "odd", threads=4)
     run = bm25.search(tmp_path / "odd", [*odd, "titel", "😀", "(a AND *)", "inside", "the of and"], 10, threads=2)
     found = [run.ranked(query)[0].tolist() for query in range(len(run))]
     assert found[0] == found[1] == found[2] == found[14] == []
@@ -162,12 +166,12 @@ def test_odd_text(tmp_path):
 
 
 def test_title_and_text_are_joined_and_stemmed(tmp_path):
-    bm25.build(table(["about running", "nothing"], ["Horses", "Horse rider"]), tmp_path / "i")
+    bm25.build(collection(tmp_path / "docs", ["about running", "nothing"], ["Horses", "Horse rider"]), tmp_path / "i")
     assert bm25.search(tmp_path / "i", ["horse run"], 10).passages.tolist() == [0, 1]
 
 
 def test_nothing_to_index_and_nothing_to_ask(index, tmp_path):
-    bm25.build(table([]), tmp_path / "none")
+    bm25.build(collection(tmp_path / "docs", []), tmp_path / "none")
     run = bm25.search(tmp_path / "none", ["ant"], 10)
     assert len(run) == 1 and not len(run.passages)
     run = bm25.search(index, [], 10)
@@ -176,7 +180,7 @@ def test_nothing_to_index_and_nothing_to_ask(index, tmp_path):
 
 
 def test_more_depth_than_passages(tmp_path):
-    bm25.build(table(["ant", "ant bee"]), tmp_path / "i")
+    bm25.build(collection(tmp_path / "docs", ["ant", "ant bee"]), tmp_path / "i")
     assert bm25.search(tmp_path / "i", ["ant"], 1000).passages.tolist() == [0, 1]
 
 
@@ -192,8 +196,8 @@ def test_a_failed_build_leaves_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(bm25, "_join", fail)
     with pytest.raises(KeyboardInterrupt):
-        bm25.build(table(["ant"] * 2000), tmp_path / "index", threads=2)
-    assert os.listdir(tmp_path) == []
+        bm25.build(collection(tmp_path / "docs", ["ant"] * 2000), tmp_path / "index", threads=2)
+    assert os.listdir(tmp_path) == ["docs"]
 
 
 def test_needs_no_installed_java(index, tmp_path):

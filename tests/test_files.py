@@ -11,16 +11,90 @@ from cdmae import files
 from cdmae.errors import InputError
 
 
-@pytest.mark.parametrize("rows", [[6, 0, 5, 6], [3], [9, 4, 2], []])
-def test_rows_are_taken_in_their_order_from_the_groups_they_lie_in(tmp_path, monkeypatch, rows) -> None:
+@pytest.fixture
+def passages(tmp_path):
+    """Ten passages in row groups of three."""
     table = pa.table({name: [f"{name} {row}" for row in range(10)] for name in files.PASSAGES.names})
     pq.write_table(table, tmp_path / "passages.parquet", row_group_size=3)
-    groups = []
-    read = pq.ParquetFile.read_row_groups
-    spy = lambda self, which: groups.extend(which) or read(self, which)  # noqa: E731
-    monkeypatch.setattr(pq.ParquetFile, "read_row_groups", spy)
-    assert files.take_passages(tmp_path, np.array(rows)).equals(table.take(pa.array(rows, pa.int64())))
+    return table
+
+
+@pytest.fixture
+def groups(monkeypatch):
+    """The row groups that are read, as they are."""
+    found = []
+    read, stream = pq.ParquetFile.read_row_group, pq.ParquetFile.iter_batches
+
+    def one(self, group):
+        found.append(group)
+        return read(self, group)
+
+    def some(self, rows, groups, columns):
+        found.extend(groups)
+        return stream(self, rows, groups, columns)
+
+    monkeypatch.setattr(pq.ParquetFile, "read_row_group", one)
+    monkeypatch.setattr(pq.ParquetFile, "iter_batches", some)
+    return found
+
+
+@pytest.mark.parametrize("rows", [[6, 0, 5, 6], [3], [9, 4, 2], []])
+def test_rows_are_taken_in_their_order_from_the_groups_they_lie_in(tmp_path, passages, groups, rows) -> None:
+    assert files.take_passages(tmp_path, np.array(rows)).equals(passages.take(pa.array(rows, pa.int64())))
     assert groups == sorted({row // 3 for row in rows})
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 10, 99])
+def test_passages_stream_in_tables_of_one_size_whatever_the_row_groups(tmp_path, passages, rows) -> None:
+    found = list(files.stream_passages(tmp_path, rows=rows))
+    assert [len(table) for table in found] == [min(rows, 10 - first) for first in range(0, 10, rows)]
+    assert pa.concat_tables(found).equals(passages)
+    assert files.count_passages(tmp_path) == 10
+    texts = pa.concat_tables(files.stream_passages(tmp_path, ["text"], rows=rows))
+    assert texts.equals(passages.select(["text"])) and files.read_passages(tmp_path, ["text"]).equals(texts)
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 10), (2, 4), (3, 6), (5, 6), (7, None), (4, 4), (0, 0)])
+def test_a_stretch_of_passages_reads_the_groups_it_lies_in(tmp_path, passages, groups, first, last) -> None:
+    found = list(files.stream_passages(tmp_path, rows=2, first=first, last=last))
+    assert [row for table in found for row in table["text"].to_pylist()] == passages["text"].to_pylist()[first:last]
+    assert groups == sorted({row // 3 for row in range(10)[first:last]})
+
+
+def test_a_collection_without_passages_streams_nothing(tmp_path) -> None:
+    pq.write_table(files.PASSAGES.empty_table(), tmp_path / "passages.parquet")
+    assert list(files.stream_passages(tmp_path)) == [] and files.count_passages(tmp_path) == 0
+
+
+@pytest.mark.parametrize("kind", [np.uint16, np.uint32])
+@pytest.mark.parametrize("lengths", [[], [0], [3, 0, 200_000]])
+def test_an_array_that_was_appended_to_is_the_file_that_numpy_saves(tmp_path, kind, lengths) -> None:
+    parts = [np.arange(length).astype(kind) for length in lengths]
+    with files.appending(tmp_path / "grown.npy", kind) as append:
+        for part in parts:
+            append(part)
+    np.save(tmp_path / "whole.npy", np.concatenate([np.empty(0, kind), *parts]))
+    assert (tmp_path / "grown.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+
+
+@pytest.mark.parametrize("lengths", [[2, 0, 3, 1, 0, 2], [0, 0], [1], []])
+def test_runs_are_read_list_by_list_as_they_were_written(tmp_path, monkeypatch, lengths) -> None:
+    """In row groups of two queries, and some queries only."""
+    monkeypatch.setattr(files, "QUERY_GROUP", 2)
+    monkeypatch.setattr(files, "QUERIES_AT_ONCE", 1)
+    rng = np.random.default_rng(0)
+    ranked = [rng.integers(0, 99, length).astype(np.int32) for length in lengths]
+    scores = [rng.random(length, np.float32) for length in lengths]
+    files.write_run(tmp_path / "run.parquet", files.Run.of(ranked, scores))
+    assert pq.read_metadata(tmp_path / "run.parquet").num_row_groups == max(1, (len(lengths) + 1) // 2)
+    assert files.count_queries(tmp_path / "run.parquet") == len(lengths)
+    whole, some = (files.read_run(tmp_path / "run.parquet", rows) for rows in (None, np.arange(0, len(lengths), 2)))
+    for query in range(len(lengths)):
+        for found, expected in zip(whole.ranked(query), (ranked[query], scores[query]), strict=True):
+            np.testing.assert_array_equal(found, expected)
+        chosen = slice(None) if query % 2 == 0 else slice(0)
+        np.testing.assert_array_equal(some.ranked(query)[0], ranked[query][chosen])
+    assert len(whole) == len(some) == len(lengths)
 
 
 def test_truncated_tokens_are_named(tmp_path) -> None:

@@ -123,6 +123,41 @@ def test_no_other_character_is_decomposed_to_a_joining_mark():
     assert joining == []
 
 
+@pytest.mark.parametrize("threads", [1, 2])
+def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads):
+    """No more of the stream is taken than the threads have to do next."""
+    texts, taken, written = ODD + ENGLISH, [], []
+
+    def stream():
+        for row in range(len(texts)):
+            taken.append(row)
+            yield table([texts[-row]], [texts[row]])
+
+    def ahead(parts):
+        for part in parts:
+            written.append(len(taken) - len(written))
+            yield part
+
+    whole = tokens.tokenise(table([texts[-row] for row in range(len(texts))], texts), tokenizer, 1)
+    files.write_tokens(tmp_path / "whole", whole)
+    with pytest.MonkeyPatch.context() as patch:
+        write = files.stream_tokens
+        patch.setattr(files, "stream_tokens", lambda folder, parts, *rest: write(folder, ahead(parts), *rest))
+        tokens.tokenise_to(tmp_path / "streamed", stream(), tokenizer, threads)
+    for name in files.TOKENS:
+        one, other = ((tmp_path / which / f"{name}.npy").read_bytes() for which in ("whole", "streamed"))
+        assert one == other
+    assert len(written) == len(texts) and max(written) <= 2 * threads + 2
+
+
+def test_a_tokenizer_reads_a_collection_as_often_as_it_likes(tmp_path):
+    passages = pa.table({"passage_id": ["a", "b", "c"], "title": ["A", "", "C"], "text": ["one", "two", ""]})
+    files.write_collection(tmp_path, files.Collection(passages, {}, {}, {}))
+    texts = tokens.Texts(tmp_path)
+    assert list(texts) == list(texts) == ["A", "C", "one", "two"]
+    assert tokens.train_pieces(texts, 100) == tokens.train_pieces(["A", "C", "one", "two"], 100)
+
+
 def test_an_empty_collection(tokenizer):
     found = tokens.tokenise(table([], []), tokenizer, 2)
     assert len(found) == 0

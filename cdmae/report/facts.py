@@ -260,7 +260,7 @@ def corpus(folder: Path | str, splits: list[str]) -> Corpus:
     qrels = {split: files.read_qrels(folder, split)["query"] for split in splits}
     judged = {split: int(found.nunique()) for split, found in qrels.items()}
     judgments = {split: len(found) for split, found in qrels.items()}
-    return Corpus(len(files.read_passages(folder, columns=[])), queries, judged, judgments, about)
+    return Corpus(files.count_passages(folder), queries, judged, judgments, about)
 
 
 def training(folder: Path | str) -> Training:

@@ -122,8 +122,9 @@ def overlaps(facts: Facts) -> list[Overlap]:
 def _negatives(facts: Facts, student: str) -> tuple[Lists, np.ndarray, np.ndarray]:
     """What a student draws its mined negatives from, the rows that are looked at, and the judged keys."""
     stage = facts.entries("stages")[facts.entries("systems")[student]["stage"]]
-    run = files.read_run(facts.paths["mined"][student])
-    rows = sampled(len(run))
+    path = facts.paths["mined"][student]
+    rows = sampled(files.count_queries(path))
+    run = files.read_run(path, rows)
     judged = _judged(facts, Target(stage["collection"], stage["split"]))
     return lists(run, rows, judged, stage["depth"]), rows, judged
 
@@ -141,7 +142,7 @@ def audit(facts: Facts) -> tuple[str, list[Bucket]]:
     if not student:
         return "", []
     mined, rows, judged = _negatives(facts, student)
-    return student, above_positive(files.read_run(facts.paths["teachers"][student]), rows, mined, judged)
+    return student, above_positive(files.read_run(facts.paths["teachers"][student], rows), rows, mined, judged)
 
 
 def above_positive(teacher: Run, rows: np.ndarray, mined: Lists, judged: np.ndarray) -> list[Bucket]:

@@ -13,8 +13,7 @@ def main(*, start: dict[str, Any], collection: Path | None = None, output: Path)
     if start.get("checkpoint"):
         tokenizer = tokens.load_tokenizer(start["checkpoint"])
     else:
-        passages = files.read_passages(collection, ["title", "text"])
-        tokenizer = tokens.train_tokenizer(tokens.texts(passages), start["vocabulary"])
+        tokenizer = tokens.train_tokenizer(tokens.Texts(collection), start["vocabulary"])
     with files.complete(output) as aside:
         tokenizer.save_pretrained(aside)
 

@@ -9,8 +9,7 @@ from cdmae.command import command
 @command
 def main(*, tokenizer: Path, collection: Path, output: Path, threads: int = 1):
     """Tokenise the titles and texts of `collection`, once and for all."""
-    passages = files.read_passages(collection, ["title", "text"])
-    files.write_tokens(output, tokens.tokenise(passages, tokenizer, threads))
+    tokens.tokenise_to(output, files.stream_passages(collection, ["title", "text"]), tokenizer, threads)
 
 
 if __name__ == "__main__":
