@@ -321,6 +321,9 @@ class Evaluation:
     )
     depth: int = setting(1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000)
     baseline: str = setting("", meaning="the system that the others are compared with; none: no comparison")
+    keep_vectors: bool = setting(
+        True, meaning="passages' vectors stay on disk, for `./run search`; false: they are made while they are searched"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,6 +7,8 @@ same thing; one made for a distance is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +16,7 @@ import numpy as np
 
 from cdmae import files
 from cdmae.errors import InputError
+from cdmae.files import Made
 from cdmae.progress import Progress
 
 if TYPE_CHECKING:
@@ -77,21 +80,26 @@ def _first(error: Exception) -> str:
 
 def encode_passages(model: str, collection: Path, output: Path, length: int) -> None:
     """Write the vectors of a collection, float32 shards [p, D]; title and text are joined, cut to `length` pieces."""
-    loaded = _cut(load(model), length)
-    passages = files.read_passages(collection, ["title", "text"])
-    with (
-        files.complete(output) as aside,
-        Progress(len(passages), unit="passages", label=f"encode with {model}") as progress,
-    ):
+    count = files.count_passages(collection)
+    with files.complete(output) as aside, Progress(count, unit="passages", label=f"encode with {model}") as progress:
         aside.mkdir()
-        for number, start in enumerate(range(0, len(passages), SHARD)):
-            columns = passages.slice(start, SHARD).to_pydict()
-            texts = [f"{title} {text}" if title else text for title, text in zip(*columns.values(), strict=True)]
-            vectors = [
-                _encode(loaded.encode_document, texts[a : a + 16 * BATCH], loaded, progress)
-                for a in range(0, len(texts), 16 * BATCH)
-            ]
-            np.save(aside / f"{number:05d}.npy", np.concatenate(vectors))
+        for number, shard in enumerate(shards(model, collection, length, progress)):
+            np.save(aside / f"{number:05d}.npy", shard[:])
+
+
+def shards(model: str, collection: Path, length: int, progress: Progress | None = None) -> list[Made]:
+    """The same shards, encoded whenever they are read."""
+    loaded, count = _cut(load(model), length), files.count_passages(collection)
+
+    def make(first: int, last: int) -> np.ndarray:
+        (passages,) = files.stream_passages(collection, ["title", "text"], rows=SHARD, first=first, last=last)
+        columns = passages.to_pydict()
+        texts = [f"{title} {text}" if title else text for title, text in zip(*columns.values(), strict=True)]
+        batches = (texts[begin : begin + 16 * BATCH] for begin in range(0, len(texts), 16 * BATCH))
+        return np.concatenate([_encode(loaded.encode_document, batch, loaded, progress) for batch in batches])
+
+    width, cuts = loaded.get_embedding_dimension(), [*range(0, count, SHARD), count]
+    return [Made((last - first, width), partial(make, first, last)) for first, last in pairwise(cuts)]
 
 
 def encode_queries(model: str, texts: list[str], length: int) -> np.ndarray:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import torch
 
 from cdmae import files, models, sequences, training, transformer
 from cdmae.errors import InputError
+from cdmae.files import Made
 from cdmae.models import Model
 from cdmae.progress import Progress, say
 from cdmae.sequences import Sequences
@@ -32,26 +34,36 @@ def encode_passages(model: Path | str, tokens: Path | str, output: Path | str, t
 
     A killed run goes on after its last whole shard.
     """
-    device, output = training.set_up(threads), Path(output)
-    source = files.read_tokens(tokens)
-    retriever = models.load(model, "retriever")
-    models.check_tokens(retriever, source.word_starts, str(tokens))
-    retriever.network.to(device)
+    output, count = Path(output), len(files.read_tokens(tokens))
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD]
     with pieces(output, key) as folder:
-        with Progress(len(source), unit="passages", label="encode") as progress:
-            for number, begin in enumerate(range(0, len(source), SHARD)):
+        with Progress(count, unit="passages", label="encode") as progress:
+            for number, shard in enumerate(shards(model, tokens, threads, progress)):
                 path = folder / f"{number:05d}.npy"
-                rows = np.arange(begin, min(begin + SHARD, len(source)))
                 if path.exists():
-                    progress.advance(len(rows))
-                    continue
-                read = sequences.single(source, rows, retriever.lengths["passage_length"], retriever.vocabulary)
-                save(path, encode(retriever, read, device, progress))
+                    progress.advance(len(shard))
+                else:
+                    save(path, shard[:])
         with files.complete(output) as aside:
             aside.mkdir()
             for path in folder.glob("*.npy"):
                 path.rename(aside / path.name)
+
+
+def shards(model: Path | str, tokens: Path | str, threads: int, progress: Progress | None = None) -> list[Made]:
+    """The vectors of a collection, float32 [p, D] each in the order of the passages, encoded whenever they are read."""
+    device, source = training.set_up(threads), files.read_tokens(tokens)
+    retriever = models.load(model, "retriever")
+    models.check_tokens(retriever, source.word_starts, str(tokens))
+    retriever.network.to(device)
+
+    def make(rows: np.ndarray) -> np.ndarray:
+        read = sequences.single(source, rows, retriever.lengths["passage_length"], retriever.vocabulary)
+        return encode(retriever, read, device, progress)
+
+    width, cuts = retriever.network.config.hidden_size, range(0, len(source), SHARD)
+    parts = [np.arange(begin, min(begin + SHARD, len(source))) for begin in cuts]
+    return [Made((len(rows), width), partial(make, rows)) for rows in parts]
 
 
 def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1) -> np.ndarray:

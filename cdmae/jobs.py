@@ -254,9 +254,15 @@ def _search(graph: Graph, name: str, names: list[str]) -> tuple[dict[str, Any], 
     inputs: dict[str, Any] = {"queries": [graph.queries(each) for each in names]}
     if system.kind == "bm25":
         return {"indexes": [graph.index(each) for each in names], **inputs}, {"k1": system.k1, "b": system.b}
-    inputs["vectors"] = [graph.vectors(name, each) for each in names]
+    if graph.config.evaluation.keep_vectors:
+        inputs["vectors"] = [graph.vectors(name, each) for each in names]
+    elif system.kind == "external":
+        inputs["passages"] = [graph.passages(each) for each in names]
+    else:
+        inputs["tokens"] = [graph.tokens(graph.start_of(name), each) for each in names]
     if system.kind == "external":
-        return {**inputs, **_checkpoint(system.model)}, {"model": system.model, "query_length": system.query_length}
+        lengths = {"query_length": system.query_length, "passage_length": system.passage_length}
+        return {**inputs, **_checkpoint(system.model)}, {"model": system.model, **lengths}
     return {"model": graph.trained(name), **inputs}, {}
 
 

@@ -23,14 +23,14 @@ Q queries, P passages, D dimensions, K depth; b queries and n passages of a bloc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 import faiss
 import numpy as np
 
 from cdmae.errors import InputError
-from cdmae.files import Run
+from cdmae.files import Made, Run
 from cdmae.progress import Progress, say
 
 EMPTY = -(1 << 63)  # the key of nothing, below all others
@@ -39,14 +39,24 @@ KEPT = 1 << 27  # keys held at a time, 1 GB: more queries are searched in severa
 QUERIES, PASSAGES = 4096, 1 << 16  # of a block
 GPU_MOST = 2048  # hits that faiss finds for a query on a GPU
 
+Shards = Sequence[np.ndarray | Made]
 Knn = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]  # [b, D], [n, D], k -> two of [b, k]
 
 
-def search(queries: np.ndarray, shards: list[np.ndarray], depth: int, *, threads: int = 1, device: str = "cpu") -> Run:
+def search_together(
+    queries: Sequence[np.ndarray], shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu"
+) -> list[Run]:
+    """Search for several sets of queries [Q, D] in one go: a run for each, the same as if it were searched alone."""
+    found = search(np.concatenate(queries), shards, depth, threads=threads, device=device)
+    return found.split(map(len, queries))
+
+
+def search(queries: np.ndarray, shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu") -> Run:
     """The `depth` passages of `shards` with the greatest inner product for each of `queries`, ties by row.
 
-    queries: [Q, D]; shards: [p, D] each, memory-mapped or not, rows counted through. Products are float32. Every query
-    gets min(depth, P) passages. Raises `InputError` for vectors that do not fit together or are not finite.
+    queries: [Q, D]; shards: [p, D] each, memory-mapped, made as they are read or in memory, rows counted through.
+    Products are float32. Every query gets min(depth, P) passages. Raises `InputError` for vectors that do not fit
+    together or are not finite.
     """
     total = sum(map(len, shards))
     _check(queries, shards, depth)
@@ -69,7 +79,7 @@ def search(queries: np.ndarray, shards: list[np.ndarray], depth: int, *, threads
     return run
 
 
-def _check(queries: np.ndarray, shards: list[np.ndarray], depth: int) -> None:
+def _check(queries: np.ndarray, shards: Shards, depth: int) -> None:
     if depth < 1:
         raise InputError(f"the search depth is {depth}; allowed: from 1")
     for shard in shards:
@@ -80,7 +90,7 @@ def _check(queries: np.ndarray, shards: list[np.ndarray], depth: int) -> None:
             )
 
 
-def _best(queries: np.ndarray, shards: list[np.ndarray], depth: int, knn: Knn, progress: Progress) -> np.ndarray:
+def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn, progress: Progress) -> np.ndarray:
     """The keys of the best passages [Q, K], in order."""
     best = np.full((len(queries), depth), EMPTY)
     lengths = _lengths(queries)
@@ -95,12 +105,13 @@ def _best(queries: np.ndarray, shards: list[np.ndarray], depth: int, knn: Knn, p
     return np.sort(best, axis=1)[:, ::-1]
 
 
-def _blocks(shards: list[np.ndarray]) -> Iterator[tuple[int, np.ndarray, float]]:
+def _blocks(shards: Shards) -> Iterator[tuple[int, np.ndarray, float]]:
     """The first row, the vectors and the length of the longest, of each block."""
     first = 0
     for shard in shards:
-        for start in range(0, len(shard), PASSAGES):
-            block = np.ascontiguousarray(shard[start : start + PASSAGES], np.float32)
+        vectors = shard[:]
+        for start in range(0, len(vectors), PASSAGES):
+            block = np.ascontiguousarray(vectors[start : start + PASSAGES], np.float32)
             longest = _lengths(block).max()
             if not np.isfinite(longest):
                 raise InputError(f"the vectors of passages from row {first + start} on are not finite: delete them")

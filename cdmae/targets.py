@@ -13,25 +13,30 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from cdmae import files
 from cdmae.files import Run
 from cdmae.progress import say
 
-Find = Callable[[int, list[str], int], Run]  # number of the target, texts of the queries, depth
+Find = Callable[[int, list[list[str]], int], list[Run]]  # number of a target, queries of splits, depth; their runs
 
 
 def search(collections: Sequence[Path], splits: Sequence[str], outputs: Sequence[Path], depth: int, find: Find) -> None:
-    """Write a run per target, `depth` passages a query, by `find`."""
-    for number, (collection, split, output) in enumerate(zip(collections, splits, outputs, strict=True)):
-        queries = files.read_queries(collection, split)
-        own = own_passages(collection, queries)
-        extra = int((own >= 0).any())
-        run = find(number, queries["text"].tolist(), depth + extra)
-        if extra:
-            say(f"{(own >= 0).sum():,} queries of {split} are passages themselves, which are left out of their runs")
-            run = without(run, own, depth)
-        files.write_run(output, run)
+    """Write a run per target, `depth` passages a query, by `find`, which is called once for each collection.
+
+    It gets the place of the collection's first target, and the texts of the queries of all its splits.
+    """
+    for collection in dict.fromkeys(collections):
+        numbers = [number for number, each in enumerate(collections) if each == collection]
+        queries = [files.read_queries(collection, splits[number]) for number in numbers]
+        own = [own_passages(collection, each) for each in queries]
+        extra = int(any((each >= 0).any() for each in own))
+        runs = find(numbers[0], [each["text"].tolist() for each in queries], depth + extra)
+        for number, run, left_out in zip(numbers, runs, own, strict=True):
+            if count := int((left_out >= 0).sum()):
+                say(f"{count:,} queries of {splits[number]} are passages themselves, which are left out of their runs")
+            files.write_run(outputs[number], without(run, left_out, depth) if extra else run)
 
 
 def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
@@ -40,16 +45,24 @@ def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
     about = files.read_json(Path(collection) / "about.json")
     if about.get("source") != "beir" and not about.get("dataset", "").startswith("beir/"):
         return none
-    ids = files.read_passages(collection, ["passage_id"])["passage_id"].to_pandas()
-    rows = pd.Index(ids).get_indexer(queries["query_id"])
+    rows = _rows(collection, pa.array(queries["query_id"], pa.string()))
     same = np.flatnonzero(rows >= 0)
-    if not len(same):
-        return none
-    texts = files.read_passages(collection, ["text"])["text"].take(pa.array(rows[same])).to_pylist()
+    texts = files.take_passages(collection, rows[same])["text"].to_pylist()
     for query, text in zip(same, texts, strict=True):
         if text.split() == queries["text"].iloc[query].split():
             none[query] = rows[query]
     return none
+
+
+def _rows(collection: Path, ids: pa.Array) -> np.ndarray:
+    """The rows of the passages with these ids, -1 where there is none: int64."""
+    rows, done = np.full(len(ids), -1), 0
+    for passages in files.stream_passages(collection, ["passage_id"], rows=files.ROW_GROUP):
+        found = pc.index_in(passages["passage_id"].combine_chunks(), ids)
+        here = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+        rows[found.drop_null().to_numpy()] = done + here
+        done += len(passages)
+    return rows
 
 
 def without(run: Run, own: np.ndarray, depth: int) -> Run:

@@ -120,7 +120,7 @@ def test_smoke_default_and_paper_run_the_same_rules():
     smoke, default, paper = (
         {job.rule for job in Graph(load_file(FILES / f"{name}.yaml")).jobs()} for name in ("smoke", "config", "paper")
     )
-    assert smoke == default == paper
+    assert smoke == default == paper | {"vectors"}  # which the paper's does not keep
 
 
 def test_the_paper_s_steps_and_collections():

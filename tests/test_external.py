@@ -51,6 +51,9 @@ def test_passages_and_queries_are_encoded_the_models_own_way(model, collection, 
     assert [shard.shape for shard in shards] == [(2, 8), (1, 8)]
     vectors = np.concatenate(shards)
     assert vectors.dtype == np.float32
+    for kept, made in zip(shards, external.shards(str(model), collection, 0), strict=True):
+        assert made.shape == kept.shape
+        np.testing.assert_array_equal(made[:], kept)
     own = SentenceTransformer(str(model), device="cpu")
     texts = ["ant bee cow", "dog", "bee " + "cow dog " * 20]
     np.testing.assert_allclose(

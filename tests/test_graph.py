@@ -51,6 +51,16 @@ def test_the_jobs_of_a_whole_run(graph):
     )  # fmt: skip
 
 
+def test_vectors_that_are_not_kept_are_no_jobs_and_searches_read_what_they_are_made_from(values):
+    found = by_name(Graph(load({**values, "evaluation": {**values["evaluation"], "keep_vectors": False}})))
+    assert not [rule for rule, _ in found if rule.startswith("vectors")]
+    assert found["mine", "one/docs/train"].inputs["tokens"] == ["out/tokens/small/docs"]
+    assert found["search", "three"].inputs["tokens"] == ["out/tokens/small/docs", "out/tokens/small/other"]
+    foreign = found["search_external", "foreign"]
+    assert foreign.inputs["passages"] == [f"out/collections/{name}/passages.parquet" for name in ("docs", "other")]
+    assert foreign.params["passage_length"] == 0
+
+
 def test_every_input_is_made_by_an_earlier_job(graph):
     made = set()
     for job in graph.jobs():

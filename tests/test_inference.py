@@ -42,6 +42,15 @@ def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_
     assert [path.name for path in (tmp_path / "three").iterdir() if not path.name.endswith(".npy")] == []
 
 
+def test_shards_that_are_not_kept_are_those_that_are(retriever, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+    monkeypatch.setattr(inference, "SHARD", 50)
+    inference.encode_passages(retriever, tiny.tokens, tmp_path / "kept", 1)
+    made = inference.shards(retriever, tiny.tokens, 1)
+    for kept, shard in zip(files.read_vectors(tmp_path / "kept"), made, strict=True):
+        assert shard.shape == kept.shape
+        np.testing.assert_array_equal(shard[:], kept)
+
+
 def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
     monkeypatch.setattr(inference, "SHARD", 50)
     encode, calls = inference.encode, []

@@ -6,7 +6,8 @@ import pytest
 
 from cdmae import search as module
 from cdmae.errors import InputError
-from cdmae.search import search
+from cdmae.files import Made
+from cdmae.search import search, search_together
 
 
 def reference(queries, passages, depth):
@@ -75,6 +76,24 @@ def test_shards_passes_and_threads_do_not_matter(device, monkeypatch):
     for run in (search(queries, cut, 30, device=device), search(queries, cut, 30, threads=3, device=device)):
         for name in ("passages", "scores", "starts"):
             np.testing.assert_array_equal(getattr(run, name), getattr(whole, name))
+
+
+def test_shards_that_are_made_when_they_are_read_are_read_once(device):
+    """For several sets of queries at a time, each with the run that it would have alone."""
+    rng = np.random.default_rng(4)
+    passages, calls = whole_numbers(rng, 130, 4), []
+
+    def made(first, last):
+        return Made((last - first, 4), lambda: calls.append(first) or passages[first:last])
+
+    shards = [made(0, 110), made(110, 110), made(110, 130)]  # the first is longer than a block
+    sets = [whole_numbers(rng, count, 4) for count in (5, 0, 9)]
+    runs = search_together(sets, shards, 30, device=device)
+    assert calls == [0, 110, 110]
+    for queries, run in zip(sets, runs, strict=True):
+        alone = search(queries, [passages], 30, device=device)
+        for name in ("passages", "scores", "starts"):
+            np.testing.assert_array_equal(getattr(run, name), getattr(alone, name))
 
 
 def test_zeros_of_both_signs_tie(device):

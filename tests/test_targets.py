@@ -28,14 +28,38 @@ def test_runs_are_searched_one_deeper_and_cut(tmp_path):
     def find(number, texts, depth):
         asked.append((number, texts, depth))
         rows = np.array([3, 0, 1, 2], np.int32)[:depth]
-        return Run.of([rows, rows, rows[:0]], [np.arange(len(rows), 0, -1, dtype=np.float32)] * 2 + [np.empty(0)])
+        scores = np.arange(len(rows), 0, -1, dtype=np.float32)
+        return [Run.of([rows, rows, rows[:0]], [scores, scores, scores[:0]])]
 
     collection(tmp_path)
     targets.search([tmp_path], ["test"], [tmp_path / "run.parquet"], 2, find)
-    assert asked == [(0, ["An argument.", "what is two?", "nine"], 3)]
+    assert asked == [(0, [["An argument.", "what is two?", "nine"]], 3)]
     run = files.read_run(tmp_path / "run.parquet")
     assert [run.ranked(query)[0].tolist() for query in range(3)] == [[0, 1], [3, 0], []]
     assert run.ranked(0)[1].tolist() == [2, 1]
+
+
+def test_the_splits_of_a_collection_are_searched_together(tmp_path):
+    """Targets in any order; of the splits only one has queries that are passages, and both runs have their depth."""
+    passages = pa.table({"passage_id": ["a", "b", "c"], "title": [""] * 3, "text": ["one", "two", "three"]})
+    own = {
+        "dev": pd.DataFrame({"query_id": ["a"], "text": ["one"]}),
+        "test": pd.DataFrame({"query_id": ["q"], "text": ["?"]}),
+    }
+    for name in ("first", "second"):
+        files.write_collection(tmp_path / name, files.Collection(passages, own, {}, {"source": "beir"}))
+    asked = []
+
+    def find(number, texts, depth):
+        asked.append((number, texts, depth))
+        rows = np.array([0, 1, 2], np.int32)[:depth] if number else np.array([2, 1, 0], np.int32)[:depth]
+        return [Run.of([rows], [-np.arange(len(rows), dtype=np.float32)]) for _ in texts]
+
+    order = [("first", "test"), ("second", "dev"), ("first", "dev")]
+    outputs = [tmp_path / f"{name}.{split}.parquet" for name, split in order]
+    targets.search([tmp_path / name for name, _ in order], [split for _, split in order], outputs, 2, find)
+    assert asked == [(0, [["?"], ["one"]], 3), (1, [["one"]], 3)]
+    assert [files.read_run(path).passages.tolist() for path in outputs] == [[2, 1], [1, 2], [2, 1]]
 
 
 def test_empty_runs_stay_empty():

@@ -1,5 +1,6 @@
 """What runs again: nothing without a change, and after a change exactly what depends on it."""
 
+import shutil
 from collections import Counter
 
 import pytest
@@ -27,6 +28,21 @@ def test_alpha_is_a_matter_of_stage_3(smoke, overlay):
 def test_the_evaluation_restarts_no_training(smoke, overlay):
     found = smoke.plan(overlay("evaluation: {measures: [RR@10, R@50, nDCG@10, P@1]}"))
     assert {job.split()[0] for job in found} == {"measures", "release", "report", "all"}
+
+
+def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):
+    """Of a zero-shot collection, of two splits searched together, and of training queries."""
+    shutil.rmtree(finished.results / "vectors")
+    runs = [finished.results / f"runs/cdmae-stage1/{name}.parquet" for name in ("scikit-learn.test", "pydocs.dev")]
+    runs.append(finished.results / "negatives/cdmae-stage1.pydocs.train.parquet")
+    before = [path.read_bytes() for path in runs]
+    targets = [str(path.relative_to(finished.folder)) for path in runs]
+    kept = overlay("evaluation: {keep_vectors: false}")
+    assert finished.plan(kept, *targets) == Counter({"search cdmae-stage1": 1, "mine cdmae-stage1,pydocs,train": 1})
+    finished.run(*SMOKE, kept, *targets)
+    assert [path.read_bytes() for path in runs] == before
+    assert not (finished.results / "vectors").exists()
+    assert finished.plan(kept, *targets) == Counter()
 
 
 def test_a_comment_restarts_nothing(finished):

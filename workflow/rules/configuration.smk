@@ -130,6 +130,15 @@ def targets(path):
     return lambda wildcards, output: [path(*wildcards, collection) for collection, _ in graph.targets()]
 
 
+def over(system, collections):
+    """What a system searches, as an option: vectors, or what they are made from while they are searched."""
+    if settings.evaluation.keep_vectors:
+        return ["--vectors", *(graph.vectors(system, each) for each in collections)]
+    if settings.systems[system].kind == "external":
+        return []  # it reads the collections themselves
+    return ["--tokens", *(graph.tokens(graph.start_of(system), each) for each in collections)]
+
+
 def state(name):
     """Where a training keeps what it resumes from."""
     return lambda wildcards, output: lineage.state(graph.job(name, *wildcards))

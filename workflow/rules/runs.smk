@@ -84,12 +84,13 @@ rule mine:
         runtime=480,
     params:
         *code("mine"),
+        passages=lambda wildcards, output: over(wildcards.system, [wildcards.collection]),
         collection=folder("queries"),
         splits=setting("mine", "splits"),
         depth=setting("mine", "depth"),
     shell:
         "workflow/launch {resources.gpu}"
-        " workflow/scripts/search.py --model {input.model:q} --vectors {input.vectors:q}"
+        " workflow/scripts/search.py --model {input.model:q} {params.passages:q}"
         " --collections {params.collection:q} --splits {params.splits:q} --outputs {output:q}"
         " --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
@@ -116,13 +117,13 @@ rule search:
         runtime=480,
     params:
         *code("search"),
-        vectors=targets(graph.vectors),
+        passages=lambda wildcards, output: over(wildcards.system, [each for each, _ in graph.targets()]),
         collections=targets(lambda system, collection: graph.collection(collection)),
         splits=setting("search", "splits"),
         depth=setting("search", "depth"),
     shell:
         "workflow/launch {resources.gpu}"
-        " workflow/scripts/search.py --model {input.model:q} --vectors {params.vectors:q}"
+        " workflow/scripts/search.py --model {input.model:q} {params.passages:q}"
         " --collections {params.collections:q} --splits {params.splits:q} --outputs {output:q}"
         " --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
@@ -149,16 +150,19 @@ rule mine_external:
         runtime=480,
     params:
         *code("mine_external"),
+        passages=lambda wildcards, output: over(wildcards.system, [wildcards.collection]),
         collection=folder("queries"),
         splits=setting("mine_external", "splits"),
         depth=setting("mine_external", "depth"),
         model=setting("mine_external", "model"),
         query_length=setting("mine_external", "query_length"),
+        passage_length=setting("mine_external", "passage_length"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
-        " --vectors {input.vectors:q} --collections {params.collection:q} --splits {params.splits:q}"
-        " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --passage-length {params.passage_length} {params.passages:q} --collections {params.collection:q}"
+        " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule search_external:
@@ -183,17 +187,19 @@ rule search_external:
         runtime=480,
     params:
         *code("search_external"),
-        vectors=targets(graph.vectors),
+        passages=lambda wildcards, output: over(wildcards.system, [each for each, _ in graph.targets()]),
         collections=targets(lambda system, collection: graph.collection(collection)),
         splits=setting("search_external", "splits"),
         depth=setting("search_external", "depth"),
         model=setting("search_external", "model"),
         query_length=setting("search_external", "query_length"),
+        passage_length=setting("search_external", "passage_length"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
-        " --vectors {params.vectors:q} --collections {params.collections:q} --splits {params.splits:q}"
-        " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --passage-length {params.passage_length} {params.passages:q} --collections {params.collections:q}"
+        " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} --threads {threads}"
+        " 2>&1 | tee -i {log:q} >&2"
 
 
 rule rerank:

@@ -25,8 +25,8 @@ def main(
         files.write_run(output, published(collection, split, triples, depth))
         return
 
-    def find(number: int, texts: list[str], depth: int) -> files.Run:
-        return bm25.search(index, texts, depth, k1, b, threads)
+    def find(number: int, texts: list[list[str]], depth: int) -> list[files.Run]:
+        return [bm25.search(index, each, depth, k1, b, threads) for each in texts]
 
     targets.search([collection], [split], [output], depth, find)
 

@@ -9,15 +9,21 @@ from cdmae.command import command
 
 
 @command
-def main(*, tokens: Path, tokenizer: Path, settings: dict[str, Any], output: Path, threads: int = 1):
-    """Count the n-grams of the words of `tokens`, exactly, at every position."""
+def main(
+    *, tokens: Path, tokenizer: Path, settings: dict[str, Any], output: Path, threads: int = 1, memory: int = 0
+) -> None:
+    """Count the n-grams of the words of `tokens`, exactly, at every position.
+
+    memory: bytes for the keys of one order, a quarter of the machine without; less takes longer for the same result.
+    """
     del tokenizer  # the tokens say which word-pieces begin a word
-    read = files.read_tokens(tokens)
-    ngrams.count_to(output, read, unit=settings["unit"], window=settings["window"], threads=threads, memory=_memory())
+    unit, window = settings["unit"], settings["window"]
+    found = files.read_tokens(tokens)
+    ngrams.count_to(output, found, unit=unit, window=window, threads=threads, memory=memory or _quarter())
 
 
-def _memory() -> int:
-    """What the keys of one order may take: a quarter of the machine."""
+def _quarter() -> int:
+    """A quarter of the machine's memory, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
 

@@ -4,26 +4,30 @@ from pathlib import Path
 
 from cdmae import files, inference, targets, training
 from cdmae.command import command
-from cdmae.search import search
+from cdmae.search import search_together
 
 
 @command
 def main(
     *,
     model: Path,
-    vectors: list[Path],
+    vectors: list[Path] = (),
+    tokens: list[Path] = (),
     collections: list[Path],
     splits: list[str],
     outputs: list[Path],
     depth: int,
     threads: int = 1,
 ):
-    """Search the vectors of each collection for the queries of its split; write the run to the output in its place."""
+    """Search each collection for the queries of its split; write the run to the output in its place.
 
-    def find(number: int, texts: list[str], depth: int) -> files.Run:
-        queries = inference.encode_queries(model, texts, threads)
-        shards = files.read_vectors(vectors[number])
-        return search(queries, shards, depth, threads=threads, device=str(training.device()))
+    For each of them its vectors, or its tokens, whose vectors are then made while they are searched and not kept.
+    """
+
+    def find(number: int, texts: list[list[str]], depth: int) -> list[files.Run]:
+        queries = [inference.encode_queries(model, each, threads) for each in texts]
+        shards = files.read_vectors(vectors[number]) if vectors else inference.shards(model, tokens[number], threads)
+        return search_together(queries, shards, depth, threads=threads, device=str(training.device()))
 
     targets.search(collections, splits, outputs, depth, find)
 

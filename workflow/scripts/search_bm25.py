@@ -20,8 +20,8 @@ def main(
 ):
     """Search the index of each collection for the queries of its split and write the run to the output in its place."""
 
-    def find(number: int, texts: list[str], depth: int) -> files.Run:
-        return bm25.search(indexes[number], texts, depth, k1, b, threads)
+    def find(number: int, texts: list[list[str]], depth: int) -> list[files.Run]:
+        return [bm25.search(indexes[number], each, depth, k1, b, threads) for each in texts]
 
     targets.search(collections, splits, outputs, depth, find)
 

@@ -4,28 +4,35 @@ from pathlib import Path
 
 from cdmae import external, files, targets, training
 from cdmae.command import command
-from cdmae.search import search
+from cdmae.search import search_together
 
 
 @command
 def main(
     *,
     model: str,
-    vectors: list[Path],
+    vectors: list[Path] = (),
     collections: list[Path],
     splits: list[str],
     outputs: list[Path],
     depth: int,
     query_length: int = 0,
+    passage_length: int = 0,
     threads: int = 1,
 ):
-    """Search the vectors of each collection for the queries of its split; write the run to the output in its place."""
+    """Search each collection for the queries of its split; write the run to the output in its place.
+
+    Without `vectors`, those of each collection are made while they are searched, and not kept.
+    """
     training.set_up(threads)
 
-    def find(number: int, texts: list[str], depth: int) -> files.Run:
-        queries = external.encode_queries(model, texts, query_length)
-        shards = files.read_vectors(vectors[number])
-        return search(queries, shards, depth, threads=threads, device=str(training.device()))
+    def find(number: int, texts: list[list[str]], depth: int) -> list[files.Run]:
+        queries = [external.encode_queries(model, each, query_length) for each in texts]
+        if vectors:
+            shards = files.read_vectors(vectors[number])
+        else:
+            shards = external.shards(model, collections[number], passage_length)
+        return search_together(queries, shards, depth, threads=threads, device=str(training.device()))
 
     targets.search(collections, splits, outputs, depth, find)
 
