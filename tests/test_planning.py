@@ -1,8 +1,10 @@
 """Plans: the arithmetic by hand, the schedule of small graphs, sizes, and what earlier runs change."""
 
 import importlib.util
+import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -13,20 +15,20 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from cdmae import datasets, files
-from cdmae.config import Start, gather, load, read_yaml
+from cdmae import datasets, files, inference, pretrain, reranking, search
+from cdmae.config import Encoder, Start, concepts, gather, load, read_yaml
 from cdmae.errors import InputError
 from cdmae.graph import Graph
-from cdmae.planning import arithmetic, machine, work
+from cdmae.planning import arithmetic, machine, objectives, work
 from cdmae.planning.arithmetic import Network
-from cdmae.planning.machine import Machine, Speed
+from cdmae.planning.machine import Machine, Record, Speed, _Run
 from cdmae.planning.plan import steps, text
-from cdmae.planning.schedule import Task, critical_path, wall_time
+from cdmae.planning.schedule import Course, Task, course, critical_path
 from cdmae.planning.sizes import Size, size
 from cdmae.planning.work import Planned, Work
 
 ROOT = Path(__file__).resolve().parent.parent
-SMALL = Network(layers=3, width=2, inner=4, vocabulary=10, positions=8)
+SMALL = Network(layers=3, width=2, inner=4, vocabulary=10, positions=8, heads=1)
 
 
 @pytest.fixture
@@ -51,9 +53,7 @@ def test_a_layer_is_its_weights_and_its_attention():
     assert SMALL.head(5) == 2 * 5 * (2 * 2 + 2 * 10)
 
 
-def test_a_step_of_training_is_three_forward_passes_and_four_with_gradient_caching():
-    passage = SMALL.forward(10) + 2 * SMALL.layer(10) + SMALL.head(8)
-    assert arithmetic.pretraining(SMALL, 10, decoder_layers=2, masked=0.8) == 3 * passage
+def test_training_is_three_forward_passes_and_four_with_gradient_caching():
     assert arithmetic.training(SMALL, 10, cached=False) == 3 * SMALL.forward(10)
     assert arithmetic.training(SMALL, 10, cached=True) == 4 * SMALL.forward(10)
 
@@ -69,8 +69,13 @@ def test_networks_follow_their_start(tmp_path):
     assert Network.of(start) == SMALL
     assert Network.of(Start(checkpoint="some/model")) == Network()
     config = '{"num_hidden_layers": 3, "hidden_size": 2, "intermediate_size": 4, "vocab_size": 10, '
-    (tmp_path / "config.json").write_text(config + '"max_position_embeddings": 8}')
-    assert Network.of(Start(checkpoint=str(tmp_path))) == SMALL
+    (tmp_path / "config.json").write_text(config + '"max_position_embeddings": 8, "num_attention_heads": 1}')
+    assert Network.of(Start(checkpoint=str(tmp_path))) == Network.read(str(tmp_path)) == SMALL
+    assert arithmetic.longest(str(tmp_path)) == 8
+    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
+    assert arithmetic.longest(str(tmp_path)) == 6
+    (tmp_path / "config.json").write_text('{"dim": 2}')  # a network of another kind
+    assert Network.read(str(tmp_path)) == Network()
 
 
 def test_the_paper_s_schedule_has_86_346_steps():
@@ -84,13 +89,55 @@ def test_the_work_of_pretraining_and_training(planned):
     """10 steps of 2,048; one epoch of 320 queries, five steps of 64, groups of 4."""
     network, found = planned.network("small"), Size(1000, 20.0, {})
     jobs = {(job.rule, job.name): planned.work(job) for job in planned.graph.jobs()}
-    passage = arithmetic.pretraining(network, found.tokens(150), 2, 0.3 + 0.5)
+    passage = objectives.mae(network, planned.config.encoders["cdmae"], found)
     assert jobs["pretrain", "cdmae"].flops == pytest.approx(10 * 2048 * passage)
     group = 4 * 4 * network.forward(found.tokens(144)) + 4 * network.forward(10)  # 64 x 4 passages, in chunks of 64
     assert jobs["train_retriever", "one"].flops == pytest.approx(320 * group)
     assert jobs["teacher", "three"].flops == pytest.approx(320 * (1 + 3) * network.forward(10 + found.tokens(192)))
     assert jobs["vectors", "one/docs"].disk == 4 * 1000 * 8
-    assert jobs["mine", "one/docs/train"].flops == pytest.approx(320 * (network.forward(10) + 2 * 1000 * 8))
+    assert jobs["mine", "one/docs/train"].flops == pytest.approx(
+        320 * (network.forward(10) + 1000 * (2 * 8 + work.SELECT))
+    )
+
+
+TOKENS = 10.0  # of every passage, whatever it is cut to
+
+
+class Even(Size):
+    """Passages of one length."""
+
+    def tokens(self, longest):
+        """As many for all."""
+        return TOKENS
+
+
+def heads(share):
+    return SMALL.head(share * TOKENS)
+
+
+def test_the_price_of_every_objective():
+    """Of a passage of 10 word-pieces, layers written out; a backward pass is two forward ones."""
+    encoder = Encoder(start="s", encoder_ratio=0.3, decoder_ratio=0.5, decoder_layers=2)
+    price = {name: objectives.PRICES[name](SMALL, encoder, Even(1, 1.0, {})) for name in objectives.PRICES}
+    layer, span = SMALL.layer(TOKENS), 1 + TOKENS / 2
+    assert price["mae"] == pytest.approx(3 * (5 * layer + heads(0.8)))
+    assert price["retromae"] == pytest.approx(3 * (4 * layer + heads(1.3)))
+    assert price["dupmae"] == pytest.approx(3 * (4 * layer + heads(2.3)))
+    assert price["bowdpr"] == pytest.approx(3 * (3 * layer + heads(0.3 + 1 / TOKENS)))
+    assert price["condenser"] == pytest.approx(3 * (5 * layer + heads(0.6)))
+    assert price["cotmae"] == pytest.approx(2 * 3 * (5 * SMALL.layer(span) + SMALL.head(0.8 * span)))
+    condensed = 3 * (5 * SMALL.layer(span) + SMALL.head(0.6 * span))
+    assert price["cocondenser"] == pytest.approx(2 * (condensed + 3 * SMALL.layer(span)))
+    generator = 3 * (3 * layer + heads(0.3)) + 3 * layer + heads(0.8)  # one head: as wide as the encoder
+    assert price["simlm"] == pytest.approx(3 * (5 * layer + heads(2)) + generator)
+
+
+def test_a_generator_has_a_third_of_the_heads_and_of_the_widths():
+    assert Network().narrowed(4 / 12) == Network(width=256, inner=1024, heads=4)
+
+
+def test_every_objective_has_a_price():
+    assert objectives.PRICES.keys() == set(concepts("objectives"))
 
 
 def test_the_paper_on_one_h200():
@@ -161,7 +208,7 @@ def test_seconds_are_operations_over_speed(planned):
     gpus = Machine(4, 2, "a100")
     assert gpus.seconds(jobs["pretrain"], Work(flops=312e12 * 0.45 * 2), planned) == pytest.approx(4.0 + 1.0)
     assert gpus.seconds(jobs["train_retriever"], Work(flops=312e12 * 0.45), planned) == pytest.approx(4.0 + 1.0)
-    assert gpus.seconds(jobs["tokens"], Work(core_seconds=8), planned) == pytest.approx(1.5 + 2.0)
+    assert gpus.seconds(jobs["tokens"], Work(core_seconds=8), planned) == pytest.approx(1.0 + 2.0)
     narrow = Machine(4)  # whose networks use one core, being narrow
     assert narrow.seconds(jobs["pretrain"], Work(flops=machine.CORE), planned) == pytest.approx(4.0 + 1.0)
 
@@ -173,25 +220,48 @@ def test_earlier_runs_replace_assumptions(planned, tmp_path):
     folder.mkdir(parents=True)
     (folder / "docs.tsv").write_text("s\th:m:s\tmax_rss\n21.5\t0:00:21\t100\n")
     found = machine.records(tmp_path / "benchmarks")
-    assert found == {("tokens", "small.docs"): 21.5}
+    assert found == {("tokens", "small.docs"): Record(21.5, 100 * 2**20)}
     corrected = Machine(1).corrected(planned, found)
     assert corrected.seconds(job, planned.work(job), planned) == pytest.approx(21.5)
     other = jobs["tokens", "small/other"]
     assert corrected.seconds(other, planned.work(other), planned) == pytest.approx(21.5)  # as large, and so as slow
     assert corrected.corrections.keys() == {"tokens"}
+    assert corrected.peak(job, planned.work(job), planned) == pytest.approx(100 * 2**20)
+    (folder / "docs.tsv").write_text("s\tmax_rss\n0.1\t-\n")  # too short for Snakemake to see its memory
+    unseen = Machine(1).corrected(planned, machine.records(tmp_path / "benchmarks"))
+    assert unseen.peak(job, planned.work(job), planned) == Machine(1).peak(job, planned.work(job), planned)
+
+
+def test_a_record_of_one_objective_tells_of_others_less_than_one_of_their_own(planned):
+    jobs = {(job.rule, job.name): job for job in planned.graph.jobs()}
+    seconds = {("pretrain", "mae"): 100.0, ("pretrain", "none"): 7.0}
+    found = Machine(1).corrected(planned, {key: Record(each) for key, each in seconds.items()})
+    assert {"pretrain", "pretrain by mae", "pretrain by none"} == found.corrections.keys()
+    none = jobs["pretrain", "none"]
+    assert found.seconds(none, planned.work(none), planned) == pytest.approx(7.0)
+
+
+def test_the_memory_of_a_network_is_on_the_gpus_where_there_are_any(planned):
+    jobs = {job.rule: job for job in planned.graph.jobs()}
+    work = Work(memory=1e9, network=5e9, a_core=1e6)
+    assert Machine(4).peak(jobs["train_retriever"], work, planned) == pytest.approx(6e9 + 1e6)
+    assert Machine(4, 8, "h200").peak(jobs["train_retriever"], work, planned) == pytest.approx(3.5e9 + 4e6)
+    assert Machine(4).peak(jobs["tokens"], Work(memory=1e9, a_core=1e6), planned) == pytest.approx(1e9 + 4e6)
 
 
 def test_jobs_that_mostly_start_do_not_make_large_ones_slow(planned):
     """Of 20 s, 19.98 go before the work of .02 s; of 105 s, 5 go before the work of 50, which takes twice as long."""
-    assert machine._speed([(20.0, 1.5, 0.02)]) == Speed(pytest.approx(19.98), 1.0)
-    assert machine._speed([(105.0, 5.0, 50.0)]) == Speed(5.0, 2.0)
-    assert machine._speed([(3.0, 4.0, 50.0), (8.0, 4.0, 0.0)]) == Speed(4.0, pytest.approx(3 / 50))
+    assert machine._speed([_Run(20.0, 1.5, 0.02, None)]) == Speed(pytest.approx(19.98), 1.0)
+    assert machine._speed([_Run(105.0, 5.0, 50.0, 3e6)]) == Speed(5.0, 2.0, 3e6)
+    two = [_Run(3.0, 4.0, 50.0, 1e6), _Run(8.0, 4.0, 0.0, -3e6)]
+    assert machine._speed(two) == Speed(4.0, pytest.approx(3 / 50), -1e6)
 
 
 def test_records_of_a_processor_tell_nothing_of_a_gpu(planned):
-    records = {("pretrain", "cdmae"): 100.0, ("index_bm25", "docs"): 100.0}
+    records = {("pretrain", "cdmae"): Record(100.0), ("index_bm25", "docs"): Record(100.0)}
     assert Machine(1, 1, "h100").corrected(planned, records).corrections.keys() == {"index_bm25"}
-    assert Machine(1).corrected(planned, records).corrections.keys() == {"index_bm25", "pretrain"}
+    here = Machine(1).corrected(planned, records).corrections
+    assert here.keys() == {"index_bm25", "pretrain", "pretrain by mae"}
 
 
 def test_an_unknown_gpu_is_refused():
@@ -199,6 +269,13 @@ def test_an_unknown_gpu_is_refused():
         Machine(1, 1, "b9")
     with pytest.raises(InputError, match="--gpu is missing"):
         Machine(1, 1)
+
+
+def test_what_is_held_at_a_time_is_what_is_planned():
+    """Kept twice, since importing torch and faiss for a plan would take seconds."""
+    assert (work.ROW_GROUP, work.SHARD, work.PIECE) == (files.ROW_GROUP, inference.SHARD, reranking.PIECE)
+    assert (work.QUERY_BLOCK, work.BLOCK, work.KEPT) == (search.QUERIES, search.PASSAGES, search.KEPT)
+    assert pretrain.MOST_ROWS["cpu"] == work.MICRO_BATCH
 
 
 def test_what_the_rules_ask_for_is_what_is_planned():
@@ -226,16 +303,22 @@ def test_the_critical_path_is_the_longest_chain():
 
 
 def test_wall_time_is_that_of_the_longest_chain_where_there_is_room():
-    assert wall_time(DIAMOND, cores=2, gpus=0) == 1 + 5 + 2
-    assert wall_time(DIAMOND, cores=1, gpus=0) == 1 + 5 + 3 + 2
-    assert wall_time([], cores=1, gpus=0) == 0
+    assert course(DIAMOND, cores=2, gpus=0).seconds == 1 + 5 + 2
+    assert course(DIAMOND, cores=1, gpus=0).seconds == 1 + 5 + 3 + 2
+    assert course([], cores=1, gpus=0) == Course(0, 0)
 
 
 def test_jobs_wait_for_gpus_and_take_at_most_what_there_is():
     tasks = [Task("eight", 4, gpus=8), Task("one", 3, gpus=1), Task("none", 2)]
-    assert wall_time(tasks, cores=9, gpus=8) == 4 + 3
-    assert wall_time(tasks, cores=9, gpus=9) == 4
-    assert wall_time([Task("many", 4, cores=16)], cores=2, gpus=0) == 4
+    assert course(tasks, cores=9, gpus=8).seconds == 4 + 3
+    assert course(tasks, cores=9, gpus=9).seconds == 4
+    assert course([Task("many", 4, cores=16)], cores=2, gpus=0).seconds == 4
+
+
+def test_the_memory_of_jobs_that_run_at_a_time_adds_up():
+    tasks = [Task("a", 1, memory=5), Task("b", 5, after=(0,), memory=3), Task("c", 3, after=(0,), memory=4)]
+    assert course(tasks, cores=2, gpus=0).memory == 3 + 4
+    assert course(tasks, cores=1, gpus=0).memory == 5
 
 
 # --- the whole plan --------------------------------------------------------------------------------------------------
@@ -248,6 +331,62 @@ def test_the_plan_tells_everything(planned):
     for line in ("rule", "pretrain", "wall time", "disk", "memory", "longest chain of jobs", "sizes: 0 of 2", "times:"):
         assert f"\n{line}" in found
     assert "GPU-hours" in found
+
+
+def test_what_does_not_suffice_is_said_plainly(planned, monkeypatch):
+    job = max(planned.graph.jobs(), key=lambda job: Machine(1).peak(job, planned.work(job), planned))
+    most = Machine(1).peak(job, planned.work(job), planned)
+    disk = sum(planned.work(job).disk for job in planned.graph.jobs())
+    usage = shutil._ntuple_diskusage
+    for memory, free, missing in ((None, disk + 1, 0), (most + 1, disk + 1, 0), (most / 2, disk / 2, 2)):
+        monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage(0, 0, int(free)))
+        found = text(planned, Machine(1, memory=memory))
+        assert found.count("NOT ENOUGH, ") == missing
+        assert (" are here" in found) == (memory is not None) and " are free there" in found
+
+
+def test_a_foreign_model_is_as_large_as_its_folder_says(planned, values, tmp_path):
+    """Here one of 3 layers x 2, cut to 6 word-pieces; without a folder, one of BERT's size."""
+    unknown = {job.rule: planned.work(job) for job in planned.graph.jobs()}["vectors_external"]
+    found = Size(1000, 20.0, {})
+    assert unknown.flops == pytest.approx(work.PADDED * 1000 * Network().forward(found.tokens(512)))
+    sizes = {"num_hidden_layers": 3, "hidden_size": 2, "intermediate_size": 4, "vocab_size": 10}
+    (tmp_path / "config.json").write_text(json.dumps(sizes))
+    (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
+    system = {**values["systems"]["foreign"], "model": str(tmp_path)}
+    values = {**values, "systems": {**values["systems"], "foreign": system}}
+    small = Planned(Graph(load(values)))
+    job = next(job for job in small.graph.jobs() if job.rule == "vectors_external")
+    assert small.work(job).flops == pytest.approx(work.PADDED * 1000 * SMALL.forward(found.tokens(6)))
+    assert small.work(job).disk == 4 * 1000 * 2
+
+
+def test_no_more_vectors_are_planned_than_are_kept(planned, values, tmp_path):
+    kept = {(job.rule, job.name): planned.work(job) for job in planned.graph.jobs()}
+    values = {**values, "results": str(tmp_path), "evaluation": {**values["evaluation"], "keep_vectors": False}}
+    made = Planned(Graph(load(values)))
+    jobs = {(job.rule, job.name): made.work(job) for job in made.graph.jobs()}
+    assert not [rule for rule, _ in jobs if rule.startswith("vectors")]
+    encoding = sum(kept["vectors", f"one/{name}"].flops for name in ("docs", "other"))
+    assert jobs["search", "one"].flops == pytest.approx(kept["search", "one"].flops + encoding)
+    assert jobs["search", "one"].disk == kept["search", "one"].disk
+
+
+def test_the_plan_of_the_default_is_that_of_its_run():
+    """Seconds and megabytes of a run of the default on two cores of a Xeon, 764 s in all: right to a factor of two."""
+    took = {
+        "collection pydocs": (25, 357), "tokenizer tiny": (8, 307), "pretrain cdmae": (303, 767),
+        "train_retriever cdmae-stage1": (94, 1445), "train_reranker cdmae-reranker": (61, 1170),
+        "vectors cdmae-stage1/pydocs": (17, 696), "search cdmae-stage1": (10, 907),
+        "mine cdmae-stage1/pydocs/train": (9, 786), "rerank cdmae-reranker": (51, 932),
+        "teacher cdmae-stage3": (32, 1069), "search_bm25 bm25": (13, 471),
+    }  # fmt: skip
+    default = Planned(Graph(load(gather(ROOT / "config/config.yaml", [], {"results": "nowhere"}))))
+    found = {step.task.name: step.task for step in steps(default, Machine(2), everything=True)}
+    for name, (seconds, megabytes) in took.items():
+        assert seconds / 2.1 < found[name].seconds < 2.1 * seconds, name
+        assert megabytes / 1.5 < found[name].memory / 1e6 < 1.5 * megabytes, name
+    assert 764 / 1.5 < course(list(found.values()), 2, 0).seconds < 764 * 1.5
 
 
 def test_the_command_plans_the_paper_for_any_machine():

@@ -146,9 +146,11 @@ def plan(wanted: Graph, given: argparse.Namespace) -> None:
     from cdmae.planning.plan import text
     from cdmae.planning.work import Planned
 
-    found = machine.here()
-    gpus = found.gpus or int(bool(given.gpu)) if given.gpus is None else given.gpus
-    found = machine.Machine(found.cores if given.cores is None else given.cores, gpus, given.gpu or found.gpu)
+    here = machine.here()
+    gpus = here.gpus or int(bool(given.gpu)) if given.gpus is None else given.gpus
+    elsewhere = not (given.cores is None and given.gpus is None and given.gpu is None)
+    memory = given.memory * 1e9 if given.memory else None if elsewhere else here.memory
+    found = machine.Machine(here.cores if given.cores is None else given.cores, gpus, given.gpu or here.gpu, memory)
     planned = Planned(wanted, given.target)
     for each in (Planned(graph([])), planned):
         found = found.corrected(each, machine.records(each.graph.path("benchmarks")))
@@ -176,7 +178,7 @@ def search(graph: Graph, given: argparse.Namespace) -> None:
         {
             "system": system,
             "model": made(graph.trained(system)),
-            "vectors": made(graph.vectors(system, collection)),
+            "vectors": made(graph.vectors(system, collection), asked=not graph.config.evaluation.keep_vectors),
             "collection": graph.collection(collection),
             "text": " ".join(given.text),
             "depth": 5 if given.depth is None else given.depth,
@@ -209,10 +211,11 @@ def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) 
     return name
 
 
-def made(path: str) -> str:
-    """A result that is there."""
+def made(path: str, *, asked: bool = False) -> str:
+    """A result that is there; `asked`: that a run makes only where one asks for it."""
     if not Path(path).exists():
-        raise InputError(f"{path} is not made yet; ./run with the same config files makes it")
+        what = f"./run {path}" if asked else "./run"
+        raise InputError(f"{path} is not made yet; {what} with the same config files makes it")
     return path
 
 
@@ -228,6 +231,7 @@ COMMANDS = {
         {
             "cores": ("processor cores; those of this machine without", int),
             "gpus": ("GPUs; those of this machine without, or one where there is none but its kind is given", int),
+            "memory": ("its memory in GB; that of this machine without, unless another one is described", int),
             "gpu": ("their kind: h200, h100, a100, l40s, v100, rtx4090", str),
             "all": ("what is made already, too", bool),
         },

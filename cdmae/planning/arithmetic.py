@@ -6,9 +6,9 @@ Symbols: `d` width, `f` inner width, `V` vocabulary, `n` tokens of a text, speci
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cdmae.config import Start
@@ -25,18 +25,29 @@ class Network:
     inner: int = 3072
     vocabulary: int = 30522
     positions: int = 512
+    heads: int = 12
 
     @classmethod
     def of(cls, start: Start) -> Network:
-        """The network of a start; a checkpoint that is not here is taken for one of the size of BERT base."""
-        if not start.checkpoint:
-            return cls(start.layers, start.hidden, start.feedforward, start.vocabulary, start.positions)
-        path = Path(start.checkpoint) / "config.json"
-        if not path.is_file():
-            return cls()
-        found = json.loads(path.read_text(encoding="utf-8"))
-        keys = ("num_hidden_layers", "hidden_size", "intermediate_size", "vocab_size", "max_position_embeddings")
-        return cls(*(found[key] for key in keys))
+        """The network of a start."""
+        if start.checkpoint:
+            return cls.read(start.checkpoint)
+        return cls(start.layers, start.hidden, start.feedforward, start.vocabulary, start.positions, start.heads)
+
+    @classmethod
+    def read(cls, model: str) -> Network:
+        """The network of a model's folder; what is not here, or does not tell, is taken for the size of BERT base."""
+        found = _json(Path(model) / "config.json")
+        keys = {
+            "layers": "num_hidden_layers", "width": "hidden_size", "inner": "intermediate_size",
+            "vocabulary": "vocab_size", "positions": "max_position_embeddings", "heads": "num_attention_heads",
+        }  # fmt: skip
+        return cls(**{name: found[key] for name, key in keys.items() if key in found})
+
+    def narrowed(self, share: float) -> Network:
+        """The same with a share of the heads and of both widths."""
+        width, inner, heads = (round(share * each) for each in (self.width, self.inner, self.heads))
+        return replace(self, width=width, inner=inner, heads=heads)
 
     def parameters(self) -> int:
         """Weights of the layers and the embeddings."""
@@ -56,10 +67,13 @@ class Network:
         return 2 * tokens * (self.width**2 + self.width * self.vocabulary)
 
 
-def pretraining(network: Network, tokens: float, decoder_layers: int, masked: float) -> float:
-    """A passage of n tokens, forward and backward: encoder, decoder, and heads at `masked` x n tokens of both sides."""
-    forward = network.forward(tokens) + decoder_layers * network.layer(tokens) + network.head(masked * tokens)
-    return (1 + BACKWARD) * forward
+def longest(model: str) -> int:
+    """The word-pieces to which sentence-transformers cuts the texts of a model's folder; 512 where it does not tell."""
+    return _json(Path(model) / "sentence_bert_config.json").get("max_seq_length") or Network.read(model).positions
+
+
+def _json(path: Path) -> dict[str, Any]:
+    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
 def training(network: Network, tokens: float, *, cached: bool) -> float:

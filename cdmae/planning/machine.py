@@ -5,12 +5,12 @@ from __future__ import annotations
 import csv
 import os
 import subprocess
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdmae.errors import InputError
-from cdmae.planning.work import Planned, Work
+from cdmae.planning.work import PLAIN, Planned, Work
 
 if TYPE_CHECKING:
     from cdmae.jobs import Job
@@ -36,27 +36,31 @@ NETWORKS = {"pretrain": 8} | dict.fromkeys(
     1,
 )  # fmt: skip
 # seconds until a process works: imports of torch, of numba, Java with its compiler, or little
-START = {"index_bm25": 2.0} | dict.fromkeys((*NETWORKS, "ngrams", "importance"), 4.0)
-START |= {"masked_terms": 3.0} | dict.fromkeys(("mine_bm25", "search_bm25"), 5.0)
-OTHERS_START = 1.5
+START = {"index_bm25": 2.0} | dict.fromkeys(NETWORKS, 4.0) | dict.fromkeys(("ngrams", "importance"), 1.5)
+START |= dict.fromkeys(("mine_bm25", "search_bm25"), 5.0)
+START |= dict.fromkeys(("vectors_external", "mine_external", "search_external"), 9.0)
+OTHERS_START = 1.0
+ON_GPU = 2.5e9  # bytes of a process's own memory that CUDA and its libraries take
 NARROW = 256  # dimensions below which more than one core does not help a network
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How a kind of job has run: seconds until it works, and seconds it works over those expected."""
+    """How a kind of job has run: seconds until it works, seconds it works over those expected, bytes beyond those."""
 
     start: float
     factor: float = 1.0
+    memory: float = 0.0
 
 
 @dataclass(frozen=True)
 class Machine:
-    """Cores and GPUs; `corrections` are what earlier runs have shown, by kind of job."""
+    """Cores, GPUs, bytes of memory, None if unknown; `corrections` are what earlier runs have shown, by kind of job."""
 
     cores: int
     gpus: int = 0
     gpu: str = ""
+    memory: float | None = None
     corrections: dict[str, Speed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -75,37 +79,73 @@ class Machine:
 
     def seconds(self, job: Job, work: Work, planned: Planned) -> float:
         """How long a job takes."""
-        speed = self.corrections.get(planned.kind(job), Speed(start(job)))
+        speed = self._speed(job, planned)
         return speed.start + speed.factor * self._working(job, work, planned)
+
+    def peak(self, job: Job, work: Work, planned: Planned) -> float:
+        """Bytes of memory that a job takes at its peak; what it keeps on GPUs is left out."""
+        return max(PLAIN / 2, self._peak(job, work, planned) + self._speed(job, planned).memory)
+
+    def _speed(self, job: Job, planned: Planned) -> Speed:
+        found = (self.corrections[kind] for kind in planned.kinds(job) if kind in self.corrections)
+        return next(found, Speed(start(job)))
+
+    def _peak(self, job: Job, work: Work, planned: Planned) -> float:
+        gpus = self.gpus_of(job)
+        where = gpus * (work.memory + ON_GPU) if gpus else work.memory + work.network
+        return where + self.cores_of(job, planned) * work.a_core
 
     def _working(self, job: Job, work: Work, planned: Planned) -> float:
         cores, gpus = self.cores_of(job, planned), self.gpus_of(job)
         rate = gpus * PEAK[self.gpu] * UTILISED if gpus else cores * CORE
         return work.flops / rate + work.core_seconds / cores
 
-    def corrected(self, planned: Planned, records: dict[tuple[str, str], float]) -> Machine:
-        """The machine with what earlier runs of the jobs of `planned` took: (rule, name) -> seconds.
+    def corrected(self, planned: Planned, records: dict[tuple[str, str], Record]) -> Machine:
+        """The machine with what earlier runs of the jobs of `planned` took.
 
         Jobs that mostly start tell how long that takes, others how fast they work. Records tell nothing of networks
         where there are GPUs: they may be of another device.
         """
-        runs: dict[str, list[tuple[float, float, float]]] = {}
+        runs: dict[str, list[_Run]] = {}
         for job in planned.jobs:
-            seconds = records.get((job.rule, job.name.replace("/", ".")))
-            if seconds is None or (self.gpus and job.rule in NETWORKS):
+            record = records.get((job.rule, job.name.replace("/", ".")))
+            if record is None or (self.gpus and job.rule in NETWORKS):
                 continue
-            run = (seconds, start(job), self._working(job, planned.work(job), planned))
-            runs.setdefault(planned.kind(job), []).append(run)
+            work = planned.work(job)
+            beyond = record.memory - self._peak(job, work, planned) if record.memory else None
+            run = _Run(record.seconds, start(job), self._working(job, work, planned), beyond)
+            for kind in planned.kinds(job):
+                runs.setdefault(kind, []).append(run)
         found = {kind: _speed(each) for kind, each in runs.items()}
-        return Machine(self.cores, self.gpus, self.gpu, self.corrections | found)
+        return replace(self, corrections=self.corrections | found)
 
 
-def _speed(runs: list[tuple[float, float, float]]) -> Speed:
-    """From what jobs of a kind took, and what was expected of their starts and of their work, in seconds."""
-    taken, starting, working = map(sum, zip(*runs, strict=True))
+@dataclass(frozen=True)
+class Record:
+    """What a run of a job took: seconds, and bytes of memory at its peak, 0 where that was not seen."""
+
+    seconds: float
+    memory: float = 0.0
+
+
+@dataclass(frozen=True)
+class _Run:
+    """Seconds that a job took, those expected of its start and of its work, and bytes beyond those expected."""
+
+    taken: float
+    starting: float
+    working: float
+    beyond: float | None = None
+
+
+def _speed(runs: list[_Run]) -> Speed:
+    """From the runs of the jobs of a kind."""
+    taken, starting, working = (sum(getattr(run, name) for run in runs) for name in ("taken", "starting", "working"))
+    beyond = [run.beyond for run in runs if run.beyond is not None]
+    memory = sum(beyond) / max(1, len(beyond))
     if working > starting:
-        return Speed(starting / len(runs), max(0.0, taken - starting) / working)
-    return Speed(max(0.0, taken - working) / len(runs))
+        return Speed(starting / len(runs), max(0.0, taken - starting) / working, memory)
+    return Speed(max(0.0, taken - working) / len(runs), memory=memory)
 
 
 def start(job: Job) -> float:
@@ -123,15 +163,17 @@ def _narrow(job: Job, planned: Planned) -> bool:
     return begun is not None and planned.network(begun).width < NARROW
 
 
-def records(folder: Path | str) -> dict[tuple[str, str], float]:
-    """Snakemake's benchmark files: (rule, name) -> seconds, the parts of a name joined by dots."""
+def records(folder: Path | str) -> dict[tuple[str, str], Record]:
+    """Snakemake's benchmark files by (rule, name), the parts of a name joined by dots."""
     found = {}
     for path in sorted(Path(folder).rglob("*.tsv")):
         rule, *names = path.relative_to(folder).with_suffix("").parts
         with open(path, newline="", encoding="utf-8") as file:
             rows = list(csv.DictReader(file, delimiter="\t"))
         if rows and rows[-1].get("s"):
-            found[rule, ".".join(names).replace("/", ".")] = float(rows[-1]["s"])
+            mebibytes = rows[-1].get("max_rss") or ""
+            seen = float(mebibytes) * 2**20 if mebibytes.replace(".", "").isdigit() else 0.0
+            found[rule, ".".join(names).replace("/", ".")] = Record(float(rows[-1]["s"]), seen)
     return found
 
 
@@ -143,4 +185,5 @@ def here() -> Machine:
         listed = ""
     gpus = [line for line in listed.splitlines() if line.startswith("GPU ")]
     names = [name for name in PEAK if gpus and name in gpus[0].lower().replace(" ", "")]
-    return Machine(len(os.sched_getaffinity(0)), len(gpus), names[0] if names else "a100" if gpus else "")
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return Machine(len(os.sched_getaffinity(0)), len(gpus), names[0] if names else "a100" if gpus else "", memory)

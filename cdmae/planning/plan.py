@@ -9,7 +9,7 @@ from pathlib import Path
 from cdmae import formats
 from cdmae.jobs import Job
 from cdmae.planning.machine import Machine
-from cdmae.planning.schedule import Task, critical_path, wall_time
+from cdmae.planning.schedule import Course, Task, course, critical_path
 from cdmae.planning.work import Planned, Work
 
 SHOWN = 12  # links of the critical path
@@ -34,8 +34,14 @@ def steps(planned: Planned, machine: Machine, *, everything: bool = False) -> li
         work = planned.work(job)
         after = tuple(dict.fromkeys(makes[path] for path in job.reads() if path in makes))
         name = f"{job.rule} {job.name}".rstrip()
-        seconds = machine.seconds(job, work, planned)
-        task = Task(name, seconds, machine.cores_of(job, planned), machine.gpus_of(job), after)
+        task = Task(
+            name,
+            machine.seconds(job, work, planned),
+            machine.cores_of(job, planned),
+            machine.gpus_of(job),
+            after,
+            machine.peak(job, work, planned),
+        )
         makes |= dict.fromkeys(job.outputs, len(found))
         found.append(Step(job, work, task))
     return found
@@ -47,23 +53,42 @@ def text(planned: Planned, machine: Machine, *, everything: bool = False) -> str
     jobs = len(planned.jobs)
     if not found:
         return f"all {jobs} jobs are done; whether they are up to date says ./run -n"
-    wall = wall_time([step.task for step in found], machine.cores, machine.gpus)
+    ran = course([step.task for step in found], machine.cores, machine.gpus)
     gpu_hours = sum(step.task.seconds * step.task.gpus for step in found) / 3600
-    disk, memory = sum(step.work.disk for step in found), max(found, key=lambda step: step.work.memory)
-    free = shutil.disk_usage(_existing(Path(planned.graph.results))).free
     devices = f"{machine.cores} cores" + (f" and {machine.gpus} x {machine.gpu}" if machine.gpus else ", no GPU")
     lines = [
         f"{len(found)} of {jobs} jobs on {devices}:",
         "",
         *_table(found),
         "",
-        f"wall time  {formats.duration(wall)}" + (f", {gpu_hours:.1f} GPU-hours" if machine.gpus else ""),
-        f"disk       {_bytes(disk)} in {planned.graph.results}, {_bytes(free)} are free",
-        f"memory     up to {_bytes(memory.work.memory)} ({memory.task.name})",
+        f"wall time  {formats.duration(ran.seconds)}" + (f", {gpu_hours:.1f} GPU-hours" if machine.gpus else ""),
+        f"disk       {_disk(planned, found)}",
+        f"memory     {_memory(machine, found, ran)}",
         *_chain(found),
         *_basis(planned, machine, found),
     ]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def _disk(planned: Planned, found: list[Step]) -> str:
+    """What the run leaves, what there is; and plainly, where that is not enough."""
+    results, left = planned.graph.results, sum(step.work.disk for step in found)
+    free = shutil.disk_usage(_existing(Path(results))).free
+    return _compared(left, f"{_bytes(left)} in {results}", free, "are free there")
+
+
+def _memory(machine: Machine, found: list[Step], ran: Course) -> str:
+    """The largest job, what runs at a time, and what there is."""
+    largest = max((step.task for step in found), key=lambda task: task.memory)
+    needed = f"up to {_bytes(largest.memory)} ({largest.name}), {_bytes(ran.memory)} of all at a time"
+    if machine.memory is None:
+        return needed
+    return _compared(ran.memory, needed, machine.memory, "are here")
+
+
+def _compared(needed: float, said: str, there: float, where: str) -> str:
+    short = f": NOT ENOUGH, {_bytes(needed - there)} are missing" if needed > there else ""
+    return f"{said}; {_bytes(there)} {where}{short}"
 
 
 def _table(found: list[Step]) -> list[str]:
@@ -95,7 +120,8 @@ def _chain(found: list[Step]) -> list[str]:
 def _basis(planned: Planned, machine: Machine, found: list[Step]) -> list[str]:
     """What the numbers stand on."""
     measured = [name for name, size in planned.sizes.items() if size.measured]
-    corrected = sorted({planned.kind(step.job) for step in found} & set(machine.corrections))
+    kinds = {kind for step in found for kind in planned.kinds(step.job)}
+    corrected = sorted(kinds & set(machine.corrections))
     return [
         f"sizes: {len(measured)} of {len(planned.sizes)} collections counted, the others as their sources tell",
         "times: downloads left out; "

@@ -1,4 +1,4 @@
-"""Jobs on a machine: when each begins, when all are done, and which chain of them decides it."""
+"""Jobs on a machine: when all are done, which chain of them decides it, what they hold at once on the way."""
 
 from __future__ import annotations
 
@@ -9,13 +9,25 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Task:
-    """A job with its time, what it occupies, and the tasks (by their places in the list) that it waits for."""
+    """A job with its time, what it occupies, and the tasks (by their places in the list) that it waits for.
+
+    memory: bytes while it runs.
+    """
 
     name: str
     seconds: float
     cores: int = 1
     gpus: int = 0
     after: tuple[int, ...] = ()
+    memory: float = 0.0
+
+
+@dataclass(frozen=True)
+class Course:
+    """Seconds until all tasks are done, and the most bytes of memory that they take at a time."""
+
+    seconds: float
+    memory: float
 
 
 def critical_path(tasks: Sequence[Task]) -> list[int]:
@@ -32,8 +44,8 @@ def critical_path(tasks: Sequence[Task]) -> list[int]:
     return chain[::-1]
 
 
-def wall_time(tasks: Sequence[Task], cores: int, gpus: int) -> float:
-    """Seconds until all are done, where those go first that most time hangs on, as far as cores and GPUs last."""
+def course(tasks: Sequence[Task], cores: int, gpus: int) -> Course:
+    """How the tasks run, where those go first that most time hangs on, as far as cores and GPUs last."""
     tails = _tails(tasks)
     waits = [len(task.after) for task in tasks]
     followers: list[list[int]] = [[] for _ in tasks]
@@ -42,7 +54,7 @@ def wall_time(tasks: Sequence[Task], cores: int, gpus: int) -> float:
             followers[other].append(place)
     ready = sorted((place for place, count in enumerate(waits) if not count), key=lambda place: -tails[place])
     running: list[tuple[float, int]] = []
-    now = 0.0
+    now = memory = 0.0
     while ready or running:
         for place in list(ready):
             task = tasks[place]
@@ -51,13 +63,14 @@ def wall_time(tasks: Sequence[Task], cores: int, gpus: int) -> float:
             ) <= gpus - _used(tasks, running, "gpus", gpus):
                 heapq.heappush(running, (now + task.seconds, place))
                 ready.remove(place)
+        memory = max(memory, sum(tasks[place].memory for _, place in running))
         now, done = heapq.heappop(running)
         for place in followers[done]:
             waits[place] -= 1
             if not waits[place]:
                 ready.append(place)
         ready.sort(key=lambda place: -tails[place])
-    return now
+    return Course(now, memory)
 
 
 def _used(tasks: Sequence[Task], running: list[tuple[float, int]], what: str, most: int) -> int:

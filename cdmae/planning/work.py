@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cdmae.planning import arithmetic
+from cdmae.planning import arithmetic, objectives
 from cdmae.planning.arithmetic import Network
 from cdmae.planning.sizes import BYTES_A_WORD, PIECES_A_WORD, Size, size
 
@@ -32,19 +32,37 @@ BM25_QUERY, BM25_PASSAGE = 1e-3, 0.9e-9  # a query; and for each passage that th
 MEASURE = 1e-4  # a query of 1,000 passages
 VOCABULARY = 8e-6  # a word of a text that a tokenizer is trained on
 TEXT_ON_DISK = 0.6  # of its size, in Parquet
-NGRAM = 45.0  # bytes of memory a word
-BASE = 1.5 * GB  # memory of a process with torch
-BLOCK = 4 * GB  # memory of a search: vectors are read block by block
+# what is held at a time, as in files, inference, reranking, search and pretrain, whose imports take seconds
+ROW_GROUP, SHARD, PIECE, QUERY_BLOCK, BLOCK, KEPT, MICRO_BATCH = 1 << 17, 1 << 15, 1 << 16, 4096, 1 << 16, 1 << 27, 4096
+# bytes of memory: of a process that works on next to nothing, by what it imports
+PLAIN, NUMBA, PANDAS, TRANSFORMERS, JAVA = 0.15 * GB, 0.2 * GB, 0.25 * GB, 0.28 * GB, 0.38 * GB
+TORCH, TRAINER, SEARCHER, FOREIGN = 0.45 * GB, 0.55 * GB, 0.55 * GB, 0.6 * GB
+NGRAM, IMPORTANT = 42.0, 27.0  # a word, half of it files that are mapped: counting, scoring
+HARVESTED = 10e3  # a passage from documentation strings
+TYPES = 95.0  # distinct words over the square root of all words
+KNOWN, TRAINED_ON = 300.0, 800.0  # a distinct word for a tokenizer, and for one that is trained
+INDEXED, BUFFERED = 120.0, 0.75 * GB  # a word in Java's heap, at most
+SEQUENCE = 170.0  # a word-piece on its way into a network
+HIT = 134.0  # a passage that faiss proposes for a query
+SLACK = 2.2  # of activations: what the backward pass and the matrix library hold beside them
+PADDED = 2.0  # how much longer sentence-transformers takes
+SELECT = 4000.0  # operations' worth of choosing the best, a query and passage
 
 
 @dataclass(frozen=True)
 class Work:
-    """What a job takes: operations of networks, seconds of one core, bytes it leaves, bytes of memory at its peak."""
+    """What a job takes: operations of networks, seconds of one core, bytes it leaves, bytes of memory at its peak.
+
+    network: bytes of weights and activations, which lie on the GPUs where there are any; a_core: bytes for each core
+    that it is given.
+    """
 
     flops: float = 0.0
     core_seconds: float = 0.0
     disk: float = 0.0
-    memory: float = 0.3 * GB
+    memory: float = PLAIN
+    network: float = 0.0
+    a_core: float = 0.0
 
 
 class Planned:
@@ -68,11 +86,13 @@ class Planned:
         """The number of queries of a split; of a collection that cannot tell, none."""
         return self.sizes[collection].queries.get(split, 0)
 
-    def kind(self, job: Job) -> str:
-        """What jobs of equal speed have in common: their rule, and the source of a collection."""
+    def kinds(self, job: Job) -> list[str]:
+        """What jobs of equal speed have in common, the closest first: a source or an objective, and their rule."""
         if job.rule == "collection":
-            return f"collection from {self.config.collections[job.name].source}"
-        return job.rule
+            return [f"collection from {self.config.collections[job.name].source}"]
+        if job.rule == "pretrain":
+            return [f"pretrain by {self.config.encoders[job.name].objective}", job.rule]
+        return [job.rule]
 
     def work(self, job: Job) -> Work:
         """What a job takes."""
@@ -91,22 +111,30 @@ def collection(planned: Planned, name: str) -> Work:
     found = planned.sizes[name]
     text = found.passages * found.words * BYTES_A_WORD
     each = HARVEST if planned.config.collections[name].source == "pydocs" else READ
-    return Work(core_seconds=each * found.passages, disk=TEXT_ON_DISK * text, memory=1 * GB)
+    together = min(found.passages, ROW_GROUP) * found.words * BYTES_A_WORD
+    memory = PLAIN + (HARVESTED * found.passages if each == HARVEST else 6 * together + 16 * found.passages)
+    return Work(core_seconds=each * found.passages, disk=TEXT_ON_DISK * text, memory=memory)
 
 
 def tokenizer(planned: Planned, start: str) -> Work:
     """The word-pieces of a text, or those of a checkpoint."""
     collection = planned.config.starts[start].collection
     words = planned.sizes[collection].passages * planned.sizes[collection].words if collection else 0.0
-    return Work(core_seconds=VOCABULARY * words, memory=0.3 * GB + BYTES_A_WORD * words)
+    return Work(core_seconds=VOCABULARY * words, memory=TRANSFORMERS + TRAINED_ON * _types(words))
+
+
+def _types(words: float) -> float:
+    """Distinct words of a text (Heaps' law)."""
+    return TYPES * math.sqrt(words)
 
 
 def tokens(planned: Planned, start: str, name: str) -> Work:
     """Word-pieces as uint16, and where passages and their texts begin."""
     found = planned.sizes[name]
     pieces = found.passages * found.words * PIECES_A_WORD
-    memory = 1 * GB + 2 * found.passages * found.words * BYTES_A_WORD
-    return Work(core_seconds=TOKENISE * pieces, disk=2 * pieces + 16 * found.passages, memory=memory)
+    known = min(0.2 * GB, KNOWN * _types(found.passages * found.words))
+    memory = PANDAS + 48 * found.passages
+    return Work(core_seconds=TOKENISE * pieces, disk=2 * pieces + 16 * found.passages, memory=memory, a_core=known)
 
 
 def ngrams(planned: Planned, importance: str, start: str, name: str) -> Work:
@@ -115,21 +143,23 @@ def ngrams(planned: Planned, importance: str, start: str, name: str) -> Work:
         planned.sizes[name].passages * planned.sizes[name].words,
         planned.config.importance[importance].window,
     )
-    return Work(core_seconds=COUNT * words, disk=4 * orders * words, memory=1 * GB + NGRAM * words)
+    return Work(core_seconds=COUNT * words, disk=4 * orders * words, memory=NUMBA + NGRAM * words)
 
 
 def importance(planned: Planned, entry: str, start: str, name: str) -> Work:
     """A float16 at every word-piece."""
     words = planned.sizes[name].passages * planned.sizes[name].words
-    return Work(core_seconds=0.5 * COUNT * words, disk=2 * PIECES_A_WORD * words, memory=1 * GB + NGRAM * words)
+    return Work(core_seconds=0.5 * COUNT * words, disk=2 * PIECES_A_WORD * words, memory=NUMBA + IMPORTANT * words)
 
 
 # --- training --------------------------------------------------------------------------------------------------------
 
 
-def _model(network: Network, flops: float) -> Work:
-    """A training: weights, gradients and AdamW's two moments in float32, and what a chunk needs."""
-    return Work(flops, disk=4.0 * network.parameters(), memory=2 * BASE + 16.0 * network.parameters())
+def _model(network: Network, flops: float, layers: int, tokens: float) -> Work:
+    """A training: weights, gradients and AdamW's two moments in float32, and the activations of so many word-pieces."""
+    activations = SLACK * tokens * layers * 4 * (10 * network.width + 2 * network.inner)
+    held = 16.0 * network.parameters() + activations
+    return Work(flops, disk=4.0 * network.parameters(), memory=TRAINER, network=held)
 
 
 def steps(epochs: float, examples: int, batch: int) -> int:
@@ -142,12 +172,13 @@ def pretrain(planned: Planned, name: str) -> Work:
     encoder = planned.config.encoders[name]
     network = planned.network(encoder.start)
     if not encoder.pretrained:
-        return _model(network, 0.0)
+        return Work(disk=4.0 * network.parameters(), memory=TORCH)
     found = planned.sizes[encoder.collection]
     last = encoder.steps or steps(encoder.epochs, found.passages, encoder.batch)
-    masked = encoder.encoder_ratio + encoder.decoder_ratio
-    each = arithmetic.pretraining(network, found.tokens(encoder.max_length), encoder.decoder_layers, masked)
-    return _model(network, (encoder.take_step or last) * encoder.batch * each)
+    flops = (encoder.take_step or last) * encoder.batch * objectives.passage(network, encoder, found)
+    rows = min(MICRO_BATCH, encoder.batch * found.tokens(encoder.max_length))
+    made = _model(network, flops, network.layers + encoder.decoder_layers, rows)
+    return replace(made, network=made.network + 12.0 * rows * network.vocabulary)  # the head's logits
 
 
 def _trained(planned: Planned, name: str) -> tuple[Stage, Network, Size, int]:
@@ -164,7 +195,13 @@ def train_retriever(planned: Planned, name: str) -> Work:
     cached = stage.queries * stage.group > stage.chunk
     passage = arithmetic.training(network, found.tokens(stage.passage_length), cached=cached)
     query = arithmetic.training(network, QUERY_TOKENS, cached=cached)
-    return _model(network, queries * (stage.group * passage + query))
+    flops = queries * (stage.group * passage + query)
+    return _model(network, flops, network.layers, _chunk(stage, stage.passage_length))
+
+
+def _chunk(stage: Stage, length: int) -> float:
+    """Word-pieces that are computed together."""
+    return min(stage.chunk, stage.queries * stage.group) * float(length)
 
 
 def _pair(stage: Stage, found: Size) -> float:
@@ -176,7 +213,7 @@ def train_reranker(planned: Planned, name: str) -> Work:
     """A group of pairs, of which the best are trained on."""
     stage, network, found, queries = _trained(planned, name)
     pairs = arithmetic.reranking(network, _pair(stage, found), stage.group, stage.forward_factor, stage.rdrop > 0)
-    return _model(network, queries * pairs)
+    return _model(network, queries * pairs, network.layers, _chunk(stage, stage.max_length))
 
 
 def teacher(planned: Planned, student: str) -> Work:
@@ -188,7 +225,12 @@ def teacher(planned: Planned, student: str) -> Work:
     pairs = queries / max(1.0, stage.epochs) * (1 + drawn)
     longest = planned.config.stages[system.stage].max_length
     tokens = min(longest, QUERY_TOKENS + found.tokens(longest))
-    return Work(pairs * network.forward(tokens), disk=8 * pairs, memory=2 * BASE)
+    return Work(pairs * network.forward(tokens), disk=8 * pairs, memory=_scoring(network, pairs, tokens))
+
+
+def _scoring(network: Network, sequences: float, tokens: float, at_once: int = PIECE) -> float:
+    """Memory of a process that reads sequences into a network, so many at a time."""
+    return TORCH + 4.0 * network.parameters() + SEQUENCE * min(sequences, at_once) * tokens
 
 
 # --- search ----------------------------------------------------------------------------------------------------------
@@ -197,27 +239,36 @@ def teacher(planned: Planned, student: str) -> Work:
 def index_bm25(planned: Planned, name: str) -> Work:
     """Lucene's index."""
     words = planned.sizes[name].passages * planned.sizes[name].words
-    return Work(core_seconds=INDEX * words, disk=2.5 * words, memory=2 * GB)
+    return Work(core_seconds=INDEX * words, disk=2.5 * words, memory=JAVA / 2 + min(BUFFERED, INDEXED * words))
 
 
 def _bm25(planned: Planned, targets: list[tuple[str, str]], depth: int) -> Work:
     asked = [(planned.queries(*target), planned.sizes[target[0]].passages) for target in targets]
     seconds = sum(queries * (BM25_QUERY + BM25_PASSAGE * passages) for queries, passages in asked)
-    return Work(core_seconds=seconds, disk=8.0 * depth * sum(queries for queries, _ in asked), memory=2 * GB)
+    hits = [8.0 * depth * queries for queries, _ in asked]
+    return Work(core_seconds=seconds, disk=sum(hits), memory=JAVA + 2 * max(hits))
 
 
 def _dense(planned: Planned, name: str, targets: list[tuple[str, str]], depth: int) -> Work:
     network = _searcher(planned, name)
     asked = [(planned.queries(*target), planned.sizes[target[0]].passages) for target in targets]
     flops = sum(
-        queries * (network.forward(QUERY_TOKENS) + 2.0 * passages * network.width) for queries, passages in asked
+        queries * (network.forward(QUERY_TOKENS) + passages * (2.0 * network.width + SELECT))
+        for queries, passages in asked
     )
-    return Work(flops, disk=8.0 * depth * sum(queries for queries, _ in asked), memory=BASE + BLOCK)
+    base = FOREIGN if planned.config.systems[name].kind == "external" else SEARCHER
+    kept = max(queries for queries, _ in asked) * depth  # hits of a target: their keys, sorted, and the run
+    memory = base + HIT * min(kept, QUERY_BLOCK * depth) + 16 * min(kept, KEPT) + 8 * kept + 8 * BLOCK * network.width
+    if not planned.config.evaluation.keep_vectors:  # they are made while they are searched
+        encoded = [vectors(planned, name, collection) for collection in dict.fromkeys(each for each, _ in targets)]
+        flops += sum(work.flops for work in encoded)
+        memory += max(work.memory for work in encoded) - TORCH
+    return Work(flops, disk=8.0 * depth * sum(queries for queries, _ in asked), memory=memory)
 
 
 def _searcher(planned: Planned, name: str) -> Network:
     system = planned.config.systems[name]
-    return planned.network(planned.graph.start_of(name)) if system.kind == "retriever" else Network()
+    return planned.network(planned.graph.start_of(name)) if system.kind == "retriever" else Network.read(system.model)
 
 
 def mine_bm25(planned: Planned, name: str, on: str, split: str) -> Work:
@@ -243,41 +294,64 @@ def search(planned: Planned, name: str) -> Work:
 def vectors(planned: Planned, name: str, collection: str) -> Work:
     """Passages as float32 vectors."""
     system, network, found = planned.config.systems[name], _searcher(planned, name), planned.sizes[collection]
-    longest = planned.config.stages[system.stage].passage_length if system.stage else system.passage_length or 512
-    flops = found.passages * network.forward(found.tokens(longest))
-    return Work(flops, disk=4.0 * found.passages * network.width, memory=2 * BASE)
+    if system.kind == "external":
+        longest, base, times = system.passage_length or arithmetic.longest(system.model), FOREIGN - TORCH, PADDED
+    else:
+        longest, base, times = planned.config.stages[system.stage].passage_length, 0.0, 1.0
+    tokens = found.tokens(longest)
+    memory = base + _scoring(network, found.passages, tokens, SHARD) + 8.0 * min(found.passages, SHARD) * network.width
+    flops = times * found.passages * network.forward(tokens)
+    return Work(flops, disk=4.0 * found.passages * network.width, memory=memory)
 
 
 def rerank(planned: Planned, name: str) -> Work:
     """The best passages of every query that is evaluated."""
     system = planned.config.systems[name]
     network, stage = planned.network(planned.graph.start_of(name)), planned.config.stages[system.stage]
-    flops = sum(
-        planned.queries(*target) * system.depth * network.forward(_pair(stage, planned.sizes[target[0]]))
-        for target in planned.graph.targets()
-    )
-    return Work(flops, disk=8.0 * _evaluated(planned) * planned.config.evaluation.depth, memory=2 * BASE)
+    pairs = {target: planned.queries(*target) * system.depth for target in planned.graph.targets()}
+    tokens = {target: _pair(stage, planned.sizes[target[0]]) for target in pairs}
+    flops = sum(pairs[target] * network.forward(tokens[target]) for target in pairs)
+    memory = _scoring(network, max(pairs.values()), max(tokens.values())) + 2 * _hits(planned)
+    return Work(flops, disk=8.0 * _evaluated(planned) * planned.config.evaluation.depth, memory=memory)
 
 
 def _evaluated(planned: Planned) -> int:
     return sum(planned.queries(*target) for target in planned.graph.targets())
 
 
+def _hits(planned: Planned) -> float:
+    """Bytes of the largest run."""
+    return 8.0 * planned.config.evaluation.depth * max(planned.queries(*target) for target in planned.graph.targets())
+
+
 def measures(planned: Planned, name: str) -> Work:
     """All measures of every query."""
-    return Work(core_seconds=MEASURE * _evaluated(planned), disk=200.0 * _evaluated(planned), memory=2 * GB)
+    queries, memory = _evaluated(planned), PANDAS + 2 * _hits(planned)
+    return Work(core_seconds=MEASURE * queries, disk=200.0 * queries, memory=memory)
 
 
 def fuse(planned: Planned, name: str) -> Work:
     """Two sorts a query."""
     queries = _evaluated(planned)
-    return Work(core_seconds=MEASURE * queries, disk=8.0 * queries * planned.config.evaluation.depth, memory=1 * GB)
+    memory = PANDAS + 2 * _hits(planned) * len(planned.config.systems[name].of)
+    return Work(core_seconds=MEASURE * queries, disk=8.0 * queries * planned.config.evaluation.depth, memory=memory)
+
+
+def masked_terms(planned: Planned, name: str) -> Work:
+    """Some thousand passages, masked again and again."""
+    return Work(core_seconds=1.5, memory=TRANSFORMERS)
+
+
+def report(planned: Planned, name: str) -> Work:
+    """Tables, pictures and tests over the measures of every query."""
+    systems = len(planned.config.systems)
+    return Work(core_seconds=3.0 + 3e-5 * systems * _evaluated(planned), memory=0.33 * GB + 2 * _hits(planned))
 
 
 WORK: dict[str, Callable[..., Work]] = {
     each.__name__: each
     for each in (
         collection, tokenizer, tokens, ngrams, importance, pretrain, train_retriever, train_reranker, teacher,
-        index_bm25, mine_bm25, mine, search_bm25, search, vectors, rerank, measures, fuse,
+        index_bm25, mine_bm25, mine, search_bm25, search, vectors, rerank, measures, fuse, masked_terms, report,
     )
 } | {"mine_external": mine, "search_external": search, "vectors_external": vectors}  # fmt: skip
