@@ -149,6 +149,21 @@ def test_the_help_of_run_names_its_commands_without_an_environment(tmp_path):
     assert not (tmp_path / ".venv").exists()
 
 
+@pytest.mark.parametrize(("kept", "what"), [(True, "./run"), (False, "./run {}/vectors/cdmae-stage3/pydocs")])
+def test_search_says_how_to_get_the_vectors_that_are_missing(tmp_path, monkeypatch, kept, what):
+    start = module(ROOT / "workflow/start.py")
+    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
+    monkeypatch.chdir(ROOT)
+    results = tmp_path / "results"
+    (results / "trained/cdmae-stage3").mkdir(parents=True)
+    config = tmp_path / "own.yaml"
+    config.write_text(f"results: {results}\nevaluation: {{keep_vectors: {str(kept).lower()}}}\n")
+    with pytest.raises(InputError) as refused:
+        start.main(["search", "word", "--configfile", str(config)])
+    missing = f"{results}/vectors/cdmae-stage3/pydocs is not made yet; "
+    assert str(refused.value) == f"{missing}{what.format(results)} with the same config files makes it"
+
+
 @pytest.mark.parametrize("word", ["serch", "serach", "plans", "tset", "adpot", "importnace"])
 def test_a_misspelt_command_is_not_handed_to_snakemake(word, monkeypatch):
     start = module(ROOT / "workflow/start.py")

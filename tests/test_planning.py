@@ -394,6 +394,10 @@ def test_the_command_plans_the_paper_for_any_machine():
     found = subprocess.run([*command, "--cores", "64", "--gpus", "8", "--gpu", "h200"], cwd=ROOT, capture_output=True)
     assert found.returncode == 0, found.stderr
     assert " jobs on 64 cores and 8 x h200:" in found.stdout.decode()
+    assert "NOT ENOUGH" not in found.stdout.decode().split("\nmemory ")[1], "the memory of that machine is not known"
+    small = [*command, "--cores", "64", "--gpus", "8", "--gpu", "h200", "--memory", "16"]
+    found = subprocess.run(small, cwd=ROOT, capture_output=True, text=True)
+    assert re.search(r"\nmemory .* at a time; 16.0\sGB are here: NOT ENOUGH, [\d.]+\sGB are missing\n", found.stdout)
     found = subprocess.run([*command, "--cores", "2", "--gpu", "h200"], cwd=ROOT, capture_output=True, text=True)
     assert re.search(r" jobs on 2 cores and \d+ x h200:", found.stdout), "a kind without a number is at least one"
     refused = subprocess.run([*command, "--gpus", "8", "--gpu", "abacus"], cwd=ROOT, capture_output=True, text=True)

@@ -149,7 +149,7 @@ def plan(wanted: Graph, given: argparse.Namespace) -> None:
     here = machine.here()
     gpus = here.gpus or int(bool(given.gpu)) if given.gpus is None else given.gpus
     elsewhere = not (given.cores is None and given.gpus is None and given.gpu is None)
-    memory = given.memory * 1e9 if given.memory else None if elsewhere else here.memory
+    memory = given.memory * 2**30 if given.memory else None if elsewhere else here.memory
     found = machine.Machine(here.cores if given.cores is None else given.cores, gpus, given.gpu or here.gpu, memory)
     planned = Planned(wanted, given.target)
     for each in (Planned(graph([])), planned):
