@@ -1,0 +1,113 @@
+"""The memory of the jobs that read a whole collection, on a made-up one of any size.
+
+    python -m benchmarks.memory                                 100,000 passages, two minutes
+    python -m benchmarks.memory --passages 1000000
+    python -m benchmarks.memory --checkout ../older             the jobs of another checkout
+
+Runs the workflow's own scripts, each as a process, one thread each. Own memory leaves out what files are mapped to: the
+system takes that back where memory is scarce. What must not grow with the collection does not: compare two sizes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from benchmarks import processes, zipf
+from benchmarks.tables import table
+
+ROOT = Path(__file__).resolve().parent.parent
+START = json.dumps({"collection": "made-up", "vocabulary": 30522})
+COUNTING = json.dumps({"window": 4, "unit": "word", "pmi": "min", "normaliser": "order", "edges": "literal"})
+TAKE = "import sys, numpy; from cdmae import files; files.take_passages(sys.argv[1], numpy.linspace(0, {}, 60))"
+NOTHING = "import cdmae.tokens, cdmae.bm25, cdmae.importance"
+
+
+def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tuple[str, list[str]]]:
+    """The name and the command line, behind the name of the script, of each job; later ones read what earlier left."""
+    docs, at = folder / "docs", {"--threads": 1}
+    run = folder / "bm25.parquet"
+    given = {
+        "tokenizer": {"--start": START, "--collection": docs, "--output": folder / "tokenizer"},
+        "tokens": {"--tokenizer": folder / "tokenizer", "--collection": docs, "--output": folder / "tokens", **at},
+        "ngrams": {
+            "--tokens": folder / "tokens", "--tokenizer": folder / "tokenizer", "--settings": COUNTING,
+            "--output": folder / "ngrams", **at,
+        },
+        "importance": {
+            "--ngrams": folder / "ngrams", "--tokens": folder / "tokens", "--settings": COUNTING,
+            "--output": folder / "importance", **at,
+        },
+        "index_bm25": {"--collection": docs, "--output": folder / "index", **at},
+        "search_bm25": {
+            "--indexes": folder / "index", "--collections": docs, "--splits": "dev", "--outputs": run,
+            "--depth": 1000, "--k1": 0.9, "--b": 0.4, **at,
+        },
+        "export": {
+            "--run": run, "--collection": docs, "--split": "dev", "--system": "bm25", "--output": folder / "bm25.run",
+        },
+        "vectors_external": {
+            "--model": model, "--collection": docs, "--output": folder / "vectors", "--passage-length": 8,
+        },
+    }  # fmt: skip
+    yield "imports alone", ["-c", NOTHING]
+    for name, options in given.items():
+        script = [f"workflow/scripts/{name}.py"]
+        yield name, script + [str(part) for option in options.items() for part in option]
+    yield "60 passages, as the report shows", ["-c", TAKE.format(passages - 1), str(docs)]
+
+
+def small_model(folder: Path) -> Path:
+    """A sentence-transformers model of one narrow layer: what is measured is how passages reach it."""
+    code = (
+        "import sys; from transformers import BertConfig, BertModel, BertTokenizer\n"
+        "from sentence_transformers import SentenceTransformer\n"
+        "names = ['[PAD]', '[UNK]', '[CLS]', '[SEP]', '[MASK]', 'ba', 'be', '##ba', '##be']\n"
+        "BertTokenizer(vocab=dict(zip(names, range(9)))).save_pretrained(sys.argv[1])\n"
+        "size = dict(hidden_size=8, num_hidden_layers=1, num_attention_heads=1, intermediate_size=8)\n"
+        "BertModel(BertConfig(vocab_size=9, max_position_embeddings=16, **size)).save_pretrained(sys.argv[1])\n"
+        "SentenceTransformer(sys.argv[1], device='cpu').save(sys.argv[2])\n"
+    )
+    subprocess.run([sys.executable, "-c", code, folder / "bare", folder / "model"], check=True, capture_output=True)
+    return folder / "model"
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--passages", type=int, default=100_000)
+    parser.add_argument("--queries", type=int, default=1000)
+    parser.add_argument("--checkout", type=Path, default=ROOT, help="whose scripts are run; this one without")
+    parser.add_argument("--folder", type=Path, help="where there is room for the results, which are removed")
+    given = parser.parse_args()
+    environment = {**os.environ, "PYTHONPATH": str(given.checkout.resolve()), "TQDM_DISABLE": "1"}
+    rows = []
+    with tempfile.TemporaryDirectory(dir=given.folder) as name:
+        folder = Path(name)
+        zipf.write_collection(folder / "docs", given.passages, given.queries)
+        text = (folder / "docs" / "passages.parquet").stat().st_size
+        for job, command in jobs(folder, given.passages, given.queries, small_model(folder)):
+            taken = processes.measure(
+                [sys.executable, *command], cwd=given.checkout, env=environment, stderr=subprocess.DEVNULL
+            )
+            rows.append(
+                {
+                    "job": job,
+                    "seconds": f"{taken.seconds:.1f}",
+                    "cpu-s": f"{taken.cpu:.1f}",
+                    "peak MB": f"{taken.memory / 1e6:.0f}",
+                    "own MB": f"{taken.own / 1e6:.0f}",
+                }
+            )
+            print(rows[-1], file=sys.stderr, flush=True)
+    print(f"{given.passages:,} passages, {text / 1e6:.0f} MB of Parquet\n{table(rows)}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,138 @@
+"""Made-up collections of any size: words and phrases by Zipf's law, passages as long as those of MS MARCO.
+
+Words have two regimes (Gerlach and Altmann 2013): within a core vocabulary the frequency falls like 1 / rank, beyond
+it faster, and there is no last word. A text is a chain of phrases of one to six words, which follow Zipf's law too, so
+that long n-grams repeat. Phrases are not kept: their words are a hash of their rank. A block is the same in collections
+of every size.
+
+Of 56 M words 98, 70 and 32 % of the 2-, 3- and 4-grams have to be counted (the others hold one that occurs once); in
+English 98, 62 and 30 %. What is made up has neither syntax nor topics: it is for measuring time and memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cdmae import files
+
+BLOCK = 1 << 16  # passages made together
+WORDS = 56.0  # of a passage of MS MARCO, on average
+CORE, CORE_SHARE, TAIL = 20_000, 0.94, 1.5  # words of the first regime, their share of a text, the other's exponent
+PHRASES, LONGEST = 1e13, 6  # phrases that there are, and the words of the longest
+PIECES, SPECIAL, BEGINS, DIGITS = 30522, 5, 12_000, 32  # word-pieces as in BERT; those that begin a word; per place
+SYLLABLES = [consonant + vowel for consonant in "bcdfghjklmnpqrstvwxz" for vowel in "aeiou"]
+
+
+def blocks(passages: int, seed: int = 0) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Words by their ranks, uint32 from 0, end to end, and the lengths of passages in words, int64; block by block."""
+    for number, first in enumerate(range(0, passages, BLOCK)):
+        rng = np.random.default_rng([seed, number])
+        lengths = np.maximum(1, rng.gamma(4.0, WORDS / 4.0, BLOCK)).astype(np.int64)
+        text, kept = _text(rng, int(lengths.sum())), lengths[: passages - first]
+        yield text[: kept.sum()], kept
+
+
+def _text(rng: np.random.Generator, words: int) -> np.ndarray:
+    phrases = (PHRASES ** rng.random(words)).astype(np.uint64)
+    lengths = (1 + _hash(phrases, 0) % np.uint64(LONGEST)).astype(np.int64)
+    ends = np.cumsum(lengths)
+    used = int(np.searchsorted(ends, words)) + 1
+    phrases, lengths, ends = phrases[:used], lengths[:used], ends[:used]
+    place = 1 + np.arange(ends[-1]) - np.repeat(ends - lengths, lengths)
+    return _ranks((_hash(np.repeat(phrases, lengths), place) >> np.uint64(11)) * 2.0**-53)[:words]
+
+
+def _ranks(shares: np.ndarray) -> np.ndarray:
+    """The words at which the cumulated shares in [0, 1) are reached: ranks, uint32 from 0."""
+    core = CORE ** (np.minimum(shares, CORE_SHARE) / CORE_SHARE)
+    tail = CORE * np.minimum(1.0, (1.0 - shares) / (1.0 - CORE_SHARE)) ** (-1.0 / (TAIL - 1.0))
+    return np.minimum(np.where(shares < CORE_SHARE, core, tail) - 1.0, 2.0**32 - 1).astype(np.uint32)
+
+
+def _hash(values: np.ndarray, key: np.ndarray | int) -> np.ndarray:
+    """The finaliser of splitmix64 over two numbers: uint64."""
+    mixed = values * np.uint64(0x9E3779B97F4A7C15) + np.asarray(key, np.uint64) * np.uint64(0xD1B54A32D192ED03)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return mixed ^ (mixed >> np.uint64(31))
+
+
+# --- as word-pieces --------------------------------------------------------------------------------------------------
+
+
+def write_tokens(folder: Path, passages: int) -> int:
+    """Write what the rule tokens would leave, and return how many words that is.
+
+    The commonest words are one word-piece, the others two to six.
+    """
+    total = 0
+
+    def parts() -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        nonlocal total
+        for words, lengths in blocks(passages):
+            total += len(words)
+            yield _pieces(words, lengths)
+
+    files.stream_tokens(folder, parts(), np.uint16, np.arange(PIECES) < SPECIAL + BEGINS)
+    return total
+
+
+def _pieces(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The word-pieces of words by rank, uint16, and the lengths of empty titles and of texts in turn."""
+    rest = words.astype(np.int64) // BEGINS  # of rarer words, in digits: each is a word-piece of its place
+    digits = [rest // DIGITS**place % DIGITS for place in range(5)]
+    number = 1 + sum((rest >= DIGITS**place).astype(np.int64) for place in range(5))
+    ends = np.cumsum(number)
+    ids = np.empty(ends[-1], np.uint16)
+    ids[ends - number] = SPECIAL + words % BEGINS
+    for place, digit in enumerate(digits):
+        longer = number > place + 1
+        ids[(ends - number)[longer] + place + 1] = SPECIAL + BEGINS + DIGITS * place + digit[longer]
+    texts = np.diff(ends[np.cumsum(lengths) - 1], prepend=0)
+    return ids, np.stack([np.zeros_like(texts), texts], axis=1).ravel()
+
+
+# --- as text ---------------------------------------------------------------------------------------------------------
+
+
+def write_collection(folder: Path, passages: int, queries: int) -> None:
+    """Write a collection without titles: passages, and for each query of the split dev one of them, judged relevant.
+
+    Words are spelt in syllables, the commonest in one. A query is the first six words of its passage.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    asked, done = [], 0
+    judged = np.linspace(0, passages - 1, queries).astype(np.int32)
+    with pq.ParquetWriter(folder / "passages.parquet", files.PASSAGES) as writer:
+        for words, lengths in blocks(passages):
+            texts = _spelt(words, lengths)
+            names = pc.cast(pa.array(np.arange(done, done + len(texts))), pa.string())
+            titles = pa.array([""] * len(texts), pa.string())
+            writer.write_table(pa.table([names, titles, texts], schema=files.PASSAGES))
+            here = judged[(judged >= done) & (judged < done + len(texts))] - done
+            asked += [" ".join(text.split()[:6]) for text in texts.take(pa.array(here)).to_pylist()]
+            done += len(texts)
+    rows = pa.array(np.arange(queries, dtype=np.int32))
+    split, grade = pa.array(["dev"] * queries), pa.array(np.ones(queries, np.int16))
+    names = pc.cast(rows, pa.string())
+    pq.write_table(pa.table([split, names, pa.array(asked)], schema=files.QUERIES), folder / "queries.parquet")
+    pq.write_table(pa.table([split, rows, judged, grade], schema=files.QRELS), folder / "qrels.parquet")
+    files.write_json(folder / "about.json", {"source": "made up by Zipf's law"})
+
+
+def _spelt(words: np.ndarray, lengths: np.ndarray) -> pa.Array:
+    ranks, which = np.unique(words, return_inverse=True)
+    spelt = pa.array(map(_spell, ranks.tolist()), pa.string()).take(pa.array(which))
+    starts = np.append(0, np.cumsum(lengths)).astype(np.int32)
+    return pc.binary_join(pa.ListArray.from_arrays(pa.array(starts), spelt), " ")
+
+
+def _spell(rank: int) -> str:
+    rest, last = divmod(rank, len(SYLLABLES))
+    return (_spell(rest - 1) if rest else "") + SYLLABLES[last]
