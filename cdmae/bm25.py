@@ -146,21 +146,26 @@ def search(folder: Path | str, texts: list[str], depth: int, k1: float = 0.9, b:
     A passage without any word of the query is no hit, so that a query may have fewer hits than `depth`, or none.
     `k1` and `b` default to those of Anserini; scores lack the constant factor k1 + 1, as Lucene's do.
     """
-    found: list[list[Any]] = []
+    starts, held = np.zeros(len(texts) + 1, np.int64), 0
     with lucene.speaking(folder), lucene.Threads(threads) as pool:
         reader = java(f"{LUCENE}.index.DirectoryReader").open(lucene.folder(folder))
         function = _search(reader, depth, k1, b)
+        most = len(texts) * min(depth, reader.maxDoc())
+        passages, scores = np.empty(most, np.int32), np.empty(most, np.float32)  # what is not filled takes no memory
         with Progress(len(texts), unit="queries", label="search BM25") as progress:
             waiting: deque[Any] = deque()
             for text in [*texts, *[None] * len(texts)]:
                 if text is not None:
                     waiting.append(pool.submit(function, text))
                 if waiting and (text is None or len(waiting) > 16 * AHEAD * threads):
-                    passages, scores = waiting.popleft().get()
-                    found.append([np.array(passages, np.int32), np.array(scores, np.float32)])
+                    hits, values = waiting.popleft().get()
+                    cut = slice(held, held + len(hits))
+                    passages[cut], scores[cut] = np.array(hits, np.int32), np.array(values, np.float32)
+                    held = cut.stop
+                    starts[progress.done + 1] = held
                     progress.advance()
         reader.close()
-    return Run.of([passages for passages, _ in found], [scores for _, scores in found])
+    return Run(passages[:held], scores[:held], starts)
 
 
 def _search(reader: Any, depth: int, k1: float, b: float) -> Any:

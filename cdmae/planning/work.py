@@ -246,7 +246,7 @@ def _bm25(planned: Planned, targets: list[tuple[str, str]], depth: int) -> Work:
     asked = [(planned.queries(*target), planned.sizes[target[0]].passages) for target in targets]
     seconds = sum(queries * (BM25_QUERY + BM25_PASSAGE * passages) for queries, passages in asked)
     hits = [8.0 * depth * queries for queries, _ in asked]
-    return Work(core_seconds=seconds, disk=sum(hits), memory=JAVA + 2 * max(hits))
+    return Work(core_seconds=seconds, disk=sum(hits), memory=JAVA + max(hits))
 
 
 def _dense(planned: Planned, name: str, targets: list[tuple[str, str]], depth: int) -> Work:
