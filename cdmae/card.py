@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -103,16 +101,8 @@ def release(model: Path | str, measures: Path | str, facts: dict[str, Any], outp
                 place.mkdir(parents=True, exist_ok=True)
             elif path.relative_to(model) != Path(README) and not path.name.startswith("."):
                 place.parent.mkdir(parents=True, exist_ok=True)
-                link(path, place)
+                files.link(path, place)
         (folder / README).write_text(text, encoding="utf-8")
-
-
-def link(path: Path, place: Path) -> None:
-    """Give a file a second name; where the file system cannot, copy it."""
-    try:
-        os.link(path, place)
-    except OSError:  # another file system, one without hard links, or too many of them
-        shutil.copy2(path, place)
 
 
 def read_lengths(model: Path) -> dict[str, Any]:
@@ -125,7 +115,8 @@ def read_lengths(model: Path) -> dict[str, Any]:
 def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any], place: str) -> str:
     """The text of README.md: front matter for the hub, then what it is, how to use it, on what, how well, limits.
 
-    facts: `Graph.card` (name, system, stage, encoder, start, importance, collections), with the contents of about.json
+    facts: `Graph.card` (name, system, stage, encoder, start, importance, collections; perhaps the encoders `before`
+    the encoder, by name), with the contents of about.json
     under `about` per collection and under `training`. measures: per query; lengths: the model's cdmae.json; place:
     the folder that the code names.
     """
@@ -211,6 +202,7 @@ def _data(facts: dict[str, Any]) -> str:
     parts = []
     for name, values in facts["collections"].items():
         uses = [use for part, use in USES.items() if facts[part].get("collection") == name]
+        uses += ["pre-training before that"] * any(part.get("collection") == name for part in _before(facts))
         text = f"**{name}**, for {listed(uses)}: {_pairs(values)}."
         about = dict(facts["about"].get(name) or {})
         versions = about.pop("versions", None)
@@ -218,6 +210,11 @@ def _data(facts: dict[str, Any]) -> str:
             text += f" Made from {_pairs(versions)}."
         parts.append(f"{text}\n\n```yaml\n{_yaml(about)}```" if about else text)
     return "\n\n".join(parts)
+
+
+def _before(facts: dict[str, Any]) -> list[dict[str, Any]]:
+    """The pre-trainings that the encoder's goes on from."""
+    return list(facts.get("before", {}).values())
 
 
 def _training(facts: dict[str, Any]) -> str:
@@ -229,7 +226,7 @@ def _training(facts: dict[str, Any]) -> str:
             f": {plural(record['steps'], 'step')} over {plural(record['queries'], 'query')} in "
             f"{duration(record['seconds'])}, {short_count(record['parameters'])} parameters"
         )
-    parts = {name: facts[name] for name in ("start", "importance", "encoder", "stage") if facts[name]}
+    parts = {name: facts[name] for name in ("start", "before", "importance", "encoder", "stage") if facts.get(name)}
     return f"{text}. All settings:\n\n```yaml\n{_yaml(parts)}```"
 
 

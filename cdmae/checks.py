@@ -42,6 +42,8 @@ OBJECTIVE_ONLY = {
     "simlm": ("decoder_masking", "decoder_ratio", "decoder_layers"),
     "cotmae": ("decoder_masking", "decoder_ratio", "decoder_layers"),
 }
+BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
+OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 MASKING = (
     "start", "collection", "encoder_masking", "decoder_masking", "importance", "encoder_ratio", "decoder_ratio",
@@ -79,6 +81,60 @@ def check_name(name: str, section: str) -> None:
         raise InputError(f"{section} has the name {show(name)}; allowed: letters, digits, - and _")
     if len(name) > LONGEST:
         raise InputError(f"{section} has the name {show(name)} of {len(name)} letters; allowed: up to {LONGEST}")
+
+
+Entry = tuple[str, dict[str, Any], str]  # of a section: its name, its values and its path
+
+
+def inherited(entries: list[Entry], defaults: dict[str, Any]) -> list[Entry]:
+    """Encoders with what each has from the one before it: a start, or a snapshot everything.
+
+    Raises `InputError` where that one is not there or needs the encoder itself, and where a snapshot has more of its
+    own than its step.
+    """
+    given = {name: values for name, values, _ in entries}
+    before = {
+        name: {key: values[key] for key in BEFORE if isinstance(values.get(key), str) and values[key]}
+        for name, values in given.items()
+    }
+    for key in BEFORE:
+        if key in defaults:
+            raise InputError(f"pretraining.{key} cannot be a default: the first encoder has none before it")
+    for name, _, path in entries:
+        for key, other in before[name].items():
+            if other not in given:
+                raise InputError(f"{path}.{key} is {show(other)}; {suggestion(other, given)}")
+        first = before.get(before[name].get("snapshot_of", ""), {}).get("snapshot_of")
+        if first:
+            raise InputError(
+                f"{path}.snapshot_of is {before[name]['snapshot_of']}, a snapshot itself; allowed: {first}"
+            )
+    _check_cycles("encoders", {name: list(others.values()) for name, others in before.items()})
+
+    def whole(name: str) -> dict[str, Any]:
+        values, others = given[name], before[name]
+        if "snapshot_of" in others:
+            return _snapshot(values, whole(others["snapshot_of"]), defaults, f"encoders.{name}")
+        start = whole(others["after"]).get("start") if "after" in others else None
+        return {"start": start, **values} if start else values
+
+    return [(name, whole(name), path) for name, _, path in entries]
+
+
+def _snapshot(values: dict[str, Any], source: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
+    """The values of a snapshot: those of the encoder that it is one of, and its own step."""
+    name, known = values["snapshot_of"], {**defaults, **source}
+    if known.get("objective") == "none":
+        raise InputError(f"{path}.snapshot_of is {name}, which is not pre-trained; allowed: an encoder that is")
+    for key in values:
+        if key not in OF_SNAPSHOT and values[key] != known.get(key):
+            raise InputError(
+                f"{path}.{key} is {show(values[key])}, but a snapshot has all but its take_step from encoders.{name}; "
+                "leave it out"
+            )
+    if not values.get("take_step"):
+        raise InputError(f"{path}.take_step is missing: the step of encoders.{name} that is kept")
+    return {**source, **values}
 
 
 def encoder_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
@@ -137,7 +193,7 @@ def check(config: Config, values: dict[str, Any]) -> None:
         datasets.check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, relevant[stage.collection])
     for name, system in config.systems.items():
         _check_system(config, name, system, values["systems"][name] or {})
-    _check_cycles(config.systems)
+    _check_cycles("systems", {name: list(system.sources().values()) for name, system in config.systems.items()})
     _check_evaluation(config)
 
 
@@ -229,6 +285,7 @@ def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
     _known(config, f"{path}.start", encoder.start, "starts")
     if not encoder.pretrained:
         return
+    _check_before(config, encoder, path)
     _known(config, f"{path}.collection", encoder.collection, "collections")
     if encoder.reads_importance:
         _known(config, f"{path}.importance", encoder.importance, "importance")
@@ -243,6 +300,22 @@ def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
             f"that the encoder masks: from encoder_ratio, {encoder.encoder_ratio}"
         )
     _check_length(config, encoder.start, encoder.max_length, f"{path}.max_length")
+
+
+def _check_before(config: Config, encoder: Encoder, path: str) -> None:
+    """Refuse an encoder with other word-pieces than the one that it goes on from, and a snapshot after the end."""
+    if encoder.after and (start := config.encoders[encoder.after].start) != encoder.start:
+        raise InputError(
+            f"{path}.start is {encoder.start}; allowed: {start}, that of encoders.{encoder.after}, where it begins"
+        )
+    if encoder.snapshot_of:
+        whole = config.encoders[encoder.snapshot_of]
+        last = whole.take_step or whole.steps
+        if last and encoder.take_step > last:
+            raise InputError(
+                f"{path}.take_step is {encoder.take_step}; allowed: up to {last}, the last step of "
+                f"encoders.{encoder.snapshot_of}"
+            )
 
 
 def splits(config: Config, collection: str) -> dict[str, bool]:
@@ -333,19 +406,20 @@ def _check_kind(config: Config, path: str, name: str, kinds: tuple[str, ...]) ->
         )
 
 
-def _check_cycles(systems: dict[str, System]) -> None:
+def _check_cycles(section: str, needs: dict[str, list[str]]) -> None:
+    """Refuse entries of a section that need each other in a circle; `needs`: those that each is made from."""
     done: set[str] = set()
 
     def visit(name: str, trail: list[str]) -> None:
         if name in trail:
             cycle = " -> ".join([*trail[trail.index(name) :], name])
-            raise InputError(f"systems need each other in a circle: {cycle}; allowed: chains that end")
+            raise InputError(f"{section} need each other in a circle: {cycle}; allowed: chains that end")
         if name not in done:
-            for source in systems[name].sources().values():
+            for source in needs[name]:
                 visit(source, [*trail, name])
             done.add(name)
 
-    for name in systems:
+    for name in needs:
         visit(name, [])
 
 

@@ -129,6 +129,10 @@ class Encoder:
     """A pre-training: where it starts, on which passages, with which objective and masks."""
 
     start: str = setting(meaning="name of an entry of `starts`")
+    after: str = setting(
+        "", meaning="the encoder that it goes on from, with its weights and its `start`; none: from the start itself",
+        source="table 5: general, then domain",
+    )  # fmt: skip
     collection: str = setting("", meaning="its passages are the corpus; none for objective none")
     objective: str = setting(
         "mae", meaning="a file in cdmae/objectives, or none: not pre-trained", source="3.1",
@@ -165,6 +169,9 @@ class Encoder:
     epochs: float = setting(20, meaning="passes over the collection", source="A", above=0, high=10_000)
     steps: int = setting(0, meaning="instead of `epochs`; 0: epochs x passages // batch", source="A: 86,346", low=0)
     take_step: int = setting(0, meaning="the step whose weights are kept; 0 is the last", source="A: 80,000", low=0)
+    snapshot_of: str = setting(
+        "", meaning="the encoder whose training this is the step `take_step` of; all else is that encoder's"
+    )
     learning_rate: float = setting(3e-4, meaning="peak, linear schedule", source="A", above=0, high=1)
     weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
     warmup_ratio: float = setting(0.1, meaning="share of the steps that warm up", source="A", low=0, high=1)
@@ -206,7 +213,7 @@ class Encoder:
         """What matters: everything that the objective knows, or that there is no pre-training."""
         if not self.pretrained:
             return checks.pick(asdict(self), checks.NOT_PRETRAINED)
-        left_out = checks.others(self.objective)
+        left_out = checks.others(self.objective) | {key for key in checks.BEFORE if not getattr(self, key)}
         return {key: value for key, value in asdict(self).items() if key not in left_out}
 
     def masking(self) -> dict[str, Any]:
@@ -496,7 +503,11 @@ def load(values: dict[str, Any]) -> Config:
         "stages": stage,
         "systems": partial(parse, System),
     }
-    sections = {name: _section(values, name, read, mistakes) for name, read in readers.items()}
+    entries = {name: _entries(values, name, mistakes) for name in readers}
+    encoders, entries["encoders"] = entries["encoders"], []
+    with mistakes.noted():
+        entries["encoders"] = checks.inherited(encoders, encoder_defaults)
+    sections = {name: _parsed(entries[name], read, mistakes) for name, read in readers.items()}
     for name, kind in (("evaluation", Evaluation), ("report", Report)):
         with mistakes.noted():
             sections[name] = parse(kind, values.get(name), name)
@@ -506,11 +517,9 @@ def load(values: dict[str, Any]) -> Config:
     return replicas.replicate(config)
 
 
-def _section(
-    values: dict[str, Any], section: str, read: Callable[[dict[str, Any], str], T], mistakes: Mistakes
-) -> dict[str, T]:
-    """The entries of a section by name; `read` makes one of its values and its path."""
-    found, entries = {}, {}
+def _entries(values: dict[str, Any], section: str, mistakes: Mistakes) -> list[checks.Entry]:
+    """The entries of a section: the name, values and path of each."""
+    found, entries = [], {}
     with mistakes.noted():
         entries = mapping(values.get(section), section)
     for name, entry in entries.items():
@@ -519,7 +528,16 @@ def _section(
             path = join(section, name)
             if entry is None:
                 raise InputError(f"{path} is empty; allowed: a mapping of its settings ({{}} where all have defaults)")
-            found[name] = read(mapping(entry, path), path)
+            found.append((name, mapping(entry, path), path))
+    return found
+
+
+def _parsed(entries: list[checks.Entry], read: Callable[[dict[str, Any], str], T], mistakes: Mistakes) -> dict[str, T]:
+    """Entries by name; `read` makes one of its values and its path."""
+    found = {}
+    for name, values, path in entries:
+        with mistakes.noted():
+            found[name] = read(values, path)
     return found
 
 

@@ -94,6 +94,14 @@ def read_json(path: Path | str) -> Any:
         raise InputError(f"{path} is not JSON ({error}); delete it and run again") from None
 
 
+def link(path: Path | str, place: Path | str) -> None:
+    """Give a file a second name; where the file system cannot, copy it."""
+    try:
+        os.link(path, place)
+    except OSError:  # another file system, one without hard links, or too many of them
+        shutil.copy2(path, place)
+
+
 def _remove(path: Path) -> None:
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)

@@ -162,6 +162,22 @@ class Graph:
         """The run that gives a trained system its negatives."""
         return self.negatives(self.config.systems[system].negatives, *self.trains_on(system))
 
+    def taught_like(self, student: str) -> str:
+        """The first student that draws the same candidates for the same teacher, whose scores serve all of them."""
+        return self._students[self._drawn(student)]
+
+    @cached_property
+    def _students(self) -> dict[tuple[Any, ...], str]:
+        students = [name for name in self.systems("retriever") if self.config.systems[name].teacher]
+        return {self._drawn(name): name for name in reversed(students)}
+
+    def _drawn(self, student: str) -> tuple[Any, ...]:
+        """What a teacher's scores depend on: which teacher, and which candidates."""
+        system = self.config.systems[student]
+        stage = self.config.stages[system.stage]
+        drawn = (stage.depth, stage.group, stage.random_negatives, stage.epochs, stage.seed)
+        return (system.teacher, self.negatives_of(student), *drawn)
+
     def batches(self, collection: str) -> dict[str, list[Any]]:
         """What stages take of a collection per step: ``stages.x`` to its split and its number of queries."""
         stages = {name: self.config.stages[name] for name in replicas.first(self.config.stages)}
@@ -183,8 +199,20 @@ class Graph:
 
     def masked_by_importance(self) -> list[str]:
         """The encoders with an importance-aware mask, which the report shows, of the first seed."""
-        encoders = self.config.encoders
-        return [name for name in replicas.first(encoders) if encoders[name].masked_by_importance]
+        return [name for name in self.trained_encoders() if self.config.encoders[name].masked_by_importance]
+
+    def trained_encoders(self) -> list[str]:
+        """The encoders that the report shows, of the first seed; snapshots are parts of the trainings of others."""
+        return [name for name in replicas.first(self.config.encoders) if not self.config.encoders[name].snapshot_of]
+
+    def snapshots(self, encoder: str) -> list[int]:
+        """The steps of an encoder's training that others are snapshots of, ascending."""
+        return sorted({each.take_step for each in self.config.encoders.values() if each.snapshot_of == encoder})
+
+    def before(self, encoder: str) -> list[str]:
+        """The encoders that one goes on from, the last one first."""
+        name = self.config.encoders[encoder].after
+        return [name, *self.before(name)] if name else []
 
     def importance_of(self, encoder: str) -> str:
         """The importance that an encoder's masks read: a folder."""
@@ -201,13 +229,15 @@ class Graph:
             "config": self.config.values(),
             "collections": {name: self.collection(name) for name in self.config.collections},
             "measures": {name: self.measures(name) for name in self.config.systems},
-            "encoders": {name: self.encoder(name) for name in replicas.first(self.config.encoders)},
+            "encoders": {name: self.encoder(name) for name in self.trained_encoders()},
             "trained": {name: self.trained(name) for name in replicas.first(self.systems(*TRAINED))},
             "masked_terms": {name: self.masked_terms(name) for name in shown},
             "importance": {name: self.importance_of(name) for name in shown},
             "benchmarks": self.path("benchmarks"),
             "mined": {name: self.negatives_of(name) for name in retrievers},
-            "teachers": {name: self.teacher(name) for name in retrievers if self.config.systems[name].teacher},
+            "teachers": {
+                name: self.teacher(self.taught_like(name)) for name in retrievers if self.config.systems[name].teacher
+            },
             "runs": {name: self.run(name, *self.shown()) for name in [*self.systems("bm25"), *retrievers]},
             "shown": self.shown(),
         }
@@ -247,11 +277,14 @@ class Graph:
             "start": config.starts[encoder.start].values(),
             "importance": config.importance[encoder.importance].values() if encoder.masked_by_importance else {},
         }
-        used = [name for name in config.collections if name in {part.get("collection") for part in parts.values()}]
+        before = {name: config.encoders[name].values() for name in self.before(found.encoder)}
+        collections = {part.get("collection") for part in (*parts.values(), *before.values())}
+        used = [name for name in config.collections if name in collections]
         return {
             "name": system,
             "system": found.values(),
             **parts,
+            **({"before": before} if before else {}),
             "collections": {name: config.collections[name].values() for name in used},
             "about": {name: self.about(name) for name in used},
         }

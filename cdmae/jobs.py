@@ -127,6 +127,8 @@ def pretrain(graph: Graph, name: str) -> Job:
     encoder = graph.config.encoders[name]
     start = graph.config.starts[encoder.start]
     inputs: dict[str, str | list[str]] = {"tokenizer": graph.tokenizer(encoder.start), **_checkpoint(start.checkpoint)}
+    if encoder.after:
+        inputs["after"] = graph.encoder(encoder.after)
     plugins = []
     if encoder.pretrained:
         inputs["tokens"] = graph.tokens(encoder.start, encoder.collection)
@@ -137,7 +139,17 @@ def pretrain(graph: Graph, name: str) -> Job:
     if encoder.reads_importance:
         inputs["importance"] = graph.importance_of(name)
     params = {"settings": encoder.values(), "start": start.values(), "seed": encoder.seed}
+    if steps := graph.snapshots(name):
+        params["snapshots"] = steps
     return Job("pretrain", name, inputs, [graph.encoder(name)], params, plugins)
+
+
+@rule
+def snapshot(graph: Graph, name: str) -> Job:
+    """An encoder as it was in the middle of another one's training."""
+    encoder = graph.config.encoders[name]
+    inputs = {"encoder": graph.encoder(encoder.snapshot_of)}
+    return Job("snapshot", name, inputs, [graph.encoder(name)], {"step": encoder.take_step})
 
 
 def _maskings(*names: str) -> list[str]:
@@ -175,7 +187,7 @@ def _trained(graph: Graph, name: str) -> Job:
         "negatives": graph.negatives_of(name),
     }
     if system.teacher:
-        inputs["teacher"] = graph.teacher(name)
+        inputs["teacher"] = graph.teacher(graph.taught_like(name))
     params = {"settings": stage.values(teacher=bool(system.teacher)), "seed": stage.seed}
     return Job(f"train_{system.kind}", name, inputs, [graph.trained(name)], params)
 
@@ -367,7 +379,7 @@ TABLES = (
     "table_latency",
     "table_claims",
 )
-FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling")
+FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
 EXHIBITS = {TABLES: ("csv", "md", "tex", "html"), FIGURES: ("svg", "csv")}  # and the forms in which they come
 
 
@@ -446,8 +458,8 @@ def _possible(graph: Graph) -> Iterator[Job]:
             for entry in config.importance:
                 yield ngrams(graph, entry, start, name)
                 yield importance(graph, entry, start, name)
-    for encoder in config.encoders:
-        yield pretrain(graph, encoder)
+    for encoder, entry in config.encoders.items():
+        yield (snapshot if entry.snapshot_of else pretrain)(graph, encoder)
     for encoder in graph.masked_by_importance():
         yield masked_terms(graph, encoder)
     for mined in graph.mined():
@@ -461,7 +473,7 @@ def _possible_of(graph: Graph, name: str, system: System) -> Iterator[Job]:
     if system.kind in ("retriever", "reranker"):
         yield _trained(graph, name)
         yield release(graph, name)
-    if system.teacher:
+    if system.teacher and graph.taught_like(name) == name:
         yield teacher(graph, name)
     if system.kind in ("retriever", "external"):
         make = vectors if system.kind == "retriever" else vectors_external

@@ -79,8 +79,11 @@ def adopt(lineage: Lineage) -> list[str]:
             continue
         newest = max(others, key=lambda each: max(path.stat().st_mtime_ns for path in each.glob("step-*.pt")))
         folder.mkdir(parents=True, exist_ok=True)
-        for path in [*newest.glob("step-*.pt"), *newest.glob("steps.tsv")]:
-            path.replace(folder / path.name)
+        for path in [*newest.glob("step-*.pt"), *newest.glob("*.tsv"), *newest.glob("snapshots/*")]:
+            place = folder / path.relative_to(newest)
+            if not place.is_dir():
+                place.parent.mkdir(exist_ok=True)
+                path.replace(place)
         step = int(max(path.name for path in folder.glob("step-*.pt")).split(".")[0].removeprefix("step-"))
         done.append(f"{name} goes on from step {step:,} of the state {newest.name}")
     return done

@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import math
 import shutil
+from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from cdmae import bottleneck, files, importance, loop, masking, objectives, ranks, starts, training
+from cdmae import files, importance, loop, masking, objectives, probes, ranks, starts, training
 from cdmae.batches import Reader, Step
 from cdmae.config import Encoder, Start
 from cdmae.errors import InputError
 from cdmae.loop import Schedule
 from cdmae.ranks import Ranks
 from cdmae.settings import asdict
+from cdmae.snapshots import Snapshots
 from cdmae.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -40,8 +43,10 @@ def pretrain(
     settings: Encoder,
     start: Start,
     tokenizer: Path,
+    after: Path | None = None,
     tokens: Path | None = None,
     importance: Path | None = None,
+    snapshots: list[int] = (),  # type: ignore[assignment]
     seed: int,
     threads: int = 1,
     state: Path,
@@ -49,11 +54,12 @@ def pretrain(
 ) -> None:
     """Make the encoder `name` and write it to `output`; with objective none it is the start itself.
 
-    tokens: of the collection, by the same tokenizer; importance: aligned with them, None where no masking reads it.
-    A training that was stopped goes on from its state.
+    after: another encoder, whose weights it begins with instead of those of the start. tokens: of the collection, by
+    the same tokenizer; importance: aligned with them, None where no masking reads it. snapshots: steps that are written
+    too (`cdmae.snapshots`). A training that was stopped goes on from its state.
     """
     device = training.set_up(threads)
-    model = starts.load(start, tokenizer, seed)
+    model = starts.load(Start(checkpoint=str(after)) if after else start, tokenizer, seed)
     about = {
         "name": name,
         "settings": asdict(settings),
@@ -68,28 +74,48 @@ def pretrain(
                     write(aside, model, tokenizer, about)
         return
     reader = read(settings, model.config, tokenizer, tokens, importance, seed)
+
+    def write_snapshot(folder: Path, step: int) -> None:
+        taken = {"settings": asdict(replace(settings, take_step=step)), "steps": step, "passages": len(reader.tokens)}
+        write(folder, model, tokenizer, about | taken)
+
     with loop.joined(state, name, device) as (held, group):
-        about |= train(model.to(device), settings, reader, held, group, name=name, seed=seed)
+        kept = Snapshots(held, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
+        about |= train(model.to(device), settings, reader, held, group, name=name, seed=seed, passed=kept.keep)
         if group.first:
             with held.finish(output) as aside:
                 write(aside, model, tokenizer, about)
-                bottleneck.copy(held.folder, aside)
-            bottleneck.discard(held.folder)
+                probes.copy(held.folder, aside)
+                kept.copy(aside)
+            probes.discard(held.folder)
+            kept.discard()
 
 
 def train(
-    model: PreTrainedModel, settings: Encoder, reader: Reader, held: State, group: Ranks, *, name: str, seed: int
+    model: PreTrainedModel,
+    settings: Encoder,
+    reader: Reader,
+    held: State,
+    group: Ranks,
+    *,
+    name: str,
+    seed: int,
+    passed: Callable[[int], None] = lambda step: None,
 ) -> dict[str, Any]:
-    """Train `model` in place; returns what is worth recording of it."""
+    """Train `model` in place; returns what is worth recording of it.
+
+    passed: told the number of updates before each step and after the last one.
+    """
     group.check_batch("batch", settings.batch)
     network = objectives.objective(settings.objective).create(model, settings, seed).to(group.device)
     plan = schedule(settings, len(reader.tokens))
-    probe = bottleneck.Probe(network, reader, plan.last, held)
+    rows = micro_batch(model.config, settings.decoder_layers, group.device)
+    seen = probes.Probes(network, reader, plan.last, held, rows=rows, device=group.device)
 
     def look(step: int) -> None:
-        if probe.due(step):
-            with training.autocast(settings.precision, group.device):
-                probe.look(step, micro_batch(model.config, settings.decoder_layers, group.device), group.device)
+        passed(step)
+        with training.autocast(settings.precision, group.device):
+            seen.look(step)
 
     def look_and_learn(batch: Step, step: int) -> dict[str, Tensor]:
         look(step)

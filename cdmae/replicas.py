@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from cdmae.config import Config, System
+    from cdmae.config import Config, Encoder, System
 
 MARK = "@"
 
@@ -39,7 +39,7 @@ def replicate(config: Config) -> Config:
     for seed in config.seeds[1:]:
         encoders, stages, systems = ({name: f"{name}{MARK}{seed}" for name in names} for names in decided)
         more = {
-            "encoders": {own: replace(config.encoders[name], seed=seed) for name, own in encoders.items()},
+            "encoders": {own: _begun(config.encoders[name], seed, encoders) for name, own in encoders.items()},
             "stages": {own: replace(config.stages[name], seed=seed) for name, own in stages.items()},
             "systems": {own: _moved(config.systems[name], encoders, stages, systems) for name, own in systems.items()},
         }
@@ -69,6 +69,12 @@ def _systems(config: Config) -> list[str]:
         return system.encoder in encoders or system.stage in stages or any(map(uses, system.sources().values()))
 
     return [name for name in config.systems if uses(name)]
+
+
+def _begun(encoder: Encoder, seed: int, encoders: dict[str, str]) -> Encoder:
+    """The encoder with another seed, after the replica of what it goes on from or is a snapshot of, if that has one."""
+    before = {key: encoders.get(name, name) for key in ("after", "snapshot_of") if (name := getattr(encoder, key))}
+    return replace(encoder, seed=seed, **before)
 
 
 def _moved(system: System, encoders: dict[str, str], stages: dict[str, str], systems: dict[str, str]) -> System:

@@ -54,6 +54,15 @@ def measures():
     return pd.concat(frames)
 
 
+def test_the_card_names_the_data_of_the_encoder_before():
+    before = {"general": {"start": "small", "objective": "mae", "collection": "wikipedia"}}
+    facts = {**FACTS, "before": before, "encoder": {**FACTS["encoder"], "after": "general"}}
+    facts["collections"] = {**FACTS["collections"], "wikipedia": {"source": "ir_datasets"}}
+    text = card.card(facts, measures(), LENGTHS["retriever"], "models/x")
+    assert "**wikipedia**, for pre-training before that: source ir_datasets." in text
+    assert "before:\n  general:\n    start: small\n" in text
+
+
 def test_the_card_tells_how_every_encoder_was_pretrained():
     """A new objective or masking without a word in the card fails here."""
     for name in concepts("objectives"):
@@ -81,7 +90,7 @@ def test_release_copies_where_links_are_impossible(trained, monkeypatch):
     def refuse(*_):
         raise OSError(18, "Invalid cross-device link")
 
-    monkeypatch.setattr(card.os, "link", refuse)
+    monkeypatch.setattr(files.os, "link", refuse)
     card.release(folder, tsv, facts, output)
     assert (output / "model.safetensors").read_bytes() == b"weights"
 

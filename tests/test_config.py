@@ -279,3 +279,73 @@ def test_a_checkpoint_of_one_s_own_is_a_folder(values, tmp_path):
 def test_standalone_is_true_or_false(values):
     values["standalone"] = "yes"
     assert refusal(values) == "standalone is yes; allowed: true or false"
+
+
+# --- encoders that need another one ----------------------------------------------------------------------------------
+
+
+def with_encoders(values, **encoders):
+    return load(values | {"encoders": values["encoders"] | encoders})
+
+
+def test_an_encoder_goes_on_from_another_with_the_start_of_that_one(values):
+    values["starts"]["large"] = {**values["starts"]["small"], "hidden": 16}
+    found = with_encoders(values, general={"start": "large", "collection": "other"}, both={"after": "general"})
+    assert (found.encoders["both"].start, found.encoders["both"].collection) == ("large", "docs")
+    assert load(found.values()).encoders == found.encoders
+    assert "after" not in found.encoders["cdmae"].values(), "trainings without are what they were"
+
+
+def test_a_snapshot_has_all_else_from_its_encoder(values):
+    values["encoders"]["cdmae"] |= {"batch": 3, "after": "mae"}
+    found = with_encoders(values, early={"snapshot_of": "cdmae", "take_step": 4})
+    early, whole = found.encoders["early"], found.encoders["cdmae"]
+    assert (early.take_step, early.snapshot_of) == (4, "cdmae")
+    assert dataclasses.replace(early, take_step=0, snapshot_of="") == whole
+    assert load(found.values()).encoders == found.encoders
+
+
+@pytest.mark.parametrize(
+    ("encoders", "sentence"),
+    [
+        ({"a": {"after": "b"}, "b": {"after": "a"}}, "encoders need each other in a circle: a -> b -> a; allowed: "),
+        (
+            {"a": {"after": "b"}, "b": {"snapshot_of": "a", "take_step": 1}},
+            "encoders need each other in a circle: a -> b -> a; allowed: ",
+        ),
+        ({"a": {"after": "a"}}, "encoders need each other in a circle: a -> a; allowed: chains that end"),
+        ({"a": {"after": "mea"}}, "encoders.a.after is mea; did you mean mae?"),
+        ({"a": {"after": 3}}, "encoders.a.after is 3; allowed: text"),
+        ({"a": {"after": "mae", "objective": "none"}}, "encoders.a.after does not go with objective none; allowed: "),
+        ({"a": {"after": "mae", "start": "big"}}, "encoders.a.start is big; allowed: small, that of encoders.mae"),
+        ({"a": {"snapshot_of": "cdmea", "take_step": 1}}, "encoders.a.snapshot_of is cdmea; did you mean cdmae?"),
+        ({"a": {"snapshot_of": ["x"], "take_step": 1}}, 'encoders.a.snapshot_of is ["x"]; allowed: text'),
+        ({"a": {"snapshot_of": "mae"}}, "encoders.a.take_step is missing: the step of encoders.mae that is kept"),
+        ({"a": {"snapshot_of": "mae", "take_step": 11}}, "encoders.a: take_step is 11; allowed: up to steps, 10"),
+        (
+            {"a": {"snapshot_of": "b", "take_step": 6}, "b": {"take_step": 5}},
+            "encoders.a.take_step is 6; allowed: up to 5, the last step of encoders.b",
+        ),
+        ({"a": {"snapshot_of": "none", "take_step": 1}}, "encoders.a.snapshot_of is none, which is not pre-trained; "),
+        (
+            {"a": {"snapshot_of": "mae", "take_step": 1, "batch": 9}},
+            "encoders.a.batch is 9, but a snapshot has all but its take_step from encoders.mae; leave it out",
+        ),
+        (
+            {"a": {"snapshot_of": "mae", "take_step": 2}, "b": {"snapshot_of": "a", "take_step": 1}},
+            "encoders.b.snapshot_of is a, a snapshot itself; allowed: mae",
+        ),
+    ],
+)  # fmt: skip
+def test_encoders_that_cannot_come_after_each_other(values, encoders, sentence):
+    values["starts"]["big"] = {"collection": "docs"}
+    with pytest.raises(InputError) as caught:
+        with_encoders(values, **encoders)
+    assert str(caught.value).startswith(sentence)
+
+
+@pytest.mark.parametrize("key", ["after", "snapshot_of"])
+def test_what_comes_before_is_no_default(values, key):
+    values["pretraining"][key] = "mae"
+    with pytest.raises(InputError, match=f"pretraining.{key} cannot be a default"):
+        load(values)

@@ -197,3 +197,67 @@ def test_a_collection_alone(values):
     graph = Graph(load({"collections": values["collections"]}))
     assert [job.rule for job in graph.jobs()] == ["collection", "collection", "report"]
     assert graph.facts()["measures"] == {}
+
+
+# --- encoders that come after another ---------------------------------------------------------------------------------
+
+
+def test_an_encoder_that_goes_on_from_another_shares_what_is_upstream(values):
+    before = by_name(Graph(load(values)))
+    values["encoders"] |= {"general": {"collection": "other"}, "both": {"after": "general"}}
+    values["systems"]["both"] = {**values["systems"]["one"], "encoder": "both"}
+    jobs = by_name(Graph(load(values)))
+    both = jobs["pretrain", "both"]
+    assert both.inputs["after"] == "out/encoders/general"
+    assert both.inputs["tokens"] == "out/tokens/small/docs"
+    added = {key for key in jobs.keys() - before.keys() if key[0] in ("tokenizer", "tokens", "ngrams", "importance")}
+    assert added == {("ngrams", "ami/small/other"), ("importance", "ami/small/other")}, "other masks, other counts"
+    assert list(jobs).index(("pretrain", "general")) < list(jobs).index(("pretrain", "both"))
+    assert jobs["pretrain", "cdmae"] == before["pretrain", "cdmae"]
+    card = jobs["release", "both"].params["facts"]
+    assert list(card["before"]) == ["general"] and list(card["collections"]) == ["docs", "other"]
+    assert "before" not in jobs["release", "one"].params["facts"]
+
+
+def test_snapshots_are_made_by_the_one_training(values):
+    before = by_name(Graph(load(values)))
+    for step in (8, 2):
+        values["encoders"][f"cdmae-{step}"] = {"snapshot_of": "cdmae", "take_step": step}
+        values["systems"][f"one-{step}"] = {**values["systems"]["one"], "encoder": f"cdmae-{step}"}
+    graph = Graph(load(values))
+    jobs = by_name(graph)
+    training = jobs["pretrain", "cdmae"]
+    assert training.params["snapshots"] == [2, 8]
+    assert {key: training.params[key] for key in before["pretrain", "cdmae"].params} == before[
+        "pretrain", "cdmae"
+    ].params
+    assert jobs["pretrain", "mae"] == before["pretrain", "mae"]
+    found = jobs["snapshot", "cdmae-2"]
+    assert (found.inputs, found.outputs) == ({"encoder": "out/encoders/cdmae"}, ["out/encoders/cdmae-2"])
+    assert found.params == {"step": 2}
+    assert jobs["train_retriever", "one-2"].inputs["encoder"] == "out/encoders/cdmae-2"
+    assert {key for key in jobs if key[0] in ("pretrain", "masked_terms")} == {
+        key for key in before if key[0] in ("pretrain", "masked_terms")
+    }
+    assert "cdmae-2" not in graph.facts()["encoders"], "its curves are those of its training"
+
+
+# --- what students share ---------------------------------------------------------------------------------------------
+
+
+def test_students_of_the_same_candidates_share_their_teacher_s_scores(values):
+    values["stages"] |= {
+        "other-alpha": {**values["stages"]["stage3"], "alpha": 2.0},
+        "other-depth": {**values["stages"]["stage3"], "depth": 21},
+    }
+    for name in ("other-alpha", "other-depth"):
+        values["systems"][name] = {**values["systems"]["three"], "stage": name}
+    graph = Graph(load(values))
+    jobs = by_name(graph)
+    assert [name for rule, name in jobs if rule == "teacher"] == ["three", "other-depth"]
+    read = {name: jobs["train_retriever", name].inputs["teacher"] for name in ("three", "other-alpha", "other-depth")}
+    assert read == {
+        "three": "out/teachers/three.parquet", "other-alpha": "out/teachers/three.parquet",
+        "other-depth": "out/teachers/other-depth.parquet",
+    }  # fmt: skip
+    assert graph.facts()["teachers"] == read

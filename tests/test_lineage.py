@@ -55,6 +55,19 @@ def test_a_setting_changes_what_descends_from_it(values):
     assert changed(before, states(values, collections__docs__size=4)) == set(before)
 
 
+def test_another_encoder_before_it_or_another_snapshot_trains_again(values):
+    values["encoders"] |= {
+        "general": {"collection": "other"}, "both": {"after": "general"},
+        "early": {"snapshot_of": "both", "take_step": 2},
+    }  # fmt: skip
+    values["systems"]["both"] = {**values["systems"]["one"], "encoder": "both"}
+    values["systems"]["early"] = {**values["systems"]["one"], "encoder": "early"}
+    before = states(values)
+    after = {"pretrain/both", "train_retriever/both", "train_retriever/early"}
+    assert changed(before, states(values, encoders__general__batch=5)) == {"pretrain/general", *after}
+    assert changed(before, states(values, encoders__early__take_step=3)) == after
+
+
 def test_code_changes_what_descends_from_it(values, code):
     before = states(values)
     code["workflow/scripts/train_reranker.py"] = "2"
@@ -91,3 +104,15 @@ def test_adopt_moves_the_newest_older_state(values, tmp_path, code):
     folder = found.states()["pretrain/mae"]
     assert (folder / "step-00000300.0badcafe.pt").read_text() == (folder / "steps.tsv").read_text() == "newer"
     assert adopt(found) == [], "a training that has a state keeps it"
+
+
+def test_what_lies_beside_a_state_is_adopted_too(values, tmp_path, code):
+    values["results"] = str(tmp_path)
+    older = tmp_path / "state/pretrain/mae/older"
+    (older / "snapshots/00000002").mkdir(parents=True)
+    for name in ("step-00000300.0badcafe.pt", "bottleneck.tsv", "snapshots/00000002/about.json"):
+        (older / name).write_text("{}")
+    found = Lineage(Graph(load(values)))
+    adopt(found)
+    folder = found.states()["pretrain/mae"]
+    assert (folder / "bottleneck.tsv").exists() and (folder / "snapshots/00000002/about.json").exists()

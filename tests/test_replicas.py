@@ -123,6 +123,22 @@ def test_a_checkpoint_as_it_is_has_no_replicas_but_what_is_trained_from_it(value
     assert found.systems["plain@8"].encoder == "none"
 
 
+def test_what_comes_before_an_encoder_is_of_its_seed(values):
+    values["encoders"] |= {
+        "both": {"after": "mae"}, "early": {"snapshot_of": "cdmae", "take_step": 5},
+        "once": {"seed": 3}, "later": {"after": "once"},
+    }  # fmt: skip
+    values["systems"]["early"] = {**values["systems"]["one"], "encoder": "early"}
+    found = load(values | {"seeds": SEEDS})
+    assert (found.encoders["both@8"].after, found.encoders["both@8"].seed) == ("mae@8", 8)
+    assert found.encoders["early@9"].snapshot_of == "cdmae@9"
+    assert found.encoders["later@8"].after == "once"
+    graph = Graph(found)
+    assert graph.job("pretrain", "cdmae@8").params["snapshots"] == [5]
+    assert graph.job("snapshot", "early@8").inputs == {"encoder": "out/encoders/cdmae@8"}
+    assert graph.job("train_retriever", "early@8").inputs["encoder"] == "out/encoders/early@8"
+
+
 def test_fusions_of_what_no_seed_decides_have_no_replicas(values):
     values["systems"]["both"] = {"kind": "fusion", "of": ["bm25", "foreign"]}
     assert "both@8" not in load(values | {"seeds": SEEDS}).systems

@@ -20,6 +20,7 @@ from cdmae.report.sections import (
     bottleneck,
     changes,
     cost,
+    growth,
     limits,
     masking,
     negatives,
@@ -36,8 +37,8 @@ from cdmae.report.sections import (
 from cdmae.report.tables import Table
 
 ORDER = (
-    answer, setting, ranking, results, stages, zero_shot, changes, paper, masking, bottleneck, negatives, queries,
-    training, cost, limits,
+    answer, setting, ranking, results, stages, zero_shot, growth, changes, paper, masking, bottleneck, negatives,
+    queries, training, cost, limits,
 )  # fmt: skip
 TITLE = "Importance-aware masking for dense retrieval"
 

@@ -15,9 +15,14 @@ from typing import Any, NamedTuple
 
 from cdmae.report.facts import Difference, Facts, Target
 
-_COUPLED = {"stage.group": "stage.queries"}  # the paper's section 4.3 scales both and keeps their product
+# The paper's section 4.3 scales group and queries and keeps their product; a training ends with its last step; the
+# shares of equation 1 have one sum.
+_COUPLED = {
+    "stage.group": "stage.queries",
+    "encoder.steps": "encoder.take_step",
+    "encoder.mask_share": "encoder.random_share",
+}
 _UNIFORM = ("whole_word", "uniform")
-_OF_IMPORTANCE = ("encoder.importance", "encoder.sigma")  # these say nothing where the masking is not by importance
 
 
 class Change(NamedTuple):
@@ -50,10 +55,28 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
             if value == own:
                 found["encoder"] = "own"
             else:
-                found |= {f"encoder.{name}": each for name, each in facts.entries("encoders").get(value, {}).items()}
+                found |= {f"encoder.{name}": each for name, each in _encoder(facts, value).items()}
         elif key != "kind":
             found[key] = value
     return found
+
+
+def _encoder(facts: Facts, name: str) -> dict[str, Any]:
+    """The settings of an encoder: those of its importance instead of the name, and the step whose weights it has."""
+    entry = facts.entries("encoders").get(name, {})
+    found = {key: value for key, value in entry.items() if key not in ("importance", "snapshot_of")}
+    of_importance = facts.entries("importance").get(entry.get("importance", ""), {})
+    found |= {f"importance.{key}": value for key, value in of_importance.items()}
+    if "steps" in entry or "take_step" in entry:
+        found["take_step"] = last_step(facts, name)
+    return found
+
+
+def last_step(facts: Facts, encoder: str) -> int:
+    """The step whose weights an encoder has; 0 where neither the config nor the training tells."""
+    entry = facts.entries("encoders").get(encoder, {})
+    trained = facts.encoders.get(encoder)
+    return entry.get("take_step") or entry.get("steps") or (trained.steps if trained else 0)
 
 
 @cache
@@ -65,7 +88,7 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
     if "none" in found.get("encoder.objective", ()):  # of an encoder that is not pre-trained only the start counts
         found = {key: value for key, value in found.items() if _kept_without_pretraining(key)}
     if "encoder.decoder_masking" in found:
-        found = {key: value for key, value in found.items() if key not in _OF_IMPORTANCE}
+        found = {key: value for key, value in found.items() if not _of_importance(key)}
     for key, other in _COUPLED.items():
         if key in found and other in found:
             del found[other]
@@ -131,15 +154,13 @@ def chains(facts: Facts) -> list[list[str]]:
 def changes(facts: Facts) -> list[Change]:
     """Retrievers that are another one with one setting changed, the next stage and seeds apart.
 
-    The reference is the one with the most such neighbours, one that masks by importance first; then the next among
-    those that are not yet in the list.
+    The reference is the one with the most such neighbours, one that masks by importance first; then the next that has
+    some which are not yet in the list.
     """
     near = _neighbours(facts)
     found: list[Change] = []
     listed: set[str] = set()
     for reference in sorted(near, key=lambda name: (-len(near[name]), not _importance(facts, name))):
-        if reference in listed:
-            continue
         new = [change for change in near[reference] if change.system not in listed]
         found += new
         listed |= {reference, *(change.system for change in new)} if new else set()
@@ -154,7 +175,8 @@ def _neighbours(facts: Facts) -> dict[str, list[Change]]:
         if len(found) != 1 or (reference, name) in following or (name, reference) in following:
             continue
         setting, (before, after) = next(iter(found.items()))
-        if not setting.endswith("seed"):
+        untrained = setting == "encoder.objective" and before == "none"  # near to all: it lacks what they differ in
+        if not setting.endswith("seed") and not untrained:
             near[reference].append(Change(reference, name, setting, shown(before), shown(after)))
     return near
 
@@ -171,6 +193,31 @@ def arms(facts: Facts, setting: str) -> dict[Any, str]:
                 same.setdefault(found[setting][1], other)
         best = max(best, same, key=len)
     return best if len(best) > 1 else {}
+
+
+@cache
+def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
+    """Retrievers that start from steps of one pre-training, by its encoder: (step, system), ascending.
+
+    They are otherwise alike; step 0 is the one that is not pre-trained, where there is one.
+    """
+    encoders, systems = facts.entries("encoders"), facts.entries("systems")
+    found: dict[str, list[tuple[int, str]]] = {}
+    for name in _retrievers(facts):
+        encoder = systems[name]["encoder"]
+        source = encoders[encoder].get("snapshot_of") or encoder
+        same = [
+            other
+            for other in _retrievers(facts)
+            if source in (systems[other]["encoder"], encoders[systems[other]["encoder"]].get("snapshot_of"))
+            and list(differences(facts, name, other)) in ([], ["encoder.take_step"])
+        ]
+        if len(same) > max(1, len(found.get(source, []))):
+            found[source] = sorted((last_step(facts, systems[other]["encoder"]), other) for other in same)
+    for source, points in found.items():
+        without = not_pretrained(facts, points[-1][1])
+        found[source] = [*([(0, without)] if without else []), *points]
+    return found
 
 
 @cache
@@ -235,6 +282,11 @@ def _retrievers(facts: Facts) -> list[str]:
 def _importance(facts: Facts, system: str) -> bool:
     encoder = facts.entries("encoders").get(facts.entries("systems")[system].get("encoder", ""), {})
     return encoder.get("decoder_masking") == "importance"
+
+
+def _of_importance(key: str) -> bool:
+    """Whether a setting says nothing where the masking is not by importance."""
+    return key == "encoder.sigma" or key.startswith("encoder.importance.")
 
 
 def _kept_without_pretraining(key: str) -> bool:

@@ -14,7 +14,7 @@ import pandas as pd
 from cdmae.errors import InputError
 from cdmae.report import grids, published
 from cdmae.report.claims import claims_table
-from cdmae.report.comparisons import arms, masking_pairs
+from cdmae.report.comparisons import arms, growth, masking_pairs
 from cdmae.report.facts import GRADED, Facts, Target
 from cdmae.report.figures import Figure, stacked
 from cdmae.report.grids import Column, Entry, Grid
@@ -22,6 +22,7 @@ from cdmae.report.latency import latency_table
 from cdmae.report.methods import corpora, methods, others, projection_pair
 from cdmae.report.published import Key, Row
 from cdmae.report.sections import bm25, in_domain, main_measure, zero_shot_sets
+from cdmae.report.sections.growth import over_steps
 from cdmae.report.sections.masking import example_table, masked_figures, sampling, shown_encoder, terms_table
 from cdmae.report.tables import Table
 
@@ -105,6 +106,11 @@ def _negatives(facts: Facts) -> list[Entry]:
     return [Entry((str(size),), found.get(size, ""), rows.get(str(size))) for size in sizes]
 
 
+def _growth(facts: Facts) -> list[Entry]:
+    """Pre-training steps, per encoder."""
+    return [Entry((name, str(step)), system) for name, points in growth(facts).items() for step, system in points]
+
+
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
@@ -182,6 +188,11 @@ GRIDS = {
         ("passages per query",), _negatives, _in_domain(published.NEGATIVES), 3,
         "three retrievers that differ in stages.X.group (and queries) alone", ABLATIONS,
     ),
+    "figure_steps": Grid(
+        "What a system gains by longer pre-training", ("encoder", "steps"), _growth, lambda facts: _own(facts, ()), 2,
+        "retrievers whose encoders are snapshots of one pre-training (encoders.X.snapshot_of)",
+        "config/ablations.yaml",
+    ),
 }  # fmt: skip
 OF_MASKS = ("figure_masked_terms", "figure_sampling")
 
@@ -249,6 +260,10 @@ def figure(name: str, facts: Facts) -> Figure:
     """The picture of an exhibit that is a figure."""
     if name == "figure_negatives":
         return grids.figure(GRIDS[name], name, facts)
+    if name == "figure_steps":
+        columns = GRIDS[name].columns(facts)
+        panels = [over_steps(facts, target, column.measure) for column in columns for [target] in column.sets]
+        return stacked(name, GRIDS[name].caption, panels)
     found = facts.masked_terms[shown_encoder(facts)]
     title = "The paper\N{RIGHT SINGLE QUOTATION MARK}s figure "
     if name == "figure_masked_terms":

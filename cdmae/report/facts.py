@@ -56,12 +56,14 @@ class Difference(NamedTuple):
 class Training:
     """The curve of a training (a frame with `step` and losses, or None) and what its about.json records.
 
-    bottleneck: the decoder's losses with three vectors at some steps (`cdmae.bottleneck`), or None.
+    bottleneck: the decoder's losses with three vectors at some steps (`cdmae.bottleneck`), or None; retrieval: how well
+    halves of passages find each other there (`cdmae.halves`), or None.
     """
 
     curve: pd.DataFrame | None = None
     about: dict[str, Any] = field(default_factory=dict)
     bottleneck: pd.DataFrame | None = None
+    retrieval: pd.DataFrame | None = None
 
     @property
     def steps(self) -> int:
@@ -265,12 +267,13 @@ def corpus(folder: Path | str, splits: list[str]) -> Corpus:
 
 def training(folder: Path | str) -> Training:
     """Read the curve and the record of a training; either may be missing."""
-    curve, about, seen = (Path(folder) / name for name in ("steps.tsv", "about.json", "bottleneck.tsv"))
-    frame = files.read_table(curve) if curve.exists() else None
-    if frame is not None and ("step" not in frame or frame.empty):
-        frame = None
-    bottleneck = files.read_table(seen) if seen.exists() else None
-    return Training(frame, files.read_json(about) if about.exists() else {}, bottleneck)
+    folder = Path(folder)
+    tables = (folder / name for name in ("steps.tsv", "bottleneck.tsv", "retrieval.tsv"))
+    curve, bottleneck, retrieval = (files.read_table(path) if path.exists() else None for path in tables)
+    if curve is not None and ("step" not in curve or curve.empty):
+        curve = None
+    about = files.read_json(folder / "about.json") if (folder / "about.json").exists() else {}
+    return Training(curve, about, bottleneck, retrieval)
 
 
 def benchmarks(folder: Path | str | None) -> pd.DataFrame:

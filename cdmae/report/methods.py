@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from cdmae.report import published
 from cdmae.report.comparisons import chains, differences, is_uniform, masking_pairs, not_pretrained
 from cdmae.report.facts import Facts
 
 UNIFORM, WITHOUT = "MAE, uniform masks", "no pre-training"
-_CORPUS = ("encoder.start", "encoder.collection", "encoder.objective")
+_CORPUS = ("encoder.start", "encoder.after", "encoder.collection", "encoder.objective")
 
 
 def main_chain(facts: Facts) -> list[str]:
@@ -67,7 +69,8 @@ def projection_pair(facts: Facts) -> tuple[str, str] | None:
 def corpora(facts: Facts) -> dict[str, str]:
     """Retrievers that differ in what their encoder was pre-trained on: ``general``, ``domain`` or both, to the first.
 
-    General is a published start that was pre-trained for retrieval, or passages other than those of the fine-tuning.
+    General is a published start that was pre-trained for retrieval, or passages other than those of the fine-tuning,
+    of the encoder itself or of the one that it goes on from.
     """
     found: dict[str, str] = {}
     for reference in main_chain(facts)[:1]:
@@ -81,9 +84,14 @@ def corpora(facts: Facts) -> dict[str, str]:
 
 def _corpus(facts: Facts, system: str) -> str:
     entry = facts.entries("systems")[system]
-    encoder, stage = facts.entries("encoders")[entry["encoder"]], facts.entries("stages")[entry["stage"]]
+    encoders, stage = facts.entries("encoders"), facts.entries("stages")[entry["stage"]]
+    encoder = encoders[entry["encoder"]]
+    read = [each.get("collection") for each in (encoder, encoders.get(encoder.get("after", ""), {})) if _trained(each)]
     start = facts.entries("starts").get(encoder.get("start", ""), {})
-    pretrained = encoder.get("objective") != "none"
-    domain = pretrained and encoder.get("collection") == stage.get("collection")
-    general = start.get("checkpoint") in published.CHECKPOINTS or (pretrained and not domain)
+    domain = stage.get("collection") in read
+    general = start.get("checkpoint") in published.CHECKPOINTS or bool(set(read) - {stage.get("collection")})
     return ", then ".join(label for label, fits in (("general", general), ("domain", domain)) if fits)
+
+
+def _trained(encoder: dict[str, Any]) -> bool:
+    return bool(encoder) and encoder.get("objective") != "none"

@@ -5,7 +5,7 @@ from collections import Counter
 
 import pytest
 
-from tests.workflow.conftest import SMOKE
+from tests.workflow.conftest import SMOKE, jobs
 
 pytestmark = pytest.mark.workflow
 
@@ -23,6 +23,18 @@ def test_a_second_run_has_nothing_to_do(smoke):
 def test_alpha_is_a_matter_of_stage_3(smoke, overlay):
     assert smoke.plan(overlay("stages: {stage3: {alpha: 0.5}}")) == Counter(STAGE3)
     assert "before: 'alpha: 4.0' now: 'alpha: 0.5'" in smoke.said, "the reason names the setting"
+
+
+def test_an_encoder_after_another_and_a_step_of_its_training(finished, overlay):
+    """Keeping a step makes the training again, in the same bits; all that was upstream is shared."""
+    trained = finished.results / "encoders/mae/model.safetensors"
+    before = trained.read_bytes()
+    more = overlay("encoders: {both: {after: mae}, early: {snapshot_of: mae, take_step: 10}}")
+    targets = [f"results/smoke/encoders/{name}" for name in ("both", "early")]
+    assert jobs(finished.run(*SMOKE, more, *targets)) == Counter(["pretrain mae", "pretrain both", "snapshot early"])
+    assert trained.read_bytes() == before
+    found = {name: (finished.results / f"encoders/{name}/model.safetensors").read_bytes() for name in ("both", "early")}
+    assert len({before, *found.values()}) == 3
 
 
 def test_the_evaluation_restarts_no_training(smoke, overlay):

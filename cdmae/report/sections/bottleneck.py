@@ -1,6 +1,11 @@
-"""What a passage's vector tells the decoder: its loss with the true vector, another passage's, and none."""
+"""What a passage's vector tells: the decoder, whose loss it lowers, and a search, which finds by it what belongs to it.
+
+Two probes of every pre-training, by `cdmae.bottleneck` and `cdmae.halves`.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import pandas as pd
 
@@ -15,38 +20,59 @@ from cdmae.report.tables import Cell, Table
 
 VECTORS = {"true": ("its own vector", 0), "shuffled": ("another passage's", 1), "zero": ("none", 2)}
 MOST = 6  # encoders in one figure
+CHANCE = sum(1 / rank for rank in range(1, 11))  # MRR@10 times the number of passages, of a search that guesses
 
 
 def section(facts: Facts) -> Section | None:
-    """What the vector is worth in every pre-training; the losses themselves folded."""
-    seen = {name: each.bottleneck for name, each in facts.encoders.items() if each.bottleneck is not None}
-    seen = {name: frame for name, frame in seen.items() if len(frame) > 1}
-    if not seen:
+    """What the vector is worth in every pre-training, to the decoder and to a search; numbers folded."""
+    carried, found = _seen(facts, "bottleneck"), _seen(facts, "retrieval")
+    if not carried and not found:
         return None
+    worth, losses = _parts(facts, carried, _worth), [_losses(name, frame) for name, frame in carried.items()]
+    ranks, tables, body = _parts(facts, found, _ranks), [], []
+    if carried:
+        tables.append(_table(carried))
+        folded = tag("details", tag("summary", "The losses themselves"), panels(losses), tables[-1].html())
+        body += [paragraphs(CARRIED), panels(worth), folded]
+    if found:
+        tables.append(_rank_table(found))
+        folded = tag("details", tag("summary", "The numbers"), tables[-1].html())
+        body += [paragraphs(_of_halves(found)), panels(ranks), folded]
+    title, figures = "What the vector carries", [*worth, *losses, *ranks]
+    return Section("bottleneck", title, "Bottleneck", Markup("".join(body)), tables=tables, figures=figures)
+
+
+CARRIED = (
+    "At a few steps of a pre-training the decoder restored the same masked passages with their own vectors, with "
+    "each other's, and with zeros. What the own vector saves is what the encoder puts into it: the pressure that a "
+    "harder task for the decoder is meant to raise. Masks differ between encoders, so compare the savings, not the "
+    "losses."
+)
+
+
+def _seen(facts: Facts, probe: str) -> dict[str, pd.DataFrame]:
+    """What a probe saw of every encoder at more than one step."""
+    frames = {name: getattr(each, probe) for name, each in facts.encoders.items()}
+    return {name: frame for name, frame in frames.items() if frame is not None and len(frame) > 1}
+
+
+def _parts(facts: Facts, seen: dict[str, pd.DataFrame], draw: Callable[..., Figure]) -> list[Figure]:
+    """Figures of some encoders each, as many as can be told apart."""
     colours = assign(facts.entries("encoders"))
-    worth = [_worth(dict(list(seen.items())[at : at + MOST]), colours, at) for at in range(0, len(seen), MOST)]
-    each = [_losses(name, frame) for name, frame in seen.items()]
-    text = (
-        "At a few steps of a pre-training the decoder restored the same masked passages with their own vectors, with "
-        "each other's, and with zeros. What the own vector saves is what the encoder puts into it: the pressure that a "
-        "harder task for the decoder is meant to raise. Masks differ between encoders, so compare the savings, not the "
-        "losses."
-    )
-    table = _table(seen)
-    folded = tag("details", tag("summary", "The losses themselves"), panels(each), table.html())
-    body = Markup("".join([paragraphs(text), panels(worth), folded]))
-    figures = [*worth, *each]
-    return Section("bottleneck", "What the vector carries", "Bottleneck", body, tables=[table], figures=figures)
+    parts = [dict(list(seen.items())[at : at + MOST]) for at in range(0, len(seen), MOST)]
+    return [draw(part, colours, f"-{number}" if number > 1 else "") for number, part in enumerate(parts, 1)]
 
 
-def _worth(seen: dict[str, pd.DataFrame], colours: dict[str, int], at: int) -> Figure:
+# --- to the decoder --------------------------------------------------------------------------------------------------
+
+
+def _worth(seen: dict[str, pd.DataFrame], colours: dict[str, int], number: str) -> Figure:
     series = [
         Series(name, frame["step"].tolist(), (frame["shuffled"] - frame["true"]).tolist(), colours.get(name, GREY))
         for name, frame in seen.items()
     ]
-    title = "What the passage's own vector saves the decoder"
-    name = "bottleneck-worth" + (f"-{at // MOST + 1}" if at else "")
-    return lines(name, title, series, x_axis="steps", y_axis="nats, against another passage's", markers=True)
+    title, axis = "What the passage's own vector saves the decoder", "nats, against another passage's"
+    return lines(f"bottleneck-worth{number}", title, series, x_axis="steps", y_axis=axis, markers=True)
 
 
 def _losses(name: str, frame: pd.DataFrame) -> Figure:
@@ -72,3 +98,37 @@ def _table(seen: dict[str, pd.DataFrame]) -> Table:
 
 def _nats(value: float) -> Cell:
     return Cell(formats.minus(f"{round(value, 3) + 0.0:.3f}"), float(value))
+
+
+# --- to a search -----------------------------------------------------------------------------------------------------
+
+
+def _of_halves(found: dict[str, pd.DataFrame]) -> str:
+    passages = int(max(frame["passages"].iloc[-1] for frame in found.values()))
+    return (
+        "A search without labels, at the same steps: the first half of a passage looks for its second half among those "
+        f"of {formats.count(passages)} passages, by the dot product of their [CLS] vectors, before any fine-tuning. "
+        f"Chance would reach an MRR@10 of {100 * CHANCE / passages:.2f}. It tells what a vector knows of its text, for "
+        "every objective and any collection; two halves of a passage share more words than a query and its answer, so "
+        "it is no measure of a finished retriever."
+    )
+
+
+def _ranks(seen: dict[str, pd.DataFrame], colours: dict[str, int], number: str) -> Figure:
+    series = [
+        Series(name, frame["step"].tolist(), (100 * frame["rr"]).tolist(), colours.get(name, GREY))
+        for name, frame in seen.items()
+    ]
+    title = "How well half of a passage finds the other half"
+    return lines(f"halves{number}", title, series, x_axis="steps", y_axis="MRR@10", low=0, markers=True)
+
+
+def _rank_table(found: dict[str, pd.DataFrame]) -> Table:
+    body = [
+        [name, *(Cell(formats.count(row[key]), int(row[key])) for key in ("step", "passages")),
+         Cell(formats.points(row["rr"]), 100 * row["rr"])]
+        for name, frame in found.items()
+        for row in frame.to_dict("records")
+    ]  # fmt: skip
+    caption = "MRR@10 of the second half of a passage for its first half, by [CLS] before fine-tuning"
+    return Table("halves", caption, ["encoder", "step", "passages", "MRR@10"], body)

@@ -1,13 +1,16 @@
-"""One change at a time: retrievers that are another one with one setting changed; how many hard negatives; seeds."""
+"""One change at a time: what each setting is worth, those with several values as a row of them; seeds."""
 
 from __future__ import annotations
 
-from cdmae import formats
+import dataclasses
+import math
+
+from cdmae import config, formats
 from cdmae.report.charts import Series, lines
-from cdmae.report.comparisons import Change, arms, changes, repeated, seed_deviation
+from cdmae.report.comparisons import Change, changes, repeated, seed_deviation
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
-from cdmae.report.markup import Markup
+from cdmae.report.markup import Markup, tag
 from cdmae.report.sections import (
     LONG,
     Section,
@@ -21,18 +24,94 @@ from cdmae.report.sections import (
 )
 from cdmae.report.tables import Table
 
+SCHEMAS = {"encoder.importance": config.Importance, "encoder": config.Encoder, "stage": config.Stage}
+AXES = {"stage.group": "group size N (one positive, the rest hard negatives)"}  # what a picture says of a setting
+OF_GROWTH = "encoder.take_step"  # has a section of its own
+
 
 def section(facts: Facts) -> Section | None:
-    """A row per change; a figure where the group was varied; a table of repetitions where only the seed was."""
-    target, found = main_target(facts), changes(facts)
+    """A table and a picture per setting with several values, a table of the others and one of repetitions."""
+    target, found = main_target(facts), [each for each in changes(facts) if each.setting != OF_GROWTH]
     if not target or not (found or repeated(facts)):
         return None
-    tables = [table for table in (change_table(facts, target, found), seed_table(facts, target)) if table.rows]
-    figures = [figure for figure in [hard_negatives(facts, target)] if figure]
-    lead = "Each row is a system that differs from its reference in one setting: what the setting is worth here."
-    shown = [folded(each) if each.name == "seeds" and len(each.rows) > LONG else each.html() for each in tables]
-    body = [paragraphs(lead if found else None), *shown, panels(figures)]
-    return Section("changes", "One change at a time", "Changes", Markup("".join(body)), tables=tables, figures=figures)
+    several, single = grouped(found)
+    ladders = {key: ladder_table(facts, target, several[key]) for key in several}
+    pictures = [picture for each in several.values() if (picture := ladder(facts, target, each))]
+    others = [table for table in (change_table(facts, target, single), seed_table(facts, target)) if table.rows]
+    lead = "Systems that differ from their reference in one setting: what the setting is worth here."
+    body = [paragraphs(lead if found else None), panels(pictures)]
+    for (setting, _), table in ladders.items():
+        body += [tag("h3", setting), paragraphs(meaning(setting)), table.html()]
+    if ladders and others:
+        body.append(tag("h3", "Other settings"))
+    body += [folded(each) if each.name == "seeds" and len(each.rows) > LONG else each.html() for each in others]
+    tables = [*ladders.values(), *others]
+    return Section("changes", "One change at a time", "Changes", Markup("".join(body)), tables=tables, figures=pictures)
+
+
+def grouped(found: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], list[Change]]:
+    """Changes by (setting, reference) where a setting has several other values, in their order; and the rest."""
+    groups: dict[tuple[str, str], list[Change]] = {}
+    for change in found:
+        groups.setdefault((change.setting, change.reference), []).append(change)
+    several = {key: sorted(group, key=lambda each: _number(each.after)) for key, group in groups.items()}
+    several = {key: group for key, group in several.items() if len(group) > 1}
+    return several, [change for change in found if (change.setting, change.reference) not in several]
+
+
+def _number(text: str) -> float:
+    """A shown value as a number to sort by; what is none comes last, as it stood."""
+    try:
+        return float(text.replace("\N{INFINITY}", "inf"))
+    except ValueError:
+        return math.inf
+
+
+def values(group: list[Change]) -> list[tuple[str, str]]:
+    """(Value, system) of a setting, the reference among them, ascending."""
+    both = [(group[0].before, group[0].reference), *((each.after, each.system) for each in group)]
+    return sorted(both, key=lambda pair: _number(pair[0]))
+
+
+def meaning(setting: str) -> str | None:
+    """What the schema says of a setting, as a sentence; None for what has no entry there."""
+    part, _, key = setting.rpartition(".")
+    for field in dataclasses.fields(SCHEMAS[part]) if part in SCHEMAS else ():
+        if field.name == key:
+            text = field.metadata["meaning"]
+            return f"{text[:1].upper()}{text[1:]}."
+    return None
+
+
+def ladder_table(facts: Facts, target: Target, group: list[Change]) -> Table:
+    """The values of one setting, each with its distance from the reference."""
+    measure, body, reference = facts.main_measure(target), [], group[0].reference
+    for value, system in values(group):
+        difference = facts.difference(system, reference, target, measure)
+        body.append([value, system, system_cell(facts, system, target, measure), *difference_cells(difference)])
+    setting = group[0].setting
+    shown = setting.rpartition(".")[2], "system", formats.measure_name(measure)
+    head = [*shown, f"over {reference}", "95 % interval", "p"]
+    caption = f"{setting}: {formats.measure_name(measure)} on {target}, all else as in {reference}"
+    return Table(_name(group), caption, head, body, texts=["system"])
+
+
+def ladder(facts: Facts, target: Target, group: list[Change]) -> Figure | None:
+    """The measure over the values of a setting, where there are three or more and all are numbers."""
+    points, measure, setting = values(group), facts.main_measure(target), group[0].setting
+    if len(points) < 3 or not all(_number(value) < math.inf or value == "\N{INFINITY}" for value, _ in points):
+        return None
+    found = [100 * facts.value(system, target, measure) for _, system in points]
+    series = [Series(formats.measure_name(measure), list(range(len(points))), found)]
+    return lines(
+        _name(group), f"{setting}, {formats.measure_name(measure)} on {target}", series,
+        x_axis=AXES.get(setting, setting.rpartition(".")[2].replace("_", " ")), y_axis=formats.measure_name(measure),
+        x_names=[value for value, _ in points], markers=True,
+    )  # fmt: skip
+
+
+def _name(group: list[Change]) -> str:
+    return f"changes-{group[0].setting.replace('.', '-')}-{group[0].reference}"
 
 
 def change_table(facts: Facts, target: Target, found: list[Change]) -> Table:
@@ -61,27 +140,11 @@ def seed_table(facts: Facts, target: Target) -> Table:
     """The same recipe with other seeds."""
     measure, body = facts.main_measure(target), []
     for group in repeated(facts):
-        values = [value for name in group for value in facts.by_seed(name, target, measure)]
-        body.append([formats.listed(group), ", ".join(map(formats.points, values))])
+        found = [value for name in group for value in facts.by_seed(name, target, measure)]
+        body.append([formats.listed(group), ", ".join(map(formats.points, found))])
     deviation = seed_deviation(facts, target, measure)
     which = seeds(facts) if facts.repeated else "other seeds"
     caption = f"The same recipe with {which}: {formats.measure_name(measure)} on {target}"
     if body:
         caption += f"; standard deviation {100 * deviation:.2f} points"
     return Table("seeds", caption, ["systems", "values"], body)
-
-
-def hard_negatives(facts: Facts, target: Target) -> Figure | None:
-    """The paper's figure 4: passages per query against the measure, where three sizes of group were run."""
-    measure = facts.main_measure(target)
-    best = arms(facts, "stage.group")
-    if len(best) < 3:
-        return None
-    sizes = sorted(best)
-    values = [100 * facts.value(best[size], target, measure) for size in sizes]
-    title = f"Passages per query, {formats.measure_name(measure)} on {target}"
-    return lines(
-        "hard-negatives", title, [Series(formats.measure_name(measure), list(range(len(sizes))), values)],
-        x_axis="group size N (one positive, the rest hard negatives)", y_axis=formats.measure_name(measure),
-        x_names=[str(size) for size in sizes], markers=True,
-    )  # fmt: skip

@@ -139,6 +139,7 @@ def _alike(facts: Facts, stage: str) -> list[str]:
     names = [
         name for name in facts.systems
         if systems.get(name, {}).get("kind") == "retriever" and systems[name].get("stage") == stage
+        and not facts.entries("encoders").get(systems[name]["encoder"], {}).get("snapshot_of")
     ]  # fmt: skip
     if not names:
         return []

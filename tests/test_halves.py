@@ -1,0 +1,85 @@
+"""Half of a passage finds the other half: how passages are halved, what the measure is, every objective."""
+
+from dataclasses import replace
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+from test_pretrain import PIECES, SETTINGS, START, inputs, run, source_of  # noqa: F401 (fixtures)
+
+from cdmae import files, halves, objectives, starts
+from cdmae.files import Tokens
+
+CPU = torch.device("cpu")
+CLS, SEP = 2, 3
+
+
+def reader_of(passages, word_starts=None, length=30):
+    """What `halves` reads of a reader, for passages given as lists of ids."""
+    bounds = np.cumsum([0, *map(len, passages)])
+    begins = np.ones(50, bool) if word_starts is None else word_starts
+    tokens = Tokens(np.concatenate(passages).astype(np.uint16), bounds, bounds[:-1], begins)
+    vocabulary = SimpleNamespace(word_starts=begins, cls_id=CLS, sep_id=SEP)
+    return SimpleNamespace(tokens=tokens, length=length, vocabulary=vocabulary)
+
+
+def lists(read):
+    return [read.ids[a:b].tolist() for a, b in zip(read.starts[:-1], read.starts[1:], strict=True)]
+
+
+def test_passages_are_cut_as_in_training_and_halved():
+    long = list(range(10, 40))
+    found = lists(halves.halves(reader_of([long, [5] * 15, long[:17]], length=20)))
+    assert found == [
+        [CLS, *long[:10], SEP], [CLS, *long[10:20], SEP], [CLS, *long[:8], SEP], [CLS, *long[8:17], SEP],
+    ]  # fmt: skip
+
+
+def test_no_word_is_cut_in_two():
+    starts_word = np.ones(50, bool)
+    starts_word[[17, 18]] = False  # the middle of the passage, 18, belongs to the word that begins at 16
+    found = lists(halves.halves(reader_of([list(range(10, 26))], starts_word)))
+    assert found == [[CLS, *range(10, 16), SEP], [CLS, *range(16, 26), SEP]]
+
+
+def test_however_many_passages_there_are_a_constant_number_is_looked_at(monkeypatch):
+    monkeypatch.setattr(halves, "PASSAGES", 5)
+    passages = [[5 + row % 40] * 16 for row in range(41)]
+    found = lists(halves.halves(reader_of(passages)))
+    assert [each[1] for each in found[::2]] == [5, 15, 25, 35, 5]  # rows 0, 10, 20, 30, 40
+
+
+def test_reciprocal_ranks_by_hand():
+    """The right one is first, third and eleventh; equal scores stand before it."""
+    wanted, most = torch.eye(12), torch.full((12, 12), -1.0)
+    most[0, 0] = 1.0
+    most[1, :4] = torch.tensor([2.0, 1.0, 3.0, 0.5])
+    most[2, :] = 5.0
+    most[2, 2], most[2, 11] = 4.0, 0.0  # ten before it
+    scores = most.clone()
+    for row in range(3, 12):
+        scores[row] = 1.0  # all alike
+    assert halves.reciprocal_rank(scores, wanted) == pytest.approx((1 + 1 / 3 + 0 + 0) / 12)
+
+
+def test_vectors_that_tell_passages_apart_find_every_other_half():
+    vectors = torch.randn(30, 8, generator=torch.Generator().manual_seed(1))
+    vectors /= vectors.norm(dim=1, keepdim=True)
+    assert halves.reciprocal_rank(vectors, vectors) == 1
+    assert halves.reciprocal_rank(vectors, vectors.roll(15, 0)) < 0.4
+
+
+@pytest.mark.parametrize("name", objectives.objectives())
+def test_every_objective_has_a_vector_to_search_with(name, inputs):  # noqa: F811
+    settings = replace(SETTINGS, objective=name)
+    model = starts.load(START, inputs["tokenizer"], 1)
+    network = objectives.objective(name).create(model, settings, 1)
+    found = halves.look(network, source_of(inputs, settings), 4096, CPU)()
+    assert found["passages"] == sum(np.diff(files.read_tokens(inputs["tokens"]).starts) >= 14) and 0 <= found["rr"] <= 1
+
+
+def test_too_few_long_passages_are_not_looked_at(inputs):  # noqa: F811
+    network = objectives.objective("mae").create(starts.load(START, inputs["tokenizer"], 1), SETTINGS, 1)
+    assert halves.look(network, reader_of([[5] * 16, [6] * 3]), 4096, CPU) is None
+    assert len(PIECES) == 50
