@@ -6,6 +6,7 @@ Two probes of every pre-training, by `cdmae.bottleneck` and `cdmae.halves`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import pandas as pd
 
@@ -29,7 +30,8 @@ def section(facts: Facts) -> Section | None:
     if not carried and not found:
         return None
     worth, losses = _parts(facts, carried, _worth), [_losses(name, frame) for name, frame in carried.items()]
-    ranks, tables, body = _parts(facts, found, _ranks), [], []
+    best = 100 * max((frame["rr"].max() for frame in found.values()), default=0.0)
+    ranks, tables, body = _parts(facts, found, partial(_ranks, high=best)), [], []
     if carried:
         tables.append(_table(carried))
         folded = tag("details", tag("summary", "The losses themselves"), panels(losses), tables[-1].html())
@@ -114,13 +116,13 @@ def _of_halves(found: dict[str, pd.DataFrame]) -> str:
     )
 
 
-def _ranks(seen: dict[str, pd.DataFrame], colours: dict[str, int], number: str) -> Figure:
+def _ranks(seen: dict[str, pd.DataFrame], colours: dict[str, int], number: str, *, high: float) -> Figure:
     series = [
         Series(name, frame["step"].tolist(), (100 * frame["rr"]).tolist(), colours.get(name, GREY))
         for name, frame in seen.items()
     ]
     title = "How well half of a passage finds the other half"
-    return lines(f"halves{number}", title, series, x_axis="steps", y_axis="MRR@10", low=0, markers=True)
+    return lines(f"halves{number}", title, series, x_axis="steps", y_axis="MRR@10", low=0, high=high, markers=True)
 
 
 def _rank_table(found: dict[str, pd.DataFrame]) -> Table:

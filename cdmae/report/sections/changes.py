@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
 
-from cdmae import config, formats
+from cdmae import formats
 from cdmae.report.charts import Series, lines
-from cdmae.report.comparisons import Change, changes, repeated, seed_deviation
+from cdmae.report.comparisons import Change, changes, noise, repeated, seed_deviation
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
-from cdmae.report.markup import Markup, tag
+from cdmae.report.markup import Markup
 from cdmae.report.sections import (
     LONG,
     Section,
@@ -24,7 +23,6 @@ from cdmae.report.sections import (
 )
 from cdmae.report.tables import Table
 
-SCHEMAS = {"encoder.importance": config.Importance, "encoder": config.Encoder, "stage": config.Stage}
 AXES = {"stage.group": "group size N (one positive, the rest hard negatives)"}  # what a picture says of a setting
 OF_GROWTH = "encoder.take_step"  # has a section of its own
 
@@ -38,12 +36,12 @@ def section(facts: Facts) -> Section | None:
     ladders = {key: ladder_table(facts, target, several[key]) for key in several}
     pictures = [picture for each in several.values() if (picture := ladder(facts, target, each))]
     others = [table for table in (change_table(facts, target, single), seed_table(facts, target)) if table.rows]
-    lead = "Systems that differ from their reference in one setting: what the setting is worth here."
-    body = [paragraphs(lead if found else None), panels(pictures)]
-    for (setting, _), table in ladders.items():
-        body += [tag("h3", setting), paragraphs(meaning(setting)), table.html()]
-    if ladders and others:
-        body.append(tag("h3", "Other settings"))
+    band = 100 * noise(facts, target, facts.main_measure(target))
+    lead = (
+        "Systems that differ from their reference in one setting: what the setting is worth here. What each means says "
+        f"config/README.md. The noise of one seed is {band:.1f} points."
+    )
+    body = [paragraphs(lead if found else None), panels(pictures), *(table.html() for table in ladders.values())]
     body += [folded(each) if each.name == "seeds" and len(each.rows) > LONG else each.html() for each in others]
     tables = [*ladders.values(), *others]
     return Section("changes", "One change at a time", "Changes", Markup("".join(body)), tables=tables, figures=pictures)
@@ -71,16 +69,6 @@ def values(group: list[Change]) -> list[tuple[str, str]]:
     """(Value, system) of a setting, the reference among them, ascending."""
     both = [(group[0].before, group[0].reference), *((each.after, each.system) for each in group)]
     return sorted(both, key=lambda pair: _number(pair[0]))
-
-
-def meaning(setting: str) -> str | None:
-    """What the schema says of a setting, as a sentence; None for what has no entry there."""
-    part, _, key = setting.rpartition(".")
-    for field in dataclasses.fields(SCHEMAS[part]) if part in SCHEMAS else ():
-        if field.name == key:
-            text = field.metadata["meaning"]
-            return f"{text[:1].upper()}{text[1:]}."
-    return None
 
 
 def ladder_table(facts: Facts, target: Target, group: list[Change]) -> Table:
