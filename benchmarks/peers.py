@@ -1,4 +1,4 @@
-"""Pre-training steps as others compute them: padded, on transformers' modules, with the LM head at every position.
+"""Pre-training steps of RetroMAE and SimLM as they compute them: padded, with the LM head at every position.
 
 Written after the published code, data preparation left out: ``src/pretrain/modeling.py`` and ``enhancedDecoder.py`` of
 RetroMAE, ``src/models/rlm.py`` of SimLM. All take the same passages and masks, none drops out.
@@ -14,10 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import BertForMaskedLM, ElectraConfig, ElectraForMaskedLM
-from transformers.models.bert.modeling_bert import BertLayer
 
 from cdmae.batches import Masked, Step
-from cdmae.objectives.mae import Mae
 
 IGNORED = -100
 
@@ -36,34 +34,6 @@ def padded(masked: Masked) -> tuple[Tensor, Tensor, Tensor, Tensor]:
 def hidden(attended: Tensor) -> Tensor:
     """What to add to attention scores: 0 where attended to, as broadcastable to [B, H, n, n]."""
     return torch.zeros(attended.shape).masked_fill(~attended, torch.finfo(torch.float32).min)
-
-
-class Naive(nn.Module):
-    """The paper's equations as they stand, on our own weights: what ours must equal."""
-
-    def __init__(self, model: BertForMaskedLM, mae: Mae) -> None:
-        """Share every weight with `mae`."""
-        super().__init__()
-        self.model, self.projection = model, mae.projection
-        self.decoder = nn.ModuleList(BertLayer(model.config) for _ in mae.decoder)
-        for theirs, ours in zip(self.decoder, mae.decoder, strict=True):
-            theirs.load_state_dict(ours.state_dict(keep_vars=True), assign=True)
-
-    def forward(self, step: Step) -> Tensor:
-        """L_enc + L_dec."""
-        ids, attended, labels, chosen = padded(step.sides["encoder"])
-        out = self.model(
-            ids, attention_mask=attended, labels=labels.masked_fill(~chosen, IGNORED), output_hidden_states=True
-        )
-        ids, attended, labels, chosen = padded(step.sides["decoder"])
-        states = torch.cat(
-            [self.projection(out.hidden_states[-1][:, :1]), self.model.bert.embeddings(ids)[:, 1:]], dim=1
-        )
-        for layer in self.decoder:
-            states = layer(states, attention_mask=hidden(attended)[:, None, None])
-        scores = self.model.cls(states)
-        labels = labels.masked_fill(~chosen, IGNORED)
-        return out.loss + functional.cross_entropy(scores.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
 
 
 class RetroMae(nn.Module):

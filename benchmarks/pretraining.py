@@ -4,6 +4,7 @@
     python -m benchmarks.pretraining --vocabulary 4096 --length 64   what the default config trains
     python -m benchmarks.pretraining --size base --batch 8 --rounds 2    12 x 768: minutes on a CPU
     python -m benchmarks.pretraining --size base --batch 2048 --forms ours    on a GPU: its share of peak, too
+    python -m benchmarks.pretraining --objective master              another objective, beside its naive form
 
 A step is forward, backward, clipping and AdamW (fused, for all). Every form runs in a process of its own on the same
 weights, passages and masks, without dropout; the forms take turns, and the fastest of their steps count. Lengths are
@@ -15,19 +16,23 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import time
+from collections.abc import Iterable
 from multiprocessing.connection import Connection
 
 import numpy as np
 import torch
+from torch import nn
 from transformers import BertConfig, BertForMaskedLM
 
 from benchmarks import peers
+from benchmarks.naive import Naive
 from benchmarks.tables import table
 from cdmae import pretrain, training
-from cdmae.batches import Reader, Step
+from cdmae.batches import Batch, Reader, Step
 from cdmae.config import Encoder
 from cdmae.files import Tokens
-from cdmae.objectives import mae
+from cdmae.objectives import objective, objectives
+from cdmae.ranks import Ranks
 from cdmae.vocabulary import Vocabulary
 
 SIZES = {"tiny": (2, 128, 2), "small": (4, 256, 4), "base": (12, 768, 12)}  # layers, width, heads
@@ -38,6 +43,7 @@ FORMS = {
     "ours": "ours",
     "ours_bf16": "ours in bf16",
 }
+PEERS = ("retromae", "simlm")  # what mae is compared with, beside its naive form
 PEAK = 989e12  # multiplications and additions per second of an H100 or H200 in bf16
 
 
@@ -50,13 +56,20 @@ def step(given: argparse.Namespace) -> Step:
     special = np.arange(given.vocabulary) < 5
     tokens = Tokens(rng.integers(5, given.vocabulary, starts[-1]), starts, starts[:-1], rng.random(len(special)) < 0.8)
     vocabulary = Vocabulary(len(special), 0, 2, 3, 4, special, np.flatnonzero(~special), tokens.word_starts)
-    sides = mae.sides(Encoder(start="", importance="words"), "word")
-    importance = rng.normal(0, 6.4, starts[-1]).astype(np.float16)
+    sides = objective(given.objective).sides(settings(given.objective), "word")
+    values = rng.normal(0, 6.4, starts[-1]).astype(np.float16)
+    known = dict.fromkeys(("importance", "inverse_frequency"), values)
     sizes = {"batch": given.batch, "max_length": given.length}
-    return next(Reader(tokens, {"importance": importance}, vocabulary, sides, **sizes, seed=1).steps(0, 1))
+    return next(Reader(tokens, known, vocabulary, sides, **sizes, seed=1).steps(0, 1))
 
 
-def network(given: argparse.Namespace) -> mae.Mae:
+def settings(name: str) -> Encoder:
+    """An objective with the masks it is published with."""
+    masking = {"mae": "importance", "master": "inverse_frequency"}.get(name, "whole_word")
+    return Encoder(start="", objective=name, decoder_masking=masking)
+
+
+def network(given: argparse.Namespace) -> nn.Module:
     """The same random weights in every process, without dropout."""
     layers, width, heads = SIZES[given.size]
     config = BertConfig(
@@ -71,7 +84,7 @@ def network(given: argparse.Namespace) -> mae.Mae:
     )
     with torch.random.fork_rng():
         torch.manual_seed(1)
-        return mae.create(BertForMaskedLM(config), Encoder(start=""), seed=1)
+        return objective(given.objective).create(BertForMaskedLM(config), settings(given.objective), seed=1)
 
 
 def work(form: str, given: argparse.Namespace, line: Connection) -> None:
@@ -79,7 +92,7 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
     torch.set_num_threads(given.threads)
     device = training.set_up(given.threads) if form.startswith("ours") else torch.device("cpu")
     ours, batch = network(given).to(device), step(given)
-    model = {"naive": lambda: peers.Naive(ours.model, ours), "retromae": lambda: peers.RetroMae(ours.model)}
+    model = {"naive": lambda: Naive(given.objective, ours), "retromae": lambda: peers.RetroMae(ours.model)}
     model |= {"simlm": lambda: peers.SimLm(ours.model), "ours": lambda: ours, "ours_bf16": lambda: ours}
     trained = model[form]()
     adam = training.AdamW(trained.parameters(), 0.01)
@@ -88,7 +101,7 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     while line.recv():
         begun, total = clock(), 0.0
-        for part in batch.batches(rows, device) if form.startswith("ours") else [batch]:
+        for part in parts(ours, batch, rows, device) if form.startswith("ours") else [batch]:
             with training.autocast("bf16" if form == "ours_bf16" else "fp32", device):
                 loss = trained(part)
             loss = loss[0] if isinstance(loss, tuple) else loss
@@ -101,8 +114,17 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
         line.send((clock() - begun, loss))
 
 
+def parts(network: nn.Module, batch: Step, rows: int, device: torch.device) -> Iterable[Batch]:
+    """The micro-batches of a step as the loop hands them to the network."""
+    found = batch.batches(rows, device)
+    if not hasattr(network, "prepare"):
+        return found
+    found = list(found)
+    return network.prepare(found, [None] * len(found), Ranks())
+
+
 def operations(given: argparse.Namespace, batch: Step) -> float:
-    """Multiplications and additions of a step on real word-pieces: three times the forward pass's."""
+    """Multiplications and additions of a step of mae on real word-pieces: three times the forward pass's."""
     layers, width, _ = SIZES[given.size]
     starts = batch.sides["encoder"].inputs.starts
     rows, squares = starts[-1], (np.diff(starts) ** 2).sum()
@@ -122,8 +144,12 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=32)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--forms", nargs="+", choices=FORMS, default=list(FORMS))
+    parser.add_argument("--objective", choices=objectives(), default="mae")
+    parser.add_argument("--forms", nargs="+", choices=FORMS)
     given = parser.parse_args()
+    given.forms = given.forms or [form for form in FORMS if given.objective == "mae" or form not in PEERS]
+    if given.objective != "mae" and set(PEERS) & set(given.forms):
+        parser.error(f"--forms {' and '.join(PEERS)} are compared with --objective mae alone")
     context = multiprocessing.get_context("spawn")
     lines, processes = {}, []
     for form in given.forms:
@@ -145,19 +171,19 @@ def report(given: argparse.Namespace, taken: dict[str, list[tuple[float, float]]
     batch = step(given)
     starts = batch.sides["encoder"].inputs.starts
     print(
-        f"{given.size}: {SIZES[given.size]}, vocabulary {given.vocabulary:,}, {given.batch} passages of "
-        f"{starts[-1] / given.batch:.0f} word-pieces on average and {np.diff(starts).max()} at most\n"
+        f"{given.objective}, {given.size}: {SIZES[given.size]}, vocabulary {given.vocabulary:,}, {given.batch} "
+        f"passages of {starts[-1] / given.batch:.0f} word-pieces on average, the longest text {np.diff(starts).max()}\n"
     )
     fastest = {form: min(seconds for seconds, _ in steps[1:]) for form, steps in taken.items()}
     reference = fastest.get("naive", next(iter(fastest.values())))
-    work_done = operations(given, batch)
+    work_done = operations(given, batch) if given.objective == "mae" else 0.0
     rows = []
     for form, seconds in fastest.items():
         row = {"step": FORMS[form], "cpu-ms": f"{1000 * seconds:,.0f}", "passages/s": f"{given.batch / seconds:,.1f}"}
-        for other in ("naive", "retromae", "simlm"):
+        for other in ("naive", *PEERS):
             row[f"x {other}"] = f"{fastest[other] / seconds:.1f}" if other in fastest else ""
-        row["TFLOP/s"] = f"{work_done / seconds / 1e12:.3f}" if form.startswith("ours") else ""
-        row["of peak"] = f"{work_done / seconds / PEAK:.0%}" if torch.cuda.is_available() else ""
+        row["TFLOP/s"] = f"{work_done / seconds / 1e12:.3f}" if form.startswith("ours") and work_done else ""
+        row["of peak"] = f"{work_done / seconds / PEAK:.0%}" if torch.cuda.is_available() and work_done else ""
         rows.append({**row, "loss": f"{taken[form][0][1]:.6f}"})
     print(table(rows))
     print(f"\nreference: {1000 * reference:,.0f} ms; TFLOP/s count real word-pieces only")

@@ -3,7 +3,8 @@
 Where the three are equal the decoder does without the encoder, and pre-training teaches it nothing; how far apart they
 are is how much of a passage its vector tells. A probe (`cdmae.probes`): the same passages and masks each time.
 
-Objectives with `encode`, `bottleneck` and `decode` (mae, cotmae) are looked at, others have no vector to exchange.
+Objectives with `encode`, `bottleneck` and `decode` (mae, cotmae, master: its first decoder) are looked at, others have
+no vector to exchange.
 
     B passages, D dimensions
 """

@@ -29,6 +29,7 @@ OBJECTIVES = {  # other pre-trainings, with the work they follow
     "cocondenser": "coCondenser's head and contrast of neighbouring spans (Gao and Callan 2022)",
     "simlm": "SimLM's replaced language modelling (Wang et al. 2023)",
     "cotmae": "CoT-MAE's decoding of the neighbouring span (Wu et al. 2023)",
+    "master": "MASTER's decoders of the passage and of the neighbouring span (Zhou et al. 2022)",
 }
 
 RETRIEVER = """

@@ -41,6 +41,7 @@ OBJECTIVE_ONLY = {
     "cocondenser": ("decoder_layers", "early_layers"),
     "simlm": ("decoder_masking", "decoder_ratio", "decoder_layers"),
     "cotmae": ("decoder_masking", "decoder_ratio", "decoder_layers"),
+    "master": ("decoder_masking", "decoder_ratio", "decoder_layers"),
 }
 BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
 OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of

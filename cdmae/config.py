@@ -154,8 +154,9 @@ class Encoder:
     mask_share: float = setting(0.8, meaning="masked tokens that become [MASK]", source="eq. 1", low=0, high=1)
     random_share: float = setting(0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1)
     decoder_layers: int = setting(
-        2, meaning="mae, simlm, cotmae, (co)condenser: Transformer layers of the decoder", source="3.1", low=1, high=100
-    )
+        2, meaning="mae, simlm, cotmae, master, (co)condenser: Transformer layers of a decoder", source="3.1", low=1,
+        high=100,
+    )  # fmt: skip
     projection: bool = setting(True, meaning="mae: linear projection of the bottleneck, equation 4", source="table 4")
     bag_weight: float = setting(
         1.0, meaning="bowdpr, dupmae: weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6

@@ -16,6 +16,7 @@ from cdmae.graph import Graph
 from cdmae.jobs import FIGURES, TABLES
 from cdmae.report import exhibits, published, write_exhibit
 from cdmae.report.facts import Facts, Target
+from cdmae.report.methods import methods
 
 ROOT = Path(__file__).resolve().parent.parent
 LATENCY = {
@@ -98,8 +99,16 @@ def test_a_table_wants_the_systems_it_shows(name, configs, systems):
 
 def test_competitors_that_are_trained_stand_beside_their_published_rows():
     found = exhibits.wanted("table_main", shipped("objectives")).systems
-    assert {"retromae-stage1", "simlm-stage1", "cotmae-stage1", "condenser-stage1", "cocondenser-stage1"} <= set(found)
-    assert not {"idf-stage1", "retromae-importance-stage1"} & set(found)
+    assert {f"{each}-stage1" for each in published.OBJECTIVES.values()} <= set(found)
+    assert not {"idf-stage1", "retromae-importance-stage1", "inverse-frequency-stage1"} & set(found)
+
+
+def test_a_method_is_what_was_trained_with_the_masks_it_was_published_with():
+    config = shipped("objectives")
+    assert methods(measured(config))["MASTER"] == ["master-stage1"]
+    config["encoders"]["master"]["decoder_masking"] = "whole_word"
+    config["encoders"]["cotmae"]["decoder_masking"] = "inverse_frequency"
+    assert not {"MASTER", "CoT-MAE"} & methods(measured(config)).keys()
 
 
 @pytest.mark.parametrize("name", ["table_projection", "table_corpus", "figure_negatives"])

@@ -7,10 +7,11 @@ from types import SimpleNamespace
 import pytest
 import tiny_objectives
 import torch
-from tiny_objectives import SETTINGS, D, V, language_model, reader, transformers_layers, whole
+from tiny_objectives import SETTINGS, D, V, language_model, reader, whole
 from torch import Tensor
 from torch.nn import functional
 
+from benchmarks.naive import transformers_layers
 from cdmae.batches import Step
 from cdmae.config import Encoder
 from cdmae.errors import InputError

@@ -7,9 +7,10 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from tiny_objectives import CPU, SETTINGS, V, first, gradients, language_model, learnt, network_of, ready, whole
+from tiny_objectives import CPU, SETTINGS, V, first, gradients, language_model, learnt, network_of, ready, same, whole
 from torch import Tensor
 
+from benchmarks.naive import Naive
 from cdmae import masking, training
 from cdmae.batches import Batch
 from cdmae.errors import InputError
@@ -19,7 +20,9 @@ EVERY = pytest.mark.parametrize("name", objectives())
 
 
 def test_the_objectives_are_the_files_of_the_folder() -> None:
-    assert objectives() == ["bowdpr", "cocondenser", "condenser", "cotmae", "dupmae", "mae", "retromae", "simlm"]
+    assert objectives() == [
+        "bowdpr", "cocondenser", "condenser", "cotmae", "dupmae", "mae", "master", "retromae", "simlm",
+    ]  # fmt: skip
     with pytest.raises(InputError, match="objective is 'nothing'; allowed: .*mae"):
         objective("nothing")
 
@@ -35,6 +38,13 @@ def test_every_objective_offers_what_the_loop_calls(name: str) -> None:
     torch.testing.assert_close(loss.detach(), numbers["encoder_loss"] + numbers["decoder_loss"])
     assert network.model.config.model_type == "bert"
     assert all(each.any() for key, each in gradients(network, loss).items() if not key.endswith("key.bias"))
+
+
+@EVERY
+def test_every_objective_is_its_naive_form(name: str) -> None:
+    """Loss and gradient of the formulas, padded and with the head everywhere."""
+    network, step = network_of(name), first(name)
+    same(network, learnt(network, step)[0], Naive(name, network)(step))
 
 
 @EVERY
@@ -151,5 +161,6 @@ def test_the_sides_of_the_competitors() -> None:
     assert made["condenser"] == {"encoder": encoder}
     assert made["cocondenser"] == {"encoder": dataclasses.replace(encoder, spans=2)}
     assert made["cotmae"] == {"encoder": encoder, "decoder": dataclasses.replace(decoder, next=True)}
+    assert made["master"] == {**made["mae"], "neighbour": dataclasses.replace(decoder, next=True)}
     assert list(made["simlm"]) == ["encoder", "decoder", "passage"]
     assert made["simlm"]["decoder"].beyond == "encoder"

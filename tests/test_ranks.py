@@ -7,6 +7,7 @@ it. Without dropout, whose draws are each process's own; fine-tuning in float64,
 import multiprocessing
 import os
 import socket
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -19,14 +20,17 @@ from cdmae.files import Run
 from cdmae.groups import Teacher
 
 SIZES = (1, 2, 4)
-TOLERANCE = {"pretraining": 1e-5, "retriever": 1e-9, "reranker": 1e-9}  # of the largest gradient
+# of the largest gradient
+TOLERANCE = {"pretraining": 1e-5, "several decoders": 1e-5, "retriever": 1e-9, "reranker": 1e-9}
 TRAINERS = tuple(TOLERANCE)
+PRETRAINED = TRAINERS[:2]
 MASKED = Encoder(start="s", decoder_masking="uniform", max_length=16, batch=10, steps=3, precision="fp32")
 CPU = torch.device("cpu")
 # Random weights, since transformers, which reads others, would take longer to import than all the rest.
 START = Start(collection="c", layers=2, hidden=32, heads=2, feedforward=64, positions=64, initializer=0.1, dropout=0.0)
 IMPORTED = (
     "cdmae.objectives.mae",
+    "cdmae.objectives.master",
     "cdmae.masking.whole_word",
     "cdmae.masking.uniform",
     "pandas",
@@ -35,17 +39,23 @@ IMPORTED = (
 )
 
 
-def pretraining(group, folders):
+def pretraining(group, folders, objective="mae"):
     """The second step: what this process reads of it, the numbers and the gradient."""
+    settings = replace(MASKED, objective=objective)
     model = starts.load(START, folders["encoder"], 1)
-    network = objectives.objective(MASKED.objective).create(model, MASKED, 1)
-    source = pretrain.read(MASKED, model.config, folders["encoder"], folders["tokens"], None, 1)
+    network = objectives.objective(objective).create(model, settings, 1)
+    source = pretrain.read(settings, model.config, folders["encoder"], folders["tokens"], None, 1)
     pretrain.micro_batch = lambda *_: 40  # rows: several for each of four processes
     step = list(source.steps(0, 2))[1]
-    numbers = pretrain.learn(network, step, MASKED, group, seed=1, step=1)
+    numbers = pretrain.learn(network, step, settings, group, seed=1, step=1)
     numbers = {name: value.item() for name, value in numbers.items() if name != "spread"}  # of a micro-batch
     read = [masked(batch) for batch in step.batches(40, CPU, group.rank, group.size)]
     return sorted(sum(read, [])), numbers, gradients(network)
+
+
+def several_decoders(group, folders):
+    """The same of an objective with two spans a passage, and a decoder for each of two tasks."""
+    return pretraining(group, folders, "master")
 
 
 def masked(batch):
@@ -104,7 +114,9 @@ def work(rank, ports, folders, output):
             with ranks.joined(CPU) as group:
                 assert (group.rank, group.size, group.first) == (rank, size, rank == 0)
                 assert [group.any(rank == size - 1), group.any(False)] == [True, False]
-                found = [train(group, folders) for train in (pretraining, train_retriever, train_reranker)]
+                found = [
+                    train(group, folders) for train in (pretraining, several_decoders, train_retriever, train_reranker)
+                ]
             torch.save(dict(zip(TRAINERS, found, strict=True)), output / f"{size}.{rank}.pt")
 
 
@@ -153,15 +165,16 @@ def test_loss_and_gradient_are_the_same_in_every_process_of_any_number(found, tr
 
 
 @pytest.mark.parametrize("size", SIZES[1:])
-def test_masks_and_order_are_the_same_and_shared_out_without_rest(found, size):
+@pytest.mark.parametrize("trainer", PRETRAINED)
+def test_masks_and_order_are_the_same_and_shared_out_without_rest(found, trainer, size):
     (alone,) = found[1]
-    read = [each["pretraining"][0] for each in found[size]]
+    read = [each[trainer][0] for each in found[size]]
     assert all(read), "every process has something to do"
-    assert sorted(sum(read, [])) == alone["pretraining"][0]
+    assert sorted(sum(read, [])) == alone[trainer][0]
 
 
 @pytest.mark.parametrize("size", SIZES[1:])
-@pytest.mark.parametrize("trainer", TRAINERS[1:])
+@pytest.mark.parametrize("trainer", TRAINERS[len(PRETRAINED) :])
 def test_every_process_draws_the_same_queries_and_negatives(found, trainer, size):
     (alone,) = found[1]
     assert all(each[trainer][0] == alone[trainer][0] for each in found[size])

@@ -1,4 +1,4 @@
-"""SimLM against its published form, naive and padded."""
+"""SimLM: what is masked and sampled, and where the decoder begins; its formula is in `benchmarks.naive`."""
 
 from __future__ import annotations
 
@@ -6,56 +6,10 @@ import dataclasses
 
 import pytest
 import torch
-from tiny_objectives import (
-    SETTINGS,
-    D,
-    Padded,
-    V,
-    bounds,
-    cross_entropy,
-    first,
-    language_model,
-    network_of,
-    reader,
-    same,
-    transformers_layers,
-    transformers_model,
-    whole,
-)
-from torch import Tensor
-from torch.nn import functional
+from tiny_objectives import SETTINGS, D, V, bounds, language_model, reader
 
 from cdmae.errors import InputError
 from cdmae.objectives import simlm
-
-
-def test_simlm_predicts_originals_of_replaced_tokens() -> None:
-    """Generator, encoder and decoder as in the paper, tokens sampled by the cumulated probabilities."""
-    network, step = network_of("simlm"), first("simlm")
-    generator = transformers_model(network.generator)
-    for each in (network.model, generator):  # a sampled [PAD] is a token like any other
-        each.bert.embeddings.word_embeddings.padding_idx = None
-    whole_text = Padded(step, "passage")
-
-    def fill(side: str) -> tuple[Tensor, Tensor]:
-        padded = Padded(step, side)
-        logits = generator(padded.ids, attention_mask=padded.attended).logits
-        ids, masked = padded.ids.clone(), step.sides[side]
-        for row, (a, _) in enumerate(bounds(masked)):
-            for place in padded.chosen[row].nonzero()[:, 0].tolist():
-                heap = logits[row, place].softmax(-1).cumsum(0)
-                ids[row, place] = int((heap <= masked.draws[a + place] * heap[-1]).sum())
-        return ids, functional.cross_entropy(logits[padded.chosen], padded.labels[padded.chosen])
-
-    filled, of_generator = fill("encoder")
-    more, _ = fill("decoder")
-    assert (filled != whole_text.ids).any()
-    states = network.model.bert(filled, attention_mask=whole_text.attended).last_hidden_state
-    decoded = torch.cat([states[:, :1], network.model.bert.embeddings(more)[:, 1:]], dim=1)
-    for layer in transformers_layers(network.decoder, network.model.config):
-        decoded = layer(decoded, attention_mask=whole_text.hidden)
-    expected = cross_entropy(network, states, whole_text) + cross_entropy(network, decoded, whole_text) + of_generator
-    same(network, network(whole(step))[0], expected)
 
 
 def test_simlm_samples_from_the_generator() -> None:

@@ -9,9 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM
-from transformers.models.bert.modeling_bert import BertLayer
 
-from cdmae import bare
 from cdmae.batches import Batch, Masked, Reader, Step
 from cdmae.config import Encoder
 from cdmae.files import Tokens
@@ -48,21 +46,6 @@ def language_model() -> BertForMaskedLM:
     with torch.no_grad():
         model.cls.predictions.bias.normal_()  # or a missing bias would go unnoticed
     return model
-
-
-def transformers_layers(layers: nn.ModuleList, config: BertConfig) -> list[BertLayer]:
-    """Layers of ours as transformers' own modules, which compute: with the very same parameters."""
-    found = [BertLayer(config) for _ in layers]
-    for theirs, ours in zip(found, layers, strict=True):
-        theirs.eval().load_state_dict(ours.state_dict(keep_vars=True), assign=True)
-    return found
-
-
-def transformers_model(ours: bare.MaskedLM) -> BertForMaskedLM:
-    """A language model of ours as transformers' own, with the very same parameters."""
-    found = BertForMaskedLM(BertConfig(**bare.values(ours.config), attn_implementation="eager")).eval()
-    found.load_state_dict(ours.state_dict(keep_vars=True), assign=True)
-    return found
 
 
 def whole(step: Step) -> Batch:

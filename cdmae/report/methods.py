@@ -26,15 +26,23 @@ def main_chain(facts: Facts) -> list[str]:
 def methods(facts: Facts) -> dict[str, list[str]]:
     """The systems of stages 1, 2, 3 for every method that is trained here, by the name it has in the paper."""
     found = {published.OURS: main_chain(facts)}
-    for name, entry in facts.entries("encoders").items():
-        start = facts.entries("starts").get(entry.get("start", ""), {})
+    encoders = facts.entries("encoders")
+    for name, entry in encoders.items():
         for method, objective in published.OBJECTIVES.items():
-            uniform = entry.get("decoder_masking") is None or is_uniform(entry)
-            if entry.get("objective") == objective and uniform:
+            if entry.get("objective") == objective and _masked_as_published(method, entry):
                 found.setdefault(method, chain_of(facts, name))
+    for name, entry in encoders.items():  # a published start stands for its method where that was not trained here
+        start = facts.entries("starts").get(entry.get("start", ""), {})
         if entry.get("objective") == "none" and start.get("checkpoint") in published.CHECKPOINTS:
             found.setdefault(published.CHECKPOINTS[start["checkpoint"]], chain_of(facts, name))
     return {method: chain for method, chain in found.items() if chain}
+
+
+def _masked_as_published(method: str, encoder: dict[str, Any]) -> bool:
+    masking = encoder.get("decoder_masking")
+    if method in published.MASKINGS:
+        return masking == published.MASKINGS[method]
+    return masking is None or is_uniform(encoder)
 
 
 def others(facts: Facts) -> dict[str, list[str]]:

@@ -62,7 +62,9 @@ OBJECTIVES = {
     "CoT-MAE": "cotmae",
     "Condenser": "condenser",
     "coCondenser": "cocondenser",
+    "MASTER": "master",
 }
+MASKINGS = {"MASTER": "inverse_frequency"}  # of the decoder; the others' is uniform, where they have one
 CHECKPOINTS = {"Shitao/RetroMAE": "RetroMAE"}
 # how far the fine-tuning of table 1 goes: to hard negatives, or to distillation
 STAGE_OF = {"Condenser": 2, "coCondenser": 2, "CoT-MAE": 2, "RetroMAE": 3, "SimLM": 3, "MASTER": 3, OURS: 3}

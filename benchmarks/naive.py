@@ -1,0 +1,230 @@
+"""Every objective as its paper states it: padded, on transformers' own modules, with the LM head at every position.
+
+On the very weights of ours and the passages and masks of a step. The tests hold the loss and the gradient of ours
+against these, the benchmarks its time.
+
+    B passages or spans, n the longest one's rows, D dimensions, V word-pieces
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+from transformers import BertConfig, BertForMaskedLM
+from transformers.models.bert.modeling_bert import BertLayer
+
+from cdmae import bare
+from cdmae.batches import Step
+
+IGNORED = -100
+LAYERS = ("decoder", "neighbour", "head")  # the parts of ours that are layers
+
+
+class Side(NamedTuple):
+    """A side of a step, padded: inputs, what is attended to, original ids, what is to be predicted, [B, n] each."""
+
+    ids: Tensor
+    attended: Tensor
+    labels: Tensor
+    chosen: Tensor
+
+    @classmethod
+    def of(cls, step: Step, name: str) -> Side:
+        """A side of a step by its name."""
+        masked = step.sides[name]
+        real = _real(step, name)
+        parts = [np.zeros(real.shape, kind) for kind in (np.int64, np.int64, bool)]
+        for part, values in zip(parts, (masked.inputs.values, masked.labels, masked.chosen), strict=True):
+            part[real] = values
+        ids, labels, chosen = map(torch.from_numpy, parts)
+        return cls(ids, torch.from_numpy(real), labels, chosen)
+
+    @property
+    def hidden(self) -> Tensor:
+        """What transformers adds to attention scores: [B, 1, 1, n]."""
+        return added(self.attended)[:, None, None, :]
+
+
+def _real(step: Step, name: str) -> np.ndarray:
+    lengths = np.diff(step.sides[name].inputs.starts)
+    return np.arange(lengths.max()) < lengths[:, None]
+
+
+def added(attended: Tensor) -> Tensor:
+    """0 where attended to, minus infinity elsewhere, of the same shape."""
+    return torch.zeros(attended.shape).masked_fill(~attended, -torch.inf)
+
+
+class Naive(nn.Module):
+    """The loss of an objective, by its name, that has the weights of `network`."""
+
+    def __init__(self, name: str, network: nn.Module, given: nn.Module | None = None) -> None:
+        """Share every weight with `network`, an objective of `cdmae.objectives` on transformers' language model.
+
+        given: SimLM's generator as transformers has it, where it is not trained along.
+        """
+        super().__init__()
+        self.name, self.model, self.network = name, network.model, network
+        parts = [part for part in LAYERS if isinstance(getattr(network, part, None), nn.ModuleList)]
+        self.layers = nn.ModuleDict(
+            {part: transformers_layers(getattr(network, part), network.model.config) for part in parts}
+        )
+        if name == "simlm":
+            self.learns = given is None
+            self.generator = given or _language_model(network.generator)
+            for each in (self.model, self.generator):  # a sampled [PAD] is a token like any other
+                each.get_input_embeddings().padding_idx = None
+
+    def forward(self, step: Step) -> Tensor:
+        """The loss of a global batch."""
+        return getattr(self, self.name)(step)
+
+    # --- the objectives -----------------------------------------------------------------------------------------------
+
+    def mae(self, step: Step) -> Tensor:
+        """CDMAE, equation 9; the decoder restores the encoder's own text."""
+        encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
+        states = self.states(encoder)[-1]
+        h_b = getattr(self.network, "projection", nn.Identity())(states[:, :1])
+        return self.loss(states, encoder) + self.loss(self.decoded("decoder", h_b, decoder), decoder)
+
+    def cotmae(self, step: Step) -> Tensor:
+        """The same, where the decoder's side is the neighbouring span."""
+        return self.mae(step)
+
+    def master(self, step: Step) -> Tensor:
+        """Both, each with a decoder of its own."""
+        encoder, following = Side.of(step, "encoder"), Side.of(step, "neighbour")
+        states = self.decoded("neighbour", self.states(encoder)[-1][:, :1], following)
+        return self.mae(step) + self.loss(states, following)
+
+    def retromae(self, step: Step) -> Tensor:
+        """Enhanced decoding: H1 = h + p, H2 = [h; e + p], softmax(Q K^T / sqrt d + M) V, and a loss on all tokens."""
+        encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
+        states = self.states(encoder)[-1]
+        return self.loss(states, encoder) + self.loss(self.enhanced(states[:, :1], decoder, step), decoder)
+
+    def dupmae(self, step: Step) -> Tensor:
+        """RetroMAE's losses, and -1 / n x sum over the set of log softmax(max over positions but [CLS])."""
+        encoder, passage = Side.of(step, "encoder"), Side.of(step, "passage")
+        logits = self.model.cls(self.states(encoder)[-1])[:, 1:]
+        pooled = logits.masked_fill(~encoder.attended[:, 1:, None], -torch.inf).max(1).values
+        number = passage.chosen.sum(1, keepdim=True).clamp_min(1)
+        bags = self.bags(passage) / number
+        return self.retromae(step) + self.network.bag_weight * -(bags * pooled.log_softmax(-1)).sum(1).mean()
+
+    def bowdpr(self, step: Step) -> Tensor:
+        """-1 / |set(x)| x sum over the set of log P(t | h_c), beside the encoder's loss."""
+        encoder, bags = Side.of(step, "encoder"), self.bags(Side.of(step, "passage"))
+        states = self.states(encoder)[-1]
+        logs = self.model.cls(states[:, 0]).log_softmax(-1)
+        bags = bags / bags.sum(1, keepdim=True).clamp_min(1)
+        return self.loss(states, encoder) + self.network.bag_weight * -(bags * logs).sum(1).mean()
+
+    def condenser(self, step: Step) -> Tensor:
+        """The late MLM loss, and that of a head on [h_cls late; h early]."""
+        encoder = Side.of(step, "encoder")
+        states = self.states(encoder)
+        head = self.decoded("head", states[-1][:, :1], encoder, states[self.network.early])
+        return self.loss(states[-1], encoder) + self.loss(head, encoder)
+
+    def cocondenser(self, step: Step) -> Tensor:
+        """Condenser's losses on spans, and -log of each span's share of its neighbour among all others' scores."""
+        h = self.states(Side.of(step, "encoder"))[-1][:, 0]
+        scores = (h @ h.T).fill_diagonal_(-torch.inf)
+        return self.condenser(step) + functional.cross_entropy(scores, torch.arange(len(h)) ^ 1)
+
+    def simlm(self, step: Step) -> Tensor:
+        """Encoder and decoder restore what a generator replaced, and the rest; it learns from the encoder's masks."""
+        masked, text = Side.of(step, "encoder"), Side.of(step, "passage")
+        filled, logits = self.replaced(step, "encoder")
+        with torch.no_grad():
+            more, _ = self.replaced(step, "decoder")
+        states = self.states(text._replace(ids=filled))[-1]
+        decoded = self.decoded("decoder", states[:, :1], text._replace(ids=more))
+        loss = self.loss(states, text) + self.loss(decoded, text)
+        return loss + _cross_entropy(logits, masked) if self.learns else loss
+
+    # --- their parts --------------------------------------------------------------------------------------------------
+
+    def states(self, side: Side) -> tuple[Tensor, ...]:
+        """What every layer of the encoder makes of a side, [B, n, D] each, its input first."""
+        return self.model.bert(side.ids, attention_mask=side.attended, output_hidden_states=True).hidden_states
+
+    def decoded(self, part: str, h: Tensor, side: Side, states: Tensor | None = None) -> Tensor:
+        """What some layers make of a side with the vectors [B, 1, D] before its `states`, or its embeddings."""
+        states = torch.cat([h, (self.model.bert.embeddings(side.ids) if states is None else states)[:, 1:]], dim=1)
+        for layer in self.layers[part]:
+            states = layer(states, attention_mask=side.hidden)
+        return states
+
+    def loss(self, states: Tensor, side: Side) -> Tensor:
+        """The mean of -log P(x | state) over what is to be predicted of a side."""
+        return _cross_entropy(self.model.cls(states), side)
+
+    def bags(self, side: Side) -> Tensor:
+        """Which word-pieces each passage has, 0 or 1: [B, V]."""
+        bags = torch.zeros(len(side.ids), self.model.config.vocab_size)
+        row, _ = side.chosen.nonzero(as_tuple=True)
+        bags[row, side.labels[side.chosen]] = 1
+        return bags
+
+    def replaced(self, step: Step, name: str) -> tuple[Tensor, Tensor]:
+        """The ids of a side with masked tokens sampled by the cumulated probabilities; the logits [B, n, V]."""
+        side, masked = Side.of(step, name), step.sides[name]
+        logits = self.generator(side.ids, attention_mask=side.attended).logits
+        sums = logits[side.chosen].softmax(-1).cumsum(-1)
+        draws = torch.from_numpy(masked.draws[masked.chosen])[:, None]
+        ids = side.ids.clone()
+        ids[side.chosen] = (sums <= draws * sums[:, -1:]).sum(-1)
+        return ids, logits
+
+    def enhanced(self, h: Tensor, side: Side, step: Step) -> Tensor:
+        """RetroMAE's layer [B, n, D] from the vectors [B, 1, D], each position with a mask of its own."""
+        (layer,), bert, (passages, rows) = self.layers["decoder"], self.model.bert, side.ids.shape
+        parts, after = layer.attention.self, layer.attention.output
+        h1 = h + bert.embeddings.position_embeddings.weight[:rows]
+        h2 = torch.cat([h, bert.embeddings(side.ids)[:, 1:]], dim=1)
+        q, k, v = (
+            part(each).view(passages, rows, parts.num_attention_heads, -1).transpose(1, 2)
+            for part, each in ((parts.query, h1), (parts.key, h2), (parts.value, h2))
+        )
+        seen = self.seen(side, step)[:, None]
+        mixed = (q @ k.transpose(2, 3) * q.shape[-1] ** -0.5 + added(seen)).softmax(-1) @ v
+        states = after.LayerNorm(after.dense(mixed.transpose(1, 2).flatten(2)) + h1)
+        return layer.output(layer.intermediate(states), states)
+
+    def seen(self, side: Side, step: Step) -> Tensor:
+        """What each position sees of its passage: bool [B, n, n]; padding, which nothing reads, sees [CLS]."""
+        masked = step.sides["decoder"]
+        hidden = torch.from_numpy(masked.hide(masked.texts))
+        seen = torch.ones(*side.ids.shape, side.ids.shape[1], dtype=torch.bool)
+        size = hidden.shape[1]
+        seen[:, 1 : size + 1, 1 : size + 1] = ~hidden
+        last = side.attended.sum(1) - 1
+        seen[torch.arange(len(last)), :, last] = True  # [SEP]
+        return seen & side.attended[:, None]
+
+
+def _cross_entropy(logits: Tensor, side: Side) -> Tensor:
+    labels = side.labels.masked_fill(~side.chosen, IGNORED)
+    return functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
+
+
+def transformers_layers(layers: nn.ModuleList, config: BertConfig) -> nn.ModuleList:
+    """Layers of ours as transformers' own modules, with the very same parameters."""
+    found = nn.ModuleList(BertLayer(config) for _ in layers)
+    for theirs, ours in zip(found, layers, strict=True):
+        theirs.load_state_dict(ours.state_dict(keep_vars=True), assign=True)
+    return found.eval()
+
+
+def _language_model(ours: bare.MaskedLM) -> BertForMaskedLM:
+    """A language model of ours as transformers' own, with the very same parameters."""
+    found = BertForMaskedLM(BertConfig(**bare.values(ours.config), attn_implementation="eager")).eval()
+    found.load_state_dict(ours.state_dict(keep_vars=True), assign=True)
+    return found
