@@ -88,7 +88,7 @@ def both_sides(given: Passages) -> object:
 def sample(generator: BertForMaskedLM, given: Passages) -> object:
     """SimLM's samples for both sides."""
     (batch,) = given.reader.read(0, 1)[0].batches(1 << 30, torch.device("cpu"))
-    return [simlm.fill(generator, batch[side]) for side in ("encoder", "decoder")]
+    return [simlm.fill(generator.bert, generator.cls.predictions, batch[side]) for side in ("encoder", "decoder")]
 
 
 def measure() -> dict[str, Any]:

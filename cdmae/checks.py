@@ -6,6 +6,7 @@ the defaults of a section, it does not apply.
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -39,7 +40,7 @@ OBJECTIVE_ONLY = {
     "bowdpr": ("bag_weight",),
     "condenser": ("decoder_layers", "early_layers"),
     "cocondenser": ("decoder_layers", "early_layers"),
-    "simlm": ("decoder_masking", "decoder_ratio", "decoder_layers"),
+    "simlm": ("decoder_masking", "decoder_ratio", "decoder_layers", "generator"),
     "cotmae": ("decoder_masking", "decoder_ratio", "decoder_layers"),
     "master": ("decoder_masking", "decoder_ratio", "decoder_layers"),
 }
@@ -300,6 +301,8 @@ def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
             f"{path}.decoder_ratio is {encoder.decoder_ratio}; allowed with objective simlm, whose decoder masks all "
             f"that the encoder masks: from encoder_ratio, {encoder.encoder_ratio}"
         )
+    if encoder.generator:
+        _check_generator(config, encoder, f"{path}.generator")
     _check_length(config, encoder.start, encoder.max_length, f"{path}.max_length")
 
 
@@ -317,6 +320,31 @@ def _check_before(config: Config, encoder: Encoder, path: str) -> None:
                 f"{path}.take_step is {encoder.take_step}; allowed: up to {last}, the last step of "
                 f"encoders.{encoder.snapshot_of}"
             )
+
+
+def _check_generator(config: Config, encoder: Encoder, path: str) -> None:
+    """Refuse a generator that cannot have the word-pieces of the start; its job compares them one by one."""
+    generator, checkpoint = encoder.generator, config.starts[encoder.start].checkpoint
+    check_model(generator, path)
+    if not checkpoint:
+        raise InputError(
+            f"{path} is {show(generator)}, but starts.{encoder.start} has word-pieces of its own; allowed: a generator "
+            "for a start with a checkpoint"
+        )
+    sizes = [_vocabulary_size(each) for each in (generator, checkpoint)]
+    if None not in sizes and sizes[0] != sizes[1]:
+        raise InputError(
+            f"{path} is {show(generator)}, which knows {sizes[0]:,} word-pieces; allowed: one with the {sizes[1]:,} of "
+            f"starts.{encoder.start}"
+        )
+
+
+def _vocabulary_size(model: str) -> int | None:
+    """How many word-pieces the model in a folder knows; None of a name at the hub, and where its config tells none."""
+    try:
+        return int(json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))["vocab_size"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
 
 
 def splits(config: Config, collection: str) -> dict[str, bool]:

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 from cdmae import checks, datasets, replicas
 from cdmae.errors import InputError, Mistakes
-from cdmae.settings import asdict, check_partial, join, mapping, parse, setting, show, suggestion, unknown
+from cdmae.settings import asdict, check_partial, join, mapping, parse, setting, show, suggestion, unknown, unused
 
 T = TypeVar("T")
 
@@ -131,7 +131,7 @@ class Encoder:
     start: str = setting(meaning="name of an entry of `starts`")
     after: str = setting(
         "", meaning="the encoder that it goes on from, with its weights and its `start`; none: from the start itself",
-        source="table 5: general, then domain",
+        source="table 5: general, then domain", later=True,
     )  # fmt: skip
     collection: str = setting("", meaning="its passages are the corpus; none for objective none")
     objective: str = setting(
@@ -161,6 +161,11 @@ class Encoder:
     bag_weight: float = setting(
         1.0, meaning="bowdpr, dupmae: weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6
     )
+    generator: str = setting(
+        "", meaning="simlm: a frozen generator of words with the start's vocabulary, a folder or a name at the hub in "
+        "transformers format; none: a small one is trained along", source="SimLM: google/electra-base-generator",
+        later=True,
+    )  # fmt: skip
     early_layers: int = setting(
         0, meaning="(co)condenser: encoder layers before the head's token states; 0: half of them",
         source="Condenser: 6 of 12", low=0, high=1000,
@@ -171,7 +176,9 @@ class Encoder:
     steps: int = setting(0, meaning="instead of `epochs`; 0: epochs x passages // batch", source="A: 86,346", low=0)
     take_step: int = setting(0, meaning="the step whose weights are kept; 0 is the last", source="A: 80,000", low=0)
     snapshot_of: str = setting(
-        "", meaning="the encoder whose training this is the step `take_step` of; all else is that encoder's"
+        "",
+        meaning="the encoder whose training this is the step `take_step` of; all else is that encoder's",
+        later=True,
     )
     learning_rate: float = setting(3e-4, meaning="peak, linear schedule", source="A", above=0, high=1)
     weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
@@ -214,7 +221,7 @@ class Encoder:
         """What matters: everything that the objective knows, or that there is no pre-training."""
         if not self.pretrained:
             return checks.pick(asdict(self), checks.NOT_PRETRAINED)
-        left_out = checks.others(self.objective) | {key for key in checks.BEFORE if not getattr(self, key)}
+        left_out = checks.others(self.objective) | unused(self)
         return {key: value for key, value in asdict(self).items() if key not in left_out}
 
     def masking(self) -> dict[str, Any]:

@@ -79,12 +79,12 @@ def tokenizer(graph: Graph, start: str) -> Job:
     )
 
 
-def _checkpoint(model: str) -> dict[str, str | list[str]]:
-    """The files of a model that is a folder here; a name at the hub is no input."""
+def _checkpoint(model: str, name: str = "checkpoint") -> dict[str, str | list[str]]:
+    """The files of a model that is a folder here, as the input `name`; a name at the hub is no input."""
     folder = Path(model)
     if not model or not folder.is_dir():
         return {}
-    return {"checkpoint": sorted(str(path) for path in folder.iterdir() if not path.name.startswith("."))}
+    return {name: sorted(str(path) for path in folder.iterdir() if not path.name.startswith("."))}
 
 
 @rule
@@ -138,6 +138,7 @@ def pretrain(graph: Graph, name: str) -> Job:
         ]
     if encoder.reads_importance:
         inputs["importance"] = graph.importance_of(name)
+    inputs |= _checkpoint(encoder.generator, "generator")
     params = {"settings": encoder.values(), "start": start.values(), "seed": encoder.seed}
     if steps := graph.snapshots(name):
         params["snapshots"] = steps

@@ -37,11 +37,13 @@ def setting(
     high: float | None = None,
     above: float | None = None,
     choices: Sequence[Any] | Callable[[], Sequence[Any]] | None = None,
+    later: bool = False,
 ) -> Any:
     """A field of a settings dataclass; without a default it is required.
 
     `low` and `high` are inclusive bounds and `above` an exclusive one, of a number or of each element of a list; only
-    ``high=math.inf`` allows infinity. `choices` are the allowed values, or a function that lists them.
+    ``high=math.inf`` allows infinity. `choices` are the allowed values, or a function that lists them. `later`: it came
+    when there were results without it; at its default no result depends on it (`unused`).
     """
     metadata = {
         "meaning": meaning,
@@ -51,6 +53,7 @@ def setting(
         "high": high,
         "above": above,
         "choices": choices,
+        "later": later,
     }
     if isinstance(default, list | dict):
         return dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
@@ -125,6 +128,17 @@ def asdict(settings: Any) -> Any:
     if isinstance(settings, list | tuple):
         return [asdict(value) for value in settings]
     return str(settings) if isinstance(settings, Path) else settings
+
+
+def later(cls: type) -> set[str]:
+    """The settings of `cls` that came when there were results without them."""
+    return {field.name for field in dataclasses.fields(cls) if field.metadata.get("later")}
+
+
+def unused(settings: Any) -> set[str]:
+    """Those of them that are at their defaults: a job that were told of them would make again what is there."""
+    fields = {field.name: field for field in dataclasses.fields(settings)}
+    return {name for name in later(type(settings)) if getattr(settings, name) == fields[name].default}
 
 
 def unknown(key: str, allowed: Iterable[str], path: str, what: str = "a setting") -> InputError:

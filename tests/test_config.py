@@ -1,6 +1,7 @@
 """A config is refused before any job starts, in one sentence that names the key, the value and what is allowed."""
 
 import dataclasses
+import json
 import math
 from pathlib import Path
 
@@ -248,13 +249,36 @@ def test_objectives_take_their_own_settings_only(values):
     only = {key for keys in checks.OBJECTIVE_ONLY.values() for key in keys}
     for name in concepts("objectives"):
         encoder = found.encoders[name]
-        assert set(encoder.values()) & only == set(checks.OBJECTIVE_ONLY[name])
+        assert set(encoder.values()) & only == set(checks.OBJECTIVE_ONLY[name]) - {"generator"}  # there is none
         aware = "decoder_masking" in checks.OBJECTIVE_ONLY[name]
         assert encoder.reads_importance == encoder.masked_by_importance == aware
         assert encoder.importance == ("ami" if aware else "")
         assert encoder.maskings == ["whole_word", "importance"][: 1 + aware]
     assert found.encoders["bowdpr"].bag_weight == 0.5
     assert found.encoders["none"].maskings == []
+
+
+def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkpoint(values, tmp_path):
+    """What can be known before a job: it may exist, the start is a checkpoint, both know as many word-pieces."""
+    for name, size in (("start", 100), ("generator", 100), ("other", 99)):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text(json.dumps({"vocab_size": size}))
+    values["starts"]["given"] = {"checkpoint": f"{tmp_path}/start"}
+    values["encoders"]["simlm"] = simlm = {"objective": "simlm", "start": "given", "generator": f"{tmp_path}/generator"}
+    assert load(values).encoders["simlm"].values()["generator"] == f"{tmp_path}/generator"
+    simlm["generator"] = f"{tmp_path}/other"
+    assert refusal(values).endswith("which knows 99 word-pieces; allowed: one with the 100 of starts.given")
+    simlm["generator"] = "google/electra-base-generator"
+    load(values)
+    simlm["start"] = "small"
+    assert refusal(values) == (
+        "encoders.simlm.generator is google/electra-base-generator, but starts.small has word-pieces of its own; "
+        "allowed: a generator for a start with a checkpoint"
+    )
+    simlm["generator"] = "./nowhere"
+    assert refusal(values).startswith("encoders.simlm.generator is ./nowhere; allowed: a folder that exists, or")
+    values["encoders"]["simlm"] = {"objective": "retromae", "generator": "google/electra-base-generator"}
+    assert refusal(values).startswith("encoders.simlm.generator does not go with objective retromae; ")
 
 
 def test_collocations_come_with_the_importance(values):

@@ -164,6 +164,22 @@ def test_the_files_of_a_checkpoint_are_those_that_are_seen(tmp_path, values):
     assert job.inputs["checkpoint"] == [f"{tmp_path}/config.json", f"{tmp_path}/model.safetensors"]
 
 
+def test_the_files_of_a_given_generator_are_inputs_and_none_is_nothing(tmp_path, values):
+    """So that another generator restarts the pre-training; and encoders from before there was one stay as they are."""
+    for name in ("start", "generator"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "config.json").write_text("{}")
+    values["starts"]["given"] = {"checkpoint": f"{tmp_path}/start"}
+    values["encoders"]["simlm"] = simlm = {"objective": "simlm", "start": "given"}
+    without = Graph(load(values)).job("pretrain", "simlm")
+    simlm["generator"] = f"{tmp_path}/generator"
+    job = Graph(load(values)).job("pretrain", "simlm")
+    assert job.inputs == {**without.inputs, "generator": [f"{tmp_path}/generator/config.json"]}
+    assert job.inputs["checkpoint"] == [f"{tmp_path}/start/config.json"]
+    settings = job.params["settings"]
+    assert settings.pop("generator") == f"{tmp_path}/generator" and settings == without.params["settings"]
+
+
 def test_waiting_is_the_longest_chain_of_jobs_behind_a_job(graph):
     jobs = graph.jobs()
 

@@ -10,7 +10,7 @@ import pytest
 
 from cdmae import settings
 from cdmae.errors import InputError
-from cdmae.settings import asdict, check_partial, parse, reference, setting
+from cdmae.settings import asdict, check_partial, later, parse, reference, setting, unused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,3 +154,15 @@ def test_bounds_have_all_their_digits():
 
 def test_long_values_are_shortened():
     assert len(settings.show("x" * 1000)) == 60
+
+
+def test_a_setting_that_came_later_counts_only_where_it_is_used():
+    """Or every result that was made without it would be made again."""
+
+    @dataclass(frozen=True)
+    class Recipe:
+        rate: float = setting(0.1, meaning="x")
+        helper: str = setting("", meaning="x", later=True)
+
+    assert later(Recipe) == unused(Recipe()) == {"helper"}
+    assert unused(Recipe(helper="one")) == set()

@@ -4,8 +4,9 @@ A small generator fills the masked tokens of the encoder's and of the decoder's 
 decoder predict the original of *every* token. The decoder masks all that the encoder masks and more, and begins as a
 copy of the encoder's last layers, with the encoder's [CLS] in the place of its own.
 
-The paper freezes ELECTRA's generator. Here it is trained along on the encoder's masks, as in ELECTRA (Clark et al.
-2020), with a third of the heads and of the widths as there, so that a vocabulary of one's own needs nothing given.
+The paper freezes ELECTRA's generator: ``generator: google/electra-base-generator``, for starts with BERT's vocabulary.
+Without one it is trained along on the encoder's masks, as in ELECTRA (Clark et al. 2020), with a third of the heads and
+of the widths as there, so that a vocabulary of one's own needs nothing given.
 
     B passages, S rows, M predicted rows, D dimensions, V word-pieces (see `cdmae.batches`)
 """
@@ -22,6 +23,8 @@ from torch import Generator, Tensor, nn
 from cdmae import bare, masking, transformer
 from cdmae.batches import Batch, View
 from cdmae.errors import InputError
+from cdmae.objectives import _generator
+from cdmae.objectives._generator import Given
 from cdmae.objectives._parts import check_bert, read_states, spread, weights_of
 from cdmae.objectives._prediction import LOGITS_AT_ONCE, predict
 from cdmae.packed import Packed
@@ -51,26 +54,33 @@ def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> SimLm:
         raise InputError(
             f"decoder_layers is {settings.decoder_layers}; allowed: up to {layers}, the layers that simlm copies"
         )
-    return SimLm(model, settings.decoder_layers, seed)
+    given = _generator.load(settings.generator, model, settings.max_length) if settings.generator else None
+    return SimLm(model, settings.decoder_layers, seed, given)
 
 
 class SimLm(nn.Module):
     """Generator, encoder and decoder."""
 
-    def __init__(self, model: BertForMaskedLM, decoder_layers: int, seed: int) -> None:
-        """`seed` draws the generator's weights."""
+    def __init__(self, model: BertForMaskedLM, decoder_layers: int, seed: int, given: Given | None = None) -> None:
+        """`given`: a frozen generator; without it, `seed` draws the weights of one that is trained along."""
         super().__init__()
         self.model = model
         self.decoder = copy.deepcopy(model.bert.encoder.layer[-decoder_layers:])
-        self.generator = generator_of(model.config, seed)
+        self.generator = given or generator_of(model.config, seed)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L_enc + L_dec + L_gen; the generator's is shown with the encoder's, whose masks it learns from."""
+        """L = L_enc + L_dec + L_gen; the generator's is shown with the encoder's, whose masks it learns from.
+
+        A given generator has no loss.
+        """
         masked, whole = batch["encoder"], batch["passage"]
-        filled, states = fill(self.generator, masked, generator)
-        of_generator, _ = predict(self.generator.cls.predictions, states, masked.labels, masked.weights)
+        encoder, head, dropout = self.filler(generator)
+        filled, states = fill(encoder, head, masked, dropout)
+        of_generator = masked.weights.new_zeros(())
+        if not isinstance(self.generator, Given):
+            of_generator, _ = predict(head, states, masked.labels, masked.weights)
         with torch.no_grad():
-            more, _ = fill(self.generator, batch["decoder"], generator)
+            more, _ = fill(encoder, head, batch["decoder"], dropout)
         h_c, encoded = self.encode(filled, whole, generator)
         decoded = self.decode(h_c, more, whole, generator)
         loss, each = predict(
@@ -85,6 +95,12 @@ class SimLm(nn.Module):
             "decoder_loss": torch.dot(each[size:], whole.weights),
             "spread": spread(h_c) * batch.share,
         }
+
+    def filler(self, generator: Generator | None) -> tuple[nn.Module, nn.Module, Generator | None]:
+        """The generator's encoder and head, and what draws its dropout: of a given one nothing."""
+        if isinstance(self.generator, Given):
+            return self.generator.encoder, self.generator.head, None
+        return self.generator.bert, self.generator.cls.predictions, generator
 
     def encode(self, inputs: Packed, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
         """The vectors h_c [B, D] and the states of all tokens [M, D]; `view` says which rows those are."""
@@ -102,11 +118,11 @@ class SimLm(nn.Module):
         return states.index_select(0, view.masked)
 
 
-def fill(model: BertForMaskedLM, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
-    """The input with every masked token sampled from a generator `model`, and the model's states of them [M, D]."""
-    states = transformer.hidden_states(model.bert, view.inputs, last_rows=view.rows, generator=generator)
+def fill(encoder: nn.Module, head: nn.Module, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
+    """The input with every masked token sampled by a generator's encoder and head, and its states of them [M, D]."""
+    states = transformer.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
     states = states.index_select(0, view.masked)
-    sampled = sample(model.cls.predictions, states, view.draws)
+    sampled = sample(head, states, view.draws)
     rows, ids = view.rows.index.index_select(0, view.masked), view.inputs.ids
     change = torch.where(view.weights > 0, sampled - ids.index_select(0, rows), 0)  # filler changes nothing
     return replace(view.inputs, ids=ids.index_add(0, rows, change)), states

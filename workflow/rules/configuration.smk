@@ -26,6 +26,7 @@ from cdmae.graph import TRAINED, Graph
 from cdmae.jobs import FIGURES, TABLES
 from cdmae.lineage import Lineage, script
 from cdmae.places import load
+from cdmae.settings import later
 
 try:
     settings = load(
@@ -81,10 +82,20 @@ def setting(name, key):
 
 
 def entry(name, schema, key="settings"):
-    """The same for an entry of the config, one parameter for every key: the reason to run again shows which changed."""
+    """The same for an entry of the config, one parameter for every key: the reason to run again shows which changed.
+
+    A setting that came later and is unused repeats the first one: Snakemake compares sets, and what was made without it
+    stays.
+    """
+    first, new = next(iter(schema.__dataclass_fields__)), later(schema)
 
     def value(field):
-        return lambda wildcards: f"{field}: {graph.job(name, *wildcards).params[key].get(field)}"
+        def told(wildcards):
+            found = graph.job(name, *wildcards).params[key]
+            shown = field if field in found or field not in new else first
+            return f"{shown}: {found.get(shown)}"
+
+        return told
 
     return [value(each) for each in schema.__dataclass_fields__]
 

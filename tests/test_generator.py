@@ -1,0 +1,179 @@
+"""A given generator: its logits are transformers', nothing of it is trained, and another vocabulary is refused."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from tiny_objectives import (
+    CPU,
+    SETTINGS,
+    D,
+    Padded,
+    V,
+    first,
+    gradients,
+    language_model,
+    same,
+    whole,
+)
+from transformers import (
+    BertConfig,
+    BertForMaskedLM,
+    BertTokenizer,
+    DistilBertConfig,
+    DistilBertForMaskedLM,
+    ElectraConfig,
+    ElectraForMaskedLM,
+    ElectraForPreTraining,
+)
+
+from benchmarks.naive import Naive, Side
+from cdmae import training, transformer
+from cdmae.errors import InputError
+from cdmae.objectives import _generator, simlm
+from cdmae.objectives._generator import Given
+from cdmae.objectives.simlm import SimLm
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(V - 5))]
+SIZES = {"vocab_size": V, "num_hidden_layers": 2, "max_position_embeddings": 32, "attn_implementation": "eager"}
+
+
+def electra(kind: type = ElectraForMaskedLM, **changed: int) -> transformers.PreTrainedModel:
+    """Narrow layers between wide embeddings and a wide head, as in google/electra-base-generator."""
+    sizes = {"embedding_size": D, "hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 20}
+    return drawn(kind, ElectraConfig(**{**SIZES, **sizes, **changed}))
+
+
+def bert(**changed: int) -> BertForMaskedLM:
+    sizes = {"hidden_size": 12, "num_attention_heads": 2, "intermediate_size": 20}
+    return drawn(BertForMaskedLM, BertConfig(**{**SIZES, **sizes, **changed}))
+
+
+def drawn(kind: type, config: transformers.PretrainedConfig) -> transformers.PreTrainedModel:
+    with torch.random.fork_rng():
+        torch.manual_seed(4)
+        model = kind(config).eval()
+        with torch.no_grad():
+            for each in model.parameters():  # biases and norms must differ from 0 and 1 to be tested
+                each.add_(torch.randn(each.shape) * 0.2)
+    return model
+
+
+KINDS = pytest.mark.parametrize("made", [electra, bert], ids=["electra", "bert"])
+Made = Callable[..., transformers.PreTrainedModel]
+
+
+@KINDS
+def test_its_logits_are_those_of_transformers(made: Made) -> None:
+    """On packed rows, at the masked tokens, where transformers computes all of a padded batch."""
+    step = first("simlm")
+    padded, view = Padded(step, "encoder"), whole(step)["encoder"]
+    with torch.no_grad():
+        expected = made()(padded.ids, attention_mask=padded.attended).logits[padded.chosen]
+        given = Given(made())
+        states = transformer.hidden_states(given.encoder, view.inputs, last_rows=view.rows)
+        found = given.head(states.index_select(0, view.masked))[view.weights > 0]
+    assert len(found) > 5
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+
+
+@KINDS
+def test_simlm_learns_from_what_it_samples_and_from_nothing_else(made: Made) -> None:
+    """The paper's two losses: a frozen generator has none, and the encoder's is shown alone."""
+    network, step = SimLm(language_model(), 2, 5, Given(made())).eval(), first("simlm")
+    naive = Naive("simlm", network, made().requires_grad_(False))
+    loss, numbers = network(whole(step))
+    same(network, loss, naive(step))
+    text, (filled, _) = Side.of(step, "passage"), naive.replaced(step, "encoder")
+    expected = naive.loss(naive.states(text._replace(ids=filled))[-1], text)
+    torch.testing.assert_close(numbers["encoder_loss"], expected.detach())
+
+
+def test_nothing_of_it_is_trained_or_kept_in_a_state() -> None:
+    model = language_model()
+    network, before = SimLm(model, 2, 5, Given(electra())), electra().state_dict()
+    names = [name for name, _ in network.named_parameters()] + list(network.state_dict())
+    assert names and not [name for name in names if name.startswith("generator.")]
+    draws = training.generator(CPU, 1, "dropout")
+    adam = training.AdamW(network.parameters(), 0.1)
+    adam.rate = 0.1
+    loss, _ = network(whole(first("simlm")), draws)
+    assert all(each.any() for key, each in gradients(network, loss).items() if not key.endswith("key.bias"))
+    network(whole(first("simlm")), draws)[0].backward()
+    adam.step()
+    after = {f"electra.{name}": each for name, each in network.generator.encoder.named_buffers()}
+    kept = after.keys() & before.keys()
+    assert len(kept) > 30 and all(torch.equal(after[name], before[name]) for name in kept)
+
+
+def test_it_drops_nothing_out() -> None:
+    draws, model = training.generator(CPU, 1, "dropout"), language_model()
+    assert SimLm(model, 2, 5, Given(electra())).filler(draws)[2] is None
+    assert SimLm(model, 2, 5).filler(draws)[2] is draws
+
+
+# --- from a folder ----------------------------------------------------------------------------------------------------
+
+
+def folder(path: Path, model: transformers.PreTrainedModel, pieces: list[str] = PIECES) -> str:
+    """A folder with a model and its tokenizer."""
+    model.save_pretrained(path)
+    BertTokenizer(vocab={piece: number for number, piece in enumerate(pieces)}).save_pretrained(path)
+    return str(path)
+
+
+def start(path: Path) -> BertForMaskedLM:
+    """A start as `starts.load` reads it."""
+    return BertForMaskedLM.from_pretrained(folder(path / "start", language_model()))
+
+
+@KINDS
+def test_the_objective_reads_it_from_a_folder(made: Made, tmp_path: Path) -> None:
+    name = folder(tmp_path / "generator", made())
+    settings = dataclasses.replace(SETTINGS, generator=name, max_length=12)
+    network = simlm.create(start(tmp_path), settings, 5).eval()
+    expected = SimLm(language_model(), 2, 5, Given(made())).eval()
+    batch = whole(first("simlm"))
+    torch.testing.assert_close(network(batch)[0], expected(batch)[0])
+
+
+def other(pieces: list[str]) -> list[str]:
+    return [*pieces[:7], pieces[8], pieces[7], *pieces[9:]]
+
+
+def distilbert() -> DistilBertForMaskedLM:
+    return DistilBertForMaskedLM(DistilBertConfig(vocab_size=V, dim=8, n_heads=1, n_layers=1))
+
+
+@pytest.mark.parametrize(
+    ("make", "pieces", "sentence"),
+    [
+        (lambda: electra(vocab_size=50), PIECES, "generator knows 50 word-pieces, and the start, .*start, 40; allowed"),
+        (electra, other(PIECES), "generator does not have the word-piece 'w2' as number 7, which the start, .*, has; "),
+        (lambda: electra(ElectraForPreTraining), PIECES, "generator lacks generator_.*; allowed: a masked language "),
+        (lambda: electra(max_position_embeddings=11), PIECES, "max_length is 12; allowed: up to 11, the positions of "),
+        (distilbert, PIECES, "generator is of the type 'distilbert'; allowed: bert, electra"),
+    ],
+    ids=["size", "pieces", "no head", "positions", "type"],
+)
+def test_one_that_does_not_fit_is_refused(make: Made, pieces: list[str], sentence: str, tmp_path: Path) -> None:
+    name = folder(tmp_path / "generator", make(), pieces)
+    with pytest.raises(InputError, match=sentence) as caught:
+        _generator.load(name, start(tmp_path), 12)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="the generator .*nowhere cannot be read: "):
+        _generator.load(str(tmp_path / "nowhere"), language_model(), 12)
+    name = folder(tmp_path / "generator", electra())
+    with pytest.raises(InputError, match="knows 40 word-pieces, and the start, with random weights, 40; allowed: "):
+        _generator.load(name, language_model(), 12)
+    (tmp_path / "generator" / "model.safetensors").write_bytes(b"damaged")
+    with pytest.raises(InputError, match="the generator .* cannot be read: "):
+        _generator.load(name, start(tmp_path), 12)
