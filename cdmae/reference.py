@@ -17,6 +17,8 @@ paper's, `A` is its appendix, decisions are those of `DECISIONS.md`.
 | `smoke.yaml` | the same in a minute and a half |
 | `full.yaml` | the same with everything, for a GPU |
 | `paper.yaml` | the paper: MS MARCO, TREC DL, BEIR |
+| `recipes/` | published recipes of other pre-trainings, each over `paper.yaml` |
+| `paper-ablations.yaml` | what the paper's tables 4 and 5 and its figure 4 need, over `paper.yaml` |
 | `ablations.yaml` | the paper's ablations, over the default |
 | `objectives.yaml` | the paper's competitors, trained by the same trainer, over the default |
 | `collection.yaml` | a template for a collection of your own with training queries |

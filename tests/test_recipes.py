@@ -1,0 +1,194 @@
+"""The published recipes as config files over the paper's: each is what its table says, fits the others, and plans."""
+
+import subprocess
+import sys
+from functools import cache, reduce
+from pathlib import Path
+
+import pytest
+
+from cdmae.config import gather, load, read_yaml, stack
+from cdmae.datasets.ir_datasets import catalogue
+from cdmae.graph import Graph
+from cdmae.planning.machine import Machine
+from cdmae.planning.plan import text
+from cdmae.planning.work import Planned
+from cdmae.pretrain import schedule
+from cdmae.report import methods, published
+from cdmae.report.facts import Facts
+
+ROOT = Path(__file__).resolve().parent.parent
+RECIPES = sorted((ROOT / "config/recipes").glob("*.yaml"))
+NAMES = [path.stem for path in RECIPES]
+
+# Typed from the published scripts a second time. masks: ratios of encoder and decoder; rates: learning rate, share of
+# the steps that warm up, weight decay.
+RETROMAE = {
+    "start": "Shitao/RetroMAE", "masks": (0.3, 0.5), "batch": 1024, "steps": 172_692, "last": 172_692,
+    "max_length": 150, "rates": (1e-4, 0.1, 0.01),
+}  # fmt: skip
+PRETRAINING = {
+    "retromae": RETROMAE,
+    "dupmae": {**RETROMAE, "bag_weight": 0.1},
+    "simlm": {
+        "start": "bert-base-uncased", "masks": (0.3, 0.5), "batch": 2048, "steps": 80_000, "last": 80_000,
+        "max_length": 144, "rates": (3e-4, 4000 / 80_000, 0.0), "decoder_layers": 2, "mask_share": 1.0,
+        "random_share": 0.0, "generator": "google/electra-base-generator",
+    },
+    "master": {
+        "start": "bert-base-uncased", "masks": (0.3, 0.5), "batch": 2048, "steps": 172_692, "last": 80_000,
+        "max_length": 128, "rates": (3e-4, 0.1, 0.01), "decoder_layers": 2, "decoder_masking": "inverse_frequency",
+    },
+    "cotmae": {
+        "start": "bert-base-uncased", "masks": (0.3, 0.45), "batch": 512, "steps": 800_000, "last": 800_000,
+        "max_length": 128, "rates": (1e-4, 0.1, 0.01), "decoder_layers": 2,
+    },
+    "condenser": {
+        "start": "bert-base-uncased", "masks": (0.15, None), "batch": 2048, "steps": 34_539, "last": 34_539,
+        "max_length": 150, "rates": (1e-4, 0.1, 0.01), "decoder_layers": 2, "early_layers": 6,
+    },
+    "cocondenser": {
+        "start": "Luyu/condenser", "masks": (0.15, None), "batch": 2048, "steps": 34_539, "last": 34_539,
+        "max_length": 150, "rates": (1e-4, 0.1, 0.01), "decoder_layers": 2, "early_layers": 6,
+    },
+    "bowdpr": {
+        "start": "bowdpr/bowdpr_wiki", "masks": (0.3, None), "batch": 2048, "steps": 80_000, "last": 80_000,
+        "max_length": 144, "rates": (3e-4, 4000 / 80_000, 0.01), "bag_weight": 1.0,
+    },
+}  # fmt: skip
+# queries, group, epochs, learning rate, warm-up steps, lengths of queries and passages, random negatives; by system
+STAGES = {
+    "retromae-stage1": (128, 16, 4, 2e-5, 0, 32, 140, 0),
+    "retromae-stage2": (128, 16, 4, 2e-5, 0, 32, 140, 0),
+    "dupmae-stage1": (128, 16, 4, 2e-5, 0, 32, 140, 0),
+    "dupmae-stage2": (128, 16, 4, 2e-5, 0, 32, 140, 0),
+    "simlm-stage1": (64, 16, 3, 2e-5, 1000, 32, 144, 10),
+    "simlm-stage2": (64, 16, 3, 2e-5, 1000, 32, 144, 10),
+    "simlm-stage3": (64, 24, 6, 3e-5, 1000, 32, 144, 10),
+    "master-stage1": (64, 32, pytest.approx(30_000 * 64 / 502_939, abs=1e-3), 5e-6, 1000, 32, 128, 0),
+    "master-stage2": (64, 32, pytest.approx(40_000 * 64 / 502_939, abs=1e-3), 5e-6, 1000, 32, 128, 0),
+    "cotmae-stage1": (64, 16, 3, 2e-5, 502_939 // 64 * 3 // 10, 32, 128, 0),
+    "cotmae-stage2": (64, 16, 2, 2e-5, 502_939 // 64 * 2 // 10, 32, 128, 0),
+    "condenser-stage1": (64, 8, 3, 5e-6, 502_939 // 64 * 3 // 10, 32, 128, 0),
+    "condenser-stage2": (64, 8, 2, 5e-6, 502_939 // 64 * 2 // 10, 32, 128, 0),
+    "cocondenser-stage1": (64, 8, 3, 5e-6, 502_939 // 64 * 3 // 10, 32, 128, 0),
+    "cocondenser-stage2": (64, 8, 2, 5e-6, 502_939 // 64 * 2 // 10, 32, 128, 0),
+    "bowdpr-stage1": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
+    "bowdpr-stage2": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
+}
+
+
+@cache
+def layered(*names):
+    """A checked config: the paper's with some recipes over it."""
+    overlays = [ROOT / "config/paper.yaml", *(ROOT / f"config/recipes/{name}.yaml" for name in names)]
+    return load(gather(ROOT / "config/config.yaml", overlays, reduce(stack, map(read_yaml, overlays))))
+
+
+def test_every_recipe_has_its_table():
+    assert set(PRETRAINING) == set(NAMES) and len(NAMES) == 8
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_pretraining_is_the_published_one(name):
+    config, expected = layered(name), PRETRAINING[name]
+    encoder = config.encoders[name]
+    passages = catalogue.counts(config.collections[encoder.collection].settings.dataset, "docs")
+    plan = schedule(encoder, passages)
+    found = {
+        "start": config.starts[encoder.start].checkpoint,
+        "masks": (encoder.encoder_ratio, encoder.decoder_ratio if "decoder_ratio" in encoder.values() else None),
+        "steps": plan.steps,
+        "last": plan.last,
+        "rates": (encoder.learning_rate, encoder.warmup_ratio, encoder.weight_decay),
+    }
+    assert {key: found.get(key, getattr(encoder, key, None)) for key in expected} == expected
+    assert encoder.objective == name and encoder.encoder_masking == "whole_word"
+    assert encoder.maskings[1:] in ([], [expected.get("decoder_masking", "whole_word")])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_its_stages_are_the_published_ones(name):
+    config = layered(name)
+    keys = (
+        "queries", "group", "epochs", "learning_rate", "warmup_steps", "query_length", "passage_length",
+        "random_negatives",
+    )  # fmt: skip
+    systems = {each: config.systems[each] for each in read_yaml(ROOT / f"config/recipes/{name}.yaml")["systems"]}
+    retrievers = {each: system for each, system in systems.items() if system.kind == "retriever"}
+    assert retrievers.keys() == {each for each in STAGES if each.startswith(f"{name}-")}
+    for each, system in retrievers.items():
+        stage = config.stages[system.stage]
+        assert tuple(getattr(stage, key) for key in keys) == STAGES[each], each
+        assert (stage.depth, stage.in_batch) == (200, True)
+        number = int(each[-1])
+        assert system.encoder == name
+        assert system.negatives == ("bm25" if number == 1 else f"{name}-stage{number - 1}")
+
+
+def test_simlm_distils_from_the_papers_reranker():
+    config = layered("simlm")
+    reranker, last = config.systems["simlm-reranker"], config.systems["simlm-stage3"]
+    assert last.teacher == "simlm-reranker" and config.stages[last.stage].alpha == 0.2
+    assert reranker.negatives == "simlm-stage2" and config.encoders[reranker.encoder].start == "electra"
+    stage = config.stages[reranker.stage]
+    found = (stage.queries, stage.group, stage.forward_factor, stage.learning_rate, stage.epochs, stage.rdrop)
+    assert (*found, stage.max_length, stage.warmup_steps) == (64, 64, 4, 3e-5, 3, 1.0, 192, 1000)
+
+
+@pytest.mark.parametrize("path", RECIPES, ids=NAMES)
+def test_every_value_of_a_recipe_names_its_source(path):
+    """A value that stands alone on its line is followed by a comment, but where the stage before has said it."""
+    said = set()
+    for line in path.read_text(encoding="utf-8").split("\nencoders:\n")[1].split("\nsystems:\n")[0].splitlines():
+        value, _, comment = line.strip().partition("#")
+        key, _, value = value.partition(":")
+        if value.strip() and key not in ("objective", "start", "kind", "decoder_masking", "random_share"):
+            assert comment or (key, value.strip()) in said, line
+            said.add((key, value.strip()))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_recipe_stands_beside_the_paper_and_is_planned(name):
+    """It adds entries and changes none of the paper's; its jobs follow from it."""
+    paper, config = layered(), layered(name)
+    for section in ("collections", "starts", "importance", "encoders", "stages", "systems"):
+        ours, theirs = getattr(paper, section), getattr(config, section)
+        assert {key: theirs[key] for key in ours} == ours
+    jobs = {(job.rule, job.name) for job in Graph(config).jobs()}
+    assert {("pretrain", name), ("train_retriever", f"{name}-stage2"), ("measures", f"{name}-stage1")} <= jobs
+    found = text(Planned(Graph(config)), Machine(64, 8, "h200"), everything=True)
+    assert found.startswith(f"{len(jobs)} of {len(jobs)} jobs on 64 cores and 8 x h200:")
+
+
+def test_all_recipes_together_are_what_each_is_alone():
+    together = layered(*NAMES)
+    for name in NAMES:
+        alone = layered(name)
+        for section in ("starts", "encoders", "stages", "systems"):
+            assert getattr(alone, section).items() <= getattr(together, section).items()
+
+
+def test_a_recipe_stands_beside_its_published_row():
+    """Trained here, RetroMAE is its own recipe, not the published checkpoint that everything starts from."""
+    found = measured(layered(*NAMES))
+    assert {name: found[name] for name in published.OBJECTIVES} == {
+        name: [f"{objective}-stage{number}" for number in ((1, 2, 3) if objective == "simlm" else (1, 2))]
+        for name, objective in published.OBJECTIVES.items()
+    }
+    assert measured(layered())["RetroMAE"] == ["general-stage1"]
+
+
+def measured(config):
+    """The systems of every method of the paper, where all are measured."""
+    target, values = next(iter(Graph(config).targets())), config.values()
+    return methods.methods(Facts(values, {(name, target, "RR@10"): None for name in config.systems}))
+
+
+def test_the_command_plans_them_all():
+    files = [str(path.relative_to(ROOT)) for path in RECIPES]
+    command = [sys.executable, "workflow/start.py", "plan", "--configfile", "config/paper.yaml", *files]
+    found = subprocess.run([*command, "--all", "--cores", "64", "--gpus", "8", "--gpu", "h200"], cwd=ROOT, text=True,
+                           capture_output=True)  # fmt: skip
+    assert found.returncode == 0, found.stderr
+    assert f"{len(Graph(layered(*NAMES)).jobs())} jobs on 64 cores and 8 x h200:" in found.stdout
