@@ -15,6 +15,7 @@ from cdmae.files import Tokens
 from cdmae.masking import Batch, Side
 from cdmae.masking._top import budget, top
 from cdmae.masking.importance import perturb
+from cdmae.noise import draws
 from cdmae.vocabulary import Vocabulary
 
 SIZE = 200  # word-pieces; 0 to 4 are special, 5 to 9 unused, from 150 on they continue a word
@@ -276,6 +277,33 @@ def test_whole_words_are_masked_in_part_only_where_none_fits():
             masked = found[row, partly[0]].sum()
             assert all(found[row, word].all() or len(word) > masked for word in words)
     assert parted < 40
+
+
+def test_whole_words_are_gone_through_in_the_drawn_order():
+    """The walk in plain Python: one of the words that are left, masked where it fits, else passed over."""
+    batch = random_batch(passages=200)
+    numbers = draws(KEY, batch.rows, batch.ids.shape[1], salt=masking.SELECT) >> np.uint64(32)
+    found = select(batch, Side("whole_word", 0.4))
+    for row, candidates in enumerate(batch.candidates.tolist()):
+        words, before = [], False
+        for place, candidate in enumerate(candidates):
+            if candidate and (batch.word_starts[row, place] or not before):
+                words.append([])
+            if candidate:
+                words[-1].append(place)
+            before = candidate
+        left, masked, passed_over = math.floor(0.4 * sum(candidates) + 1e-9), [], []
+        for number in numbers[row, : len(words)].tolist():
+            place = number * len(words) >> 32
+            words[place], words[0] = words[0], words[place]
+            word = words.pop(0)
+            if left and len(word) <= left:
+                masked += word
+                left -= len(word)
+            elif left:
+                passed_over.append(word)
+        masked += passed_over[0][:left] if left else []
+        assert np.flatnonzero(found[row]).tolist() == sorted(masked)
 
 
 def test_a_word_longer_than_all_that_may_be_masked():

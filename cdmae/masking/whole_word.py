@@ -26,19 +26,18 @@ def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
 def choose(draws, word_starts, candidates, budgets, chosen):  # noqa: ANN001, ANN201
     """Choose so many word-pieces of each passage, word by word: into `chosen`, bool [B, n]."""
     length = chosen.shape[1]
-    starts = np.empty(length + 1, np.int64)
-    order = np.empty(length, np.int64)
+    begins = np.empty(length + 1, np.int64)  # of word w (from 0) the first place, and in ends[w + 1] the one behind it
+    ends = np.empty(length + 1, np.int64)
     for passage in range(chosen.shape[0]):
         words = 0
         inside = False
-        for place in range(length):  # a special token ends a word and is none itself
-            if candidates[passage, place] and (word_starts[passage, place] or not inside):
-                starts[words] = place
-                words += 1
-            inside = candidates[passage, place]
+        for place in range(length):  # without a branch: one on where words begin would be guessed wrong too often
+            candidate = candidates[passage, place]
+            begins[words] = place
+            words += candidate and (word_starts[passage, place] or not inside)
+            ends[words] = place + 1 if candidate else ends[words]
+            inside = candidate  # a special token ends a word and is none itself
         left = budgets[passage]
-        for index in range(words):
-            order[index] = index
         skipped = -1
         for index in range(words):
             if left == 0:
@@ -46,11 +45,8 @@ def choose(draws, word_starts, candidates, budgets, chosen):  # noqa: ANN001, AN
             other = index + np.int64(
                 (draws[passage, index] >> np.uint64(32)) * np.uint64(words - index) >> np.uint64(32)
             )
-            order[index], order[other] = order[other], order[index]
-            start = starts[order[index]]
-            end = start + 1
-            while end < length and candidates[passage, end] and not word_starts[passage, end]:
-                end += 1
+            start, end = begins[other], ends[other + 1]
+            begins[other], ends[other + 1] = begins[index], ends[index + 1]
             if end - start <= left:
                 for place in range(start, end):
                     chosen[passage, place] = True
