@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -126,10 +127,13 @@ def test_the_price_of_every_objective():
     assert price["bowdpr"] == pytest.approx(3 * (3 * layer + heads(0.3 + 1 / TOKENS)))
     assert price["condenser"] == pytest.approx(3 * (5 * layer + heads(0.6)))
     assert price["cotmae"] == pytest.approx(2 * 3 * (5 * SMALL.layer(span) + SMALL.head(0.8 * span)))
+    assert price["master"] == pytest.approx(2 * 3 * (7 * SMALL.layer(span) + SMALL.head(1.3 * span)))
     condensed = 3 * (5 * SMALL.layer(span) + SMALL.head(0.6 * span))
     assert price["cocondenser"] == pytest.approx(2 * (condensed + 3 * SMALL.layer(span)))
     generator = 3 * (3 * layer + heads(0.3)) + 3 * layer + heads(0.8)  # one head: as wide as the encoder
     assert price["simlm"] == pytest.approx(3 * (5 * layer + heads(2)) + generator)
+    given = objectives.simlm(SMALL, replace(encoder, objective="simlm", generator="g"), Even(1, 1.0, {}))
+    assert given == pytest.approx(3 * (5 * layer + heads(2)) + 2 * 3 * layer + heads(0.8))
 
 
 def test_a_generator_has_a_third_of_the_heads_and_of_the_widths():

@@ -40,6 +40,13 @@ def cotmae(network: Network, encoder: Encoder, found: Size) -> float:
     return 2 * _autoencoder(network, encoder, _span(encoder, found))
 
 
+def master(network: Network, encoder: Encoder, found: Size) -> float:
+    """An encoder and two decoders of two spans, and the head at the masked tokens of all three."""
+    n = _span(encoder, found)
+    head = network.head((encoder.encoder_ratio + 2 * encoder.decoder_ratio) * n)
+    return 2 * TRAINED * (network.forward(n) + 2 * encoder.decoder_layers * network.layer(n) + head)
+
+
 def _span(encoder: Encoder, found: Size) -> float:
     return 1 + found.tokens(2 * encoder.max_length) / 2
 
@@ -78,15 +85,20 @@ def cocondenser(network: Network, encoder: Encoder, found: Size) -> float:
 
 
 def simlm(network: Network, encoder: Encoder, found: Size) -> float:
-    """The head at all tokens of both sides; a generator a third as wide, trained on one side and used on both."""
+    """The head at all tokens of both sides; a generator a third as wide, trained on one side and used on both.
+
+    One that is given is not trained, and taken for as wide.
+    """
     n = found.tokens(encoder.max_length)
     small = network.narrowed(max(1, network.heads // 3) / network.heads)
     trained = network.forward(n) + encoder.decoder_layers * network.layer(n) + network.head(2 * n)
-    trained += small.forward(n) + small.head(encoder.encoder_ratio * n)
-    sampled = small.forward(n) + small.head((encoder.encoder_ratio + encoder.decoder_ratio) * n)
+    if not encoder.generator:
+        trained += small.forward(n) + small.head(encoder.encoder_ratio * n)
+    sampled = (1 + bool(encoder.generator)) * small.forward(n)
+    sampled += small.head((encoder.encoder_ratio + encoder.decoder_ratio) * n)
     return TRAINED * trained + sampled
 
 
 PRICES: dict[str, Callable[[Network, Encoder, Size], float]] = {
-    each.__name__: each for each in (mae, retromae, dupmae, bowdpr, condenser, cocondenser, simlm, cotmae)
+    each.__name__: each for each in (mae, retromae, dupmae, bowdpr, condenser, cocondenser, simlm, cotmae, master)
 }
