@@ -23,7 +23,7 @@ STAMP = os.path.join(VENV, "stamp")
 LOG = os.path.join(ROOT, ".venv.log")
 OLDEST, NEWEST = (3, 11), (3, 13)  # transformers 5 and pyserini refuse older ones, a dependency has no wheel for newer
 SPACE = 4  # GB: 2.4 installed, and what pip unpacks meanwhile
-IN_PARALLEL = ["-n", "logical", "--maxprocesses", "4", "--dist", "loadgroup"]  # of pytest: a process a core, up to four
+IN_PARALLEL = ["-n", "logical", "--maxprocesses", "4", "--no-loadscope-reorder"]  # of pytest: a process a core, up to 4
 EVERY = 10  # seconds between two lines that tell how far pip is
 LAST = 8  # lines of pip's that are shown when it fails
 

@@ -45,12 +45,28 @@ VALUES = {
 }  # fmt: skip
 
 
-@pytest.hookimpl(tryfirst=True)
+def together(nodeid):
+    """What a test must share a process with: its file, and in the workflow's tests the finished run."""
+    file = nodeid.partition("::")[0]
+    return "workflow" if "tests/workflow/" in file and "test_slurm" not in file else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config, log):
+    """Keep these tests together. (The marks of xdist 3.8, its `loadgroup`, have no effect in pytest 9.2.)"""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Together(LoadScopeScheduling):
+        def _split_scope(self, nodeid):
+            return together(nodeid)
+
+    return Together(config, log)
+
+
 def pytest_collection_modifyitems(config, items):
-    """Keep a file's tests in one process, and those of the workflow that share a finished run in another."""
-    for item in items if config.pluginmanager.hasplugin("xdist") else ():
-        shares = item.get_closest_marker("workflow") and item.path.stem != "test_slurm"
-        item.add_marker(pytest.mark.xdist_group("workflow" if shares else item.path.stem))
+    """In several processes, begin with what takes longest."""
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: "tests/workflow/" not in item.nodeid)
 
 
 def pytest_collection_finish():

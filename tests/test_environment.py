@@ -18,6 +18,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cdmae.errors import InputError
+from tests.conftest import together
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVS = ROOT / "envs"
@@ -227,6 +228,21 @@ def test_what_is_lacking_to_ask_or_to_shade(tmp_path):
         assert found.returncode == 1
         assert found.stderr.startswith(f"cdmae: {lacking}") and "; give the --configfile of a run " in found.stderr
         assert found.stderr.count("\n") == 1
+
+
+def test_a_file_of_tests_stays_in_one_process():
+    """The tests of a file share what it makes, those of the workflow a finished run."""
+    options = module(ENVS / "start.py").IN_PARALLEL
+    command = [sys.executable, "-m", "pytest", *options, "-n", "2", "-vv", "-o", "console_output_style=classic"]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    files = ("tests/test_machine.py", "tests/test_settings.py")
+    found = subprocess.run([*command, *files], cwd=ROOT, env=environment, capture_output=True, text=True)
+    ran = set(re.findall(r"^\[(gw\d)\] PASSED (\S+)::", found.stdout, flags=re.MULTILINE))
+    assert {file for _, file in ran} == set(files), found.stdout
+    assert len(ran) == 2, "each file in one process only"
+    groups = [together(f"tests/{name}::test_x") for name in ("workflow/test_a.py", "workflow/test_b.py", "test_a.py")]
+    assert groups == ["workflow", "workflow", "tests/test_a.py"]
+    assert together("tests/workflow/test_slurm.py::test_x") not in groups
 
 
 # --- the lock --------------------------------------------------------------------------------------------------------
