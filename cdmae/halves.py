@@ -75,6 +75,7 @@ def reciprocal_rank(queries: Tensor, passages: Tensor) -> float:
 
     By chance it is H_10 / n, 2.93 / n.
     """
-    scores = queries @ passages.T
+    with torch.autocast(queries.device.type, enabled=False):  # bfloat16 cannot tell scores so near to each other apart
+        scores = queries @ passages.T
     ranks = (scores >= scores.diagonal()[:, None]).sum(1)
     return float(torch.where(ranks <= DEPTH, 1 / ranks, 0.0).mean())

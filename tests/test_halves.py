@@ -63,6 +63,14 @@ def test_reciprocal_ranks_by_hand():
     assert halves.reciprocal_rank(scores, wanted) == pytest.approx((1 + 1 / 3 + 0 + 0) / 12)
 
 
+def test_scores_are_told_apart_in_mixed_precision_too():
+    """Vectors that differ little, as in the middle of a training: products in bfloat16 would tie."""
+    vectors = 10 + 0.1 * torch.randn(200, 32, generator=torch.Generator().manual_seed(1))
+    vectors /= vectors.norm(dim=1, keepdim=True)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert halves.reciprocal_rank(vectors, vectors) == 1
+
+
 def test_vectors_that_tell_passages_apart_find_every_other_half():
     vectors = torch.randn(30, 8, generator=torch.Generator().manual_seed(1))
     vectors /= vectors.norm(dim=1, keepdim=True)
