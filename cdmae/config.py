@@ -408,14 +408,17 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """A loader that refuses a repeated key, of which YAML would take the last."""
+        """A loader that refuses a list as a key, and a repeated key, of which YAML would take the last."""
 
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
             seen = set()
             for key, _ in node.value:
+                if not isinstance(key, yaml.ScalarNode):
+                    kind = "list" if isinstance(key, yaml.SequenceNode) else "mapping"
+                    raise InputError(f"{path}, line {key.start_mark.line + 1}: a key is a {kind}; allowed: text")
                 if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
                     raise InputError(f"{path}, line {key.start_mark.line + 1}: the key {key.value} is there twice")
-                seen.add(key.value if isinstance(key, yaml.ScalarNode) else id(key))
+                seen.add(key.value)
             return super().construct_mapping(node, deep)
 
     try:

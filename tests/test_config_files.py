@@ -31,6 +31,8 @@ def test_a_config_file_is_read(tmp_path):
     [
         ("seed: 1\nseed: 2\n", "own.yaml, line 2: the key seed is there twice"),
         ("systems:\n  a: {kind: bm25}\n  b: {}\n  a: {}\n", "own.yaml, line 4: the key a is there twice"),
+        ("a: 1\n? [a, b]\n: 1\n", "own.yaml, line 2: a key is a list; allowed: text"),
+        ("a: 1\nb: {{c: 1}: 2}\n", "own.yaml, line 2: a key is a mapping; allowed: text"),
         (b"title: caf\xe9\n", "own.yaml is not UTF-8 text (byte 10); save it as UTF-8"),
         ("# nothing\n", "own.yaml holds no settings; allowed: a mapping of settings"),
         ("a: [1\n", "own.yaml, line 2: not YAML ("),
