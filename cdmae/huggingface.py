@@ -11,8 +11,57 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from cdmae.errors import InputError
+
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
+
+
+def read(what: str, place: str, kinds: dict[str, type[PreTrainedModel]]) -> tuple[PreTrainedModel, dict[str, set[str]]]:
+    """The model in a folder, or of a name at the hub, and which keys it has too few and too many.
+
+    `kinds` are the classes by the type that its config.json tells, and `what` is the model in messages. Raises
+    `InputError` for a missing or damaged file, another type, and weights of other sizes than config.json says.
+    """
+    from transformers import AutoConfig
+
+    with _readable(what), quiet():
+        kind = AutoConfig.from_pretrained(place).model_type
+    if kind not in kinds:
+        raise InputError(f"{what} is of the type {kind!r}; allowed: {', '.join(kinds)}")
+    with _readable(what), quiet():  # other sizes would only be told in a table, which is not shown
+        model, keys = kinds[kind].from_pretrained(place, output_loading_info=True, ignore_mismatched_sizes=True)
+    if keys["mismatched_keys"]:
+        key, found, expected = min(keys["mismatched_keys"])
+        raise InputError(
+            f"{what} has {key} of the size {list(found)}, and its config.json says {list(expected)}; they do not "
+            "belong together"
+        )
+    return model, keys
+
+
+def check_layers(what: str, keys: dict[str, set[str]]) -> None:
+    """Refuse a model with layers that its config.json does not know of: it would be shortened without a word."""
+    surplus = sorted(key for key in keys["unexpected_keys"] if "encoder.layer." in key)
+    if surplus:
+        raise InputError(f"{what} has {some(surplus)}, which its config.json does not describe")
+
+
+def some(keys: list[str]) -> str:
+    """Some keys by name and the number of the others."""
+    return ", ".join(keys[:3]) + (f" and {len(keys) - 3} more weights" if len(keys) > 3 else "")
+
+
+@contextmanager
+def _readable(what: str) -> Iterator[None]:
+    """Turn what transformers raises for a missing, damaged or unfitting file into one sentence."""
+    from huggingface_hub.errors import StrictDataclassError
+    from safetensors import SafetensorError
+
+    try:
+        yield
+    except (OSError, RuntimeError, ValueError, SafetensorError, StrictDataclassError) as error:
+        raise InputError(f"{what} cannot be read: {' '.join(str(error).split())}") from None
 
 
 def save(model: PreTrainedModel, folder: Path) -> None:

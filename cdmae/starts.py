@@ -7,8 +7,6 @@ and ends some points lower. Here new weights are named, and a checkpoint without
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -75,48 +73,26 @@ def _random(start: Start, vocabulary: Vocabulary, draws: torch.Generator) -> bar
 
 def _checkpoint(name: str) -> PreTrainedModel:
     """The encoder of a folder, or of a name at the Hugging Face hub, with its MLM head if it is a BERT."""
-    from transformers import AutoConfig, AutoModel, BertForMaskedLM
+    from transformers import AutoModel, BertForMaskedLM
 
     if (name.startswith((".", "/", "~")) or name.count("/") > 1) and not Path(name).expanduser().is_dir():
         raise InputError(
             f"the checkpoint {name} is not a folder; allowed: a folder in transformers format, or a name at the hub"
         )
-    place = os.path.expanduser(name)
     kinds = {"bert": BertForMaskedLM, "electra": AutoModel}
-    with _readable(name):
-        kind = AutoConfig.from_pretrained(place).model_type
-    if kind not in kinds:
-        raise InputError(f"the checkpoint {name} is of the type {kind!r}; allowed: {', '.join(kinds)}")
-    with _readable(name):
-        model, keys = kinds[kind].from_pretrained(place, output_loading_info=True)
+    model, keys = huggingface.read(f"the checkpoint {name}", os.path.expanduser(name), kinds)
     _check(name, keys)
     return model
-
-
-@contextmanager
-def _readable(name: str) -> Iterator[None]:
-    """Turn what transformers raises for a missing, damaged or unfitting file into one sentence."""
-    from safetensors import SafetensorError
-
-    try:
-        yield
-    except (OSError, RuntimeError, ValueError, SafetensorError) as error:
-        raise InputError(f"the checkpoint {name} cannot be read: {' '.join(str(error).split())}") from None
 
 
 def _check(name: str, keys: dict[str, set[str]]) -> None:
     """Say which weights are new; refuse where they belong to the encoder, or where the checkpoint has more layers."""
     head = sorted(key for key in keys["missing_keys"] if key.startswith("cls."))
     lacking = sorted(key for key in keys["missing_keys"] if key not in head and "pooler." not in key)
-    surplus = sorted(key for key in keys["unexpected_keys"] if "encoder.layer." in key)
     if lacking:
-        raise InputError(f"the checkpoint {name} lacks {_some(lacking)} of the encoder that its config.json describes")
-    if surplus:
-        raise InputError(f"the checkpoint {name} has {_some(surplus)}, which its config.json does not describe")
+        raise InputError(
+            f"the checkpoint {name} lacks {huggingface.some(lacking)} of the encoder that its config.json describes"
+        )
+    huggingface.check_layers(f"the checkpoint {name}", keys)
     if head:
-        say(f"{name} has no LM head: new and random are {_some(head)}")
-
-
-def _some(keys: list[str]) -> str:
-    """Some keys by name and the number of the others."""
-    return ", ".join(keys[:3]) + (f" and {len(keys) - 3} more weights" if len(keys) > 3 else "")
+        say(f"{name} has no LM head: new and random are {huggingface.some(head)}")

@@ -98,6 +98,10 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
         raise InputError(
             f"{folder} holds no tokenizer that transformers can load: {str(error).splitlines()[0]}"
         ) from None
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # what transformers makes up without files
+        raise InputError(
+            f"{folder} holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json or vocab.txt"
+        )
     backend = getattr(tokenizer, "backend_tokenizer", None)
     check(json.loads(backend.to_str()) if backend is not None else {}, folder)
     return tokenizer

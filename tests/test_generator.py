@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Callable
 from pathlib import Path
 
@@ -157,7 +158,7 @@ def distilbert() -> DistilBertForMaskedLM:
         (electra, other(PIECES), "generator does not have the word-piece 'w2' as number 7, which the start, .*, has; "),
         (lambda: electra(ElectraForPreTraining), PIECES, "generator lacks generator_.*; allowed: a masked language "),
         (lambda: electra(max_position_embeddings=11), PIECES, "max_length is 12; allowed: up to 11, the positions of "),
-        (distilbert, PIECES, "generator is of the type 'distilbert'; allowed: bert, electra"),
+        (distilbert, PIECES, "^the generator .*generator is of the type 'distilbert'; allowed: bert, electra"),
     ],
     ids=["size", "pieces", "no head", "positions", "type"],
 )
@@ -166,6 +167,42 @@ def test_one_that_does_not_fit_is_refused(make: Made, pieces: list[str], sentenc
     with pytest.raises(InputError, match=sentence) as caught:
         _generator.load(name, start(tmp_path), 12)
     assert "\n" not in str(caught.value)
+
+
+@KINDS
+@pytest.mark.parametrize(
+    ("key", "value", "sentence"),
+    [
+        (
+            "num_hidden_layers",
+            1,
+            r"^the generator .* has \w+\.encoder\.layer\.1\..*, which its config\.json does not desc",
+        ),
+        ("num_hidden_layers", 3, r"^the generator .* lacks \w+\.encoder\.layer\.2\..*; allowed: "),
+        (
+            "hidden_size",
+            16,
+            r"^the generator .* of the size \[.*\], and its config\.json says \[.*16.*\]; they do not ",
+        ),
+        ("hidden_size", "wide", r"^the generator .* cannot be read: .*'hidden_size'"),
+    ],
+    ids=["surplus layers", "lacking layers", "width", "no number"],
+)
+def test_weights_that_its_config_does_not_describe_are_refused(
+    made: Made, key: str, value: int | str, sentence: str, tmp_path: Path
+) -> None:
+    name = folder(tmp_path / "generator", made())
+    described = json.loads((tmp_path / "generator" / "config.json").read_text())
+    (tmp_path / "generator" / "config.json").write_text(json.dumps(described | {key: value}))
+    with pytest.raises(InputError, match=sentence) as caught:
+        _generator.load(name, start(tmp_path), 12)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+    electra().save_pretrained(tmp_path / "generator")
+    with pytest.raises(InputError, match="generator holds no tokenizer; allowed: "):
+        _generator.load(str(tmp_path / "generator"), start(tmp_path), 12)
 
 
 def test_one_that_cannot_be_read_is_refused(tmp_path: Path) -> None:

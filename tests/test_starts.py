@@ -120,6 +120,15 @@ def test_layers_that_do_not_fit_are_refused(
         starts.load(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
 
 
+def test_weights_of_another_width_are_refused(tokenizer: Path, tmp_path: Path) -> None:
+    BertForMaskedLM(config()).save_pretrained(tmp_path)
+    BertConfig(vocab_size=15, num_hidden_layers=2, **{**SIZES, "intermediate_size": 50}).save_pretrained(tmp_path)
+    with pytest.raises(
+        InputError, match=r"has bert\..* of the size \[40\], and its config.json says \[50\]; they do not"
+    ):
+        starts.load(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
+
+
 def test_unreadable_checkpoints_end_in_one_sentence(tokenizer: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a folder"):
         starts.load(Start(checkpoint=str(tmp_path / "nothing")), tokenizer, seed=1)

@@ -257,3 +257,6 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
         vocabulary.Vocabulary.read(tmp_path)
     with pytest.raises(InputError, match="holds no tokenizer"):
         tokens.load_tokenizer(tmp_path)
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')  # of which transformers makes up an empty one
+    with pytest.raises(InputError, match="holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json"):
+        tokens.load_tokenizer(tmp_path)

@@ -72,24 +72,17 @@ def load(name: str, start: PreTrainedModel, length: int) -> Given:
 
 
 def _read(name: str) -> BertForMaskedLM | ElectraForMaskedLM:
-    from safetensors import SafetensorError
-    from transformers import AutoConfig, BertForMaskedLM, ElectraForMaskedLM
+    from transformers import BertForMaskedLM, ElectraForMaskedLM
 
-    place, kinds = os.path.expanduser(name), {"bert": BertForMaskedLM, "electra": ElectraForMaskedLM}
-    try:
-        with huggingface.quiet():
-            kind = AutoConfig.from_pretrained(place).model_type
-            if kind not in kinds:
-                raise InputError(f"the generator {name} is of the type {kind!r}; allowed: {', '.join(kinds)}")
-            model, keys = kinds[kind].from_pretrained(place, output_loading_info=True)
-    except (OSError, RuntimeError, ValueError, SafetensorError) as error:
-        raise InputError(f"the generator {name} cannot be read: {' '.join(str(error).split())}") from None
+    kinds = {"bert": BertForMaskedLM, "electra": ElectraForMaskedLM}
+    model, keys = huggingface.read(f"the generator {name}", os.path.expanduser(name), kinds)
     lacking = sorted(key for key in keys["missing_keys"] if "pooler." not in key)
     if lacking:
         raise InputError(
             f"the generator {name} lacks {lacking[0]}; allowed: a masked language model with its head, such as "
             "google/electra-base-generator"
         )
+    huggingface.check_layers(f"the generator {name}", keys)
     return model
 
 
