@@ -484,6 +484,7 @@ def load(values: dict[str, Any]) -> Config:
     What entries demand of each other is checked once each of them is right.
     """
     values, mistakes = mapping(values, ""), Mistakes()
+    plain = encoder_defaults = stage_defaults = None
     allowed = [*Config.__dataclass_fields__, "standalone"]
     for key in values:
         with mistakes.noted():
@@ -498,7 +499,8 @@ def load(values: dict[str, Any]) -> Config:
         encoder_defaults = check_partial(Encoder, values.get("pretraining"), "pretraining")
     with mistakes.noted():
         stage_defaults = check_partial(Stage, values.get("training"), "training")
-    mistakes.tell()
+    if None in (plain, encoder_defaults, stage_defaults) or not {"pretraining", "training"} <= values.keys():
+        mistakes.tell()  # without defaults, whose section may be what is mistyped, much would be missing in the entries
 
     def encoder(entry: dict[str, Any], path: str) -> Encoder:
         return _seeded(parse(Encoder, checks.encoder_values(entry, encoder_defaults, path), path), plain.seed)

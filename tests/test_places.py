@@ -97,6 +97,19 @@ def test_several_mistakes_are_told_at_once(said):
     ]
 
 
+def test_an_unknown_section_hides_no_other_mistake(said):
+    found = said("sed: 1\nstages:\n  stage1: {depht: 3}\n")
+    assert [each.partition(" is ")[0] for each in found] == [
+        "0.yaml, line 1: sed",
+        "0.yaml, line 3: stages.stage1.depht",
+    ]
+
+
+def test_what_only_a_mistyped_section_of_defaults_lacks_is_not_told(said):
+    found = said("standalone: true\n" + DEFAULT.replace("pretraining", "pretrainng"))
+    assert found == ["0.yaml, line 8: pretrainng is not a setting; did you mean pretraining?"]
+
+
 def test_one_mistake_in_the_defaults_is_told_once(said):
     found = said("pretraining: {take_step: 11}\nencoders: {a: {}, b: {}}\n")
     assert found == ["0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps, 10"]
