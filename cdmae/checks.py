@@ -102,6 +102,8 @@ def inherited(entries: list[Entry], defaults: dict[str, Any]) -> list[Entry]:
     for key in BEFORE:
         if key in defaults:
             raise InputError(f"pretraining.{key} cannot be a default: the first encoder has none before it")
+    needs = {name: [other for other in others.values() if other in given] for name, others in before.items()}
+    _check_cycles("encoders", needs)
     for name, _, path in entries:
         for key, other in before[name].items():
             if other not in given:
@@ -111,7 +113,6 @@ def inherited(entries: list[Entry], defaults: dict[str, Any]) -> list[Entry]:
             raise InputError(
                 f"{path}.snapshot_of is {before[name]['snapshot_of']}, a snapshot itself; allowed: {first}"
             )
-    _check_cycles("encoders", {name: list(others.values()) for name, others in before.items()})
 
     def whole(name: str) -> dict[str, Any]:
         values, others = given[name], before[name]

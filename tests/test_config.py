@@ -337,6 +337,11 @@ def test_a_snapshot_has_all_else_from_its_encoder(values):
             {"a": {"after": "b"}, "b": {"snapshot_of": "a", "take_step": 1}},
             "encoders need each other in a circle: a -> b -> a; allowed: ",
         ),
+        (
+            {"a": {"snapshot_of": "b", "take_step": 1}, "b": {"snapshot_of": "a", "take_step": 1}},
+            "encoders need each other in a circle: a -> b -> a; allowed: ",
+        ),
+        ({"a": {"snapshot_of": "a"}}, "encoders need each other in a circle: a -> a; allowed: chains that end"),
         ({"a": {"after": "a"}}, "encoders need each other in a circle: a -> a; allowed: chains that end"),
         ({"a": {"after": "mea"}}, "encoders.a.after is mea; did you mean mae?"),
         ({"a": {"after": 3}}, "encoders.a.after is 3; allowed: text"),
