@@ -46,6 +46,7 @@ OBJECTIVE_ONLY = {
 }
 BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
 OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
+GENERATORS = ("bert", "electra")  # their types in config.json
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 MASKING = (
     "start", "collection", "encoder_masking", "decoder_masking", "importance", "encoder_ratio", "decoder_ratio",
@@ -302,8 +303,9 @@ def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
             f"{path}.decoder_ratio is {encoder.decoder_ratio}; allowed with objective simlm, whose decoder masks all "
             f"that the encoder masks: from encoder_ratio, {encoder.encoder_ratio}"
         )
+    _check_layers(config, encoder, path)
     if encoder.generator:
-        _check_generator(config, encoder, f"{path}.generator")
+        _check_generator(config, encoder, path)
     _check_length(config, encoder.start, encoder.max_length, f"{path}.max_length")
 
 
@@ -323,29 +325,66 @@ def _check_before(config: Config, encoder: Encoder, path: str) -> None:
             )
 
 
+def _check_layers(config: Config, encoder: Encoder, path: str) -> None:
+    """Refuse more layers of the encoder than its start has, where that is known before the job that loads it."""
+    start = config.starts[encoder.start]
+    layers = _described(start.checkpoint, "num_hidden_layers") if start.checkpoint else start.layers
+    if layers is None:
+        return
+    if encoder.objective == "simlm" and encoder.decoder_layers > layers:
+        raise InputError(
+            f"{path}.decoder_layers is {encoder.decoder_layers}; allowed with objective simlm, whose decoder begins as "
+            f"a copy of the last layers: up to {layers}, those of starts.{encoder.start}"
+        )
+    if encoder.objective in ("condenser", "cocondenser") and encoder.early_layers >= layers:
+        raise InputError(
+            f"{path}.early_layers is {encoder.early_layers}; allowed: up to {layers - 1}, starts.{encoder.start} has "
+            f"{layers} layers"
+        )
+
+
 def _check_generator(config: Config, encoder: Encoder, path: str) -> None:
     """Refuse a generator that cannot have the word-pieces of the start; its job compares them one by one."""
     generator, checkpoint = encoder.generator, config.starts[encoder.start].checkpoint
-    check_model(generator, path)
+    check_model(generator, f"{path}.generator")
+    what = f"{path}.generator is {show(generator)}"
     if not checkpoint:
         raise InputError(
-            f"{path} is {show(generator)}, but starts.{encoder.start} has word-pieces of its own; allowed: a generator "
-            "for a start with a checkpoint"
+            f"{what}, but starts.{encoder.start} has word-pieces of its own; allowed: a generator for a start with a "
+            "checkpoint"
         )
-    sizes = [_vocabulary_size(each) for each in (generator, checkpoint)]
+    if Path(generator).is_dir() and not (Path(generator) / "config.json").is_file():
+        raise InputError(f"{what}, which has no config.json; allowed: a folder in transformers format")
+    kind = _config_json(generator).get("model_type")
+    if kind not in (None, *GENERATORS):
+        raise InputError(f"{what}, of the type {show(kind)}; allowed: {', '.join(GENERATORS)}")
+    sizes = [_described(each, "vocab_size") for each in (generator, checkpoint)]
     if None not in sizes and sizes[0] != sizes[1]:
         raise InputError(
-            f"{path} is {show(generator)}, which knows {sizes[0]:,} word-pieces; allowed: one with the {sizes[1]:,} of "
+            f"{what}, which knows {sizes[0]:,} word-pieces; allowed: one with the {sizes[1]:,} of "
             f"starts.{encoder.start}"
+        )
+    positions = _described(generator, "max_position_embeddings")
+    if positions is not None and encoder.max_length > positions:
+        raise InputError(
+            f"{path}.max_length is {encoder.max_length}; allowed: up to {positions}, the positions of the generator "
+            f"{generator}"
         )
 
 
-def _vocabulary_size(model: str) -> int | None:
-    """How many word-pieces the model in a folder knows; None of a name at the hub, and where its config tells none."""
+def _described(model: str, key: str) -> int | None:
+    """A number in the config.json of a model; None of a name at the hub, and where there is none."""
+    found = _config_json(model).get(key)
+    return found if isinstance(found, int) else None
+
+
+def _config_json(model: str) -> dict[str, Any]:
+    """The config.json of a model in a folder; empty of a name at the hub, and where the job will refuse it."""
     try:
-        return int(json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))["vocab_size"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+        found = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def splits(config: Config, collection: str) -> dict[str, bool]:

@@ -118,6 +118,11 @@ def test_every_setting_says_what_it_means(cls):
          "that only some objectives know it takes decoder_masking, decoder_ratio, decoder_layers, projection"),
         ("encoders.low", {"objective": "simlm", "encoder_ratio": 0.6}, "encoders.low.decoder_ratio is 0.5; allowed "
          "with objective simlm, whose decoder masks all that the encoder masks: from encoder_ratio, 0.6"),
+        ("encoders.deep", {"objective": "simlm", "decoder_layers": 3}, "encoders.deep.decoder_layers is 3; allowed "
+         "with objective simlm, whose decoder begins as a copy of the last layers: up to 2, those of starts.small"),
+        ("encoders.early", {"objective": "condenser", "early_layers": 2}, "encoders.early.early_layers is 2; allowed: "
+         "up to 1, starts.small has 2 layers"),
+        ("encoders.early", {"objective": "cocondenser", "early_layers": 9}, "encoders.early.early_layers is 9; "),
         ("encoders.bow", {"objective": "bowdpr", "importance": "ami"}, "encoders.bow.importance is ami, but no "),
         ("encoders.spans", {"decoder_masking": "pmi_span", "importance": ""}, "encoders.spans.importance is missing"),
         ("encoders.none.steps", 5, "encoders.none.steps does not go with objective none; allowed: start, objective"),
@@ -279,6 +284,43 @@ def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkp
     assert refusal(values).startswith("encoders.simlm.generator is ./nowhere; allowed: a folder that exists, or")
     values["encoders"]["simlm"] = {"objective": "retromae", "generator": "google/electra-base-generator"}
     assert refusal(values).startswith("encoders.simlm.generator does not go with objective retromae; ")
+
+
+@pytest.mark.parametrize(
+    ("described", "sentence"),
+    [
+        (None, ".generator is {folder}, which has no config.json; allowed: a folder in transformers format"),
+        ({"model_type": "roberta"}, ".generator is {folder}, of the type roberta; allowed: bert, electra"),
+        ({"max_position_embeddings": 149}, ".max_length is 150; allowed: up to 149, the positions of the generator "),
+    ],
+)
+def test_a_generator_in_a_folder_is_looked_at_before_the_first_job(values, tmp_path, monkeypatch, described, sentence):
+    monkeypatch.chdir(tmp_path)
+    folder = Path("generator")
+    folder.mkdir()
+    fitting = {"model_type": "electra", "max_position_embeddings": 150}
+    (folder / "config.json").write_text(json.dumps(fitting))
+    values["starts"]["given"] = {"checkpoint": "some/checkpoint"}
+    values["encoders"]["simlm"] = {"objective": "simlm", "start": "given", "generator": "generator"}
+    load(values)
+    (folder / "config.json").unlink()
+    if described is not None:
+        (folder / "config.json").write_text(json.dumps(fitting | described))
+    assert refusal(values).startswith("encoders.simlm" + sentence.format(folder=folder))
+
+
+@pytest.mark.parametrize(
+    ("key", "encoder"), [("decoder_layers", {"objective": "simlm"}), ("early_layers", {"objective": "condenser"})]
+)
+def test_layers_of_a_checkpoint_in_a_folder_are_those_of_its_config(values, tmp_path, key, encoder):
+    values["starts"]["own"] = {"checkpoint": str(tmp_path)}
+    values["encoders"]["a"] = {**encoder, "start": "own", key: 5}
+    load(values)  # without a config.json its job tells
+    for layers in ("many", 6):
+        (tmp_path / "config.json").write_text(json.dumps({"num_hidden_layers": layers}))
+        load(values)
+    (tmp_path / "config.json").write_text(json.dumps({"num_hidden_layers": 4}))
+    assert refusal(values).startswith(f"encoders.a.{key} is 5; allowed")
 
 
 def test_collocations_come_with_the_importance(values):
