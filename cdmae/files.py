@@ -91,7 +91,17 @@ def read_json(path: Path | str) -> Any:
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise InputError(f"{path} is not JSON ({error}); delete it and run again") from None
+        raise InputError(f"{path} is not JSON ({error}); {_again(path)}") from None
+
+
+def _again(path: Path | str) -> str:
+    """What to do about a damaged file: what is deleted must be a job's whole output, which may be a folder.
+
+    Snakemake leaves a time stamp in the folders that it knows.
+    """
+    path = Path(path)
+    output = next((each for each in path.parents if (each / ".snakemake_timestamp").exists()), path)
+    return f"delete {'it' if output == path else output} and run again"
 
 
 def link(path: Path | str, place: Path | str) -> None:
@@ -126,9 +136,26 @@ def _sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Turn what pyarrow raises for a damaged page into one sentence."""
+    try:
+        yield
+    except (pa.ArrowInvalid, OSError) as error:
+        if isinstance(error, OSError) and error.errno:  # the system's, such as a disk that cannot be read
+            raise
+        raise InputError(f"{path} is damaged ({error}); {_again(path)}") from None
+
+
+def _batches(file: pq.ParquetFile, path: Path, *arguments: Any) -> Iterator[pa.RecordBatch]:
+    """The batches of `file`, read from `path`; `arguments`: of `ParquetFile.iter_batches`."""
+    with _reading(path):
+        yield from file.iter_batches(*arguments)
+
+
 def _parquet(path: Path, schema: pa.Schema) -> pq.ParquetFile:
     try:
-        file = pq.ParquetFile(path)
+        file = pq.ParquetFile(path, page_checksum_verification=True)
     except pa.ArrowInvalid as error:
         raise InputError(f"{path} is not a complete Parquet file ({error}); delete it and run again") from None
     found = file.schema_arrow.names
@@ -187,7 +214,8 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
     for name, schema, frames in (("queries", QUERIES, queries), ("qrels", QRELS, qrels)):
         frame = pd.concat(frames) if frames else pd.DataFrame(columns=schema.names)
         with complete(folder / f"{name}.parquet") as aside:
-            pq.write_table(pa.Table.from_pandas(frame, schema=schema, preserve_index=False), aside)
+            table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+            pq.write_table(table, aside, write_page_checksum=True)
     write_json(folder / "about.json", collection.about)
     return count
 
@@ -199,7 +227,7 @@ def _write_passages(path: Path, passages: pa.Table | pa.RecordBatchReader, judge
     if isinstance(passages, pa.Table):
         passages = passages.cast(PASSAGES).combine_chunks().to_reader(ROW_GROUP)
     wanted, rows, done = pa.array(judged, pa.string()), np.full(len(judged), -1, dtype=np.int32), 0
-    with complete(path) as aside, pq.ParquetWriter(aside, PASSAGES) as writer:
+    with complete(path) as aside, pq.ParquetWriter(aside, PASSAGES, write_page_checksum=True) as writer:
         for batch in passages:
             found = pc.index_in(batch["passage_id"], wanted)
             here = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
@@ -223,7 +251,9 @@ def count_passages(folder: Path | str) -> int:
 
 def read_passages(folder: Path | str, columns: list[str] | None = None) -> pa.Table:
     """The passages of a collection, whole: a table (passage_id, title, text), P rows. Those of MS MARCO take 4 GB."""
-    return _passages(folder)[0].read(columns)
+    file = _passages(folder)[0]
+    with _reading(Path(folder) / "passages.parquet"):
+        return file.read(columns)
 
 
 def stream_passages(
@@ -243,7 +273,7 @@ def stream_passages(
     groups = np.flatnonzero((edges[:-1] < last) & (edges[1:] > first) & (first < last))
     begin = int(edges[groups[0]]) if len(groups) else 0
     held = file.schema_arrow.empty_table().select(columns or PASSAGES.names)
-    for batch in file.iter_batches(rows, groups.tolist(), columns):
+    for batch in _batches(file, Path(folder) / "passages.parquet", rows, groups.tolist(), columns):
         wanted = batch.slice(max(0, first - begin), max(0, last - max(first, begin)))
         begin += len(batch)
         held = pa.concat_tables([held, pa.Table.from_batches([wanted])])
@@ -260,17 +290,24 @@ def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
     rows = np.asarray(rows, dtype=np.int64)
     group = np.searchsorted(edges, rows, side="right") - 1
     order = np.argsort(group, kind="stable")
-    parts = [
-        file.read_row_group(each).take(rows[order][group[order] == each] - edges[each])
-        for each in np.unique(group).tolist()
-    ]
+    with _reading(Path(folder) / "passages.parquet"):
+        parts = [
+            file.read_row_group(each).take(rows[order][group[order] == each] - edges[each])
+            for each in np.unique(group).tolist()
+        ]
     found = pa.concat_tables([file.schema_arrow.empty_table(), *parts])
     return found.take(np.argsort(order))
 
 
+def _frame(path: Path, schema: pa.Schema) -> pd.DataFrame:
+    file = _parquet(path, schema)
+    with _reading(path):
+        return file.read().to_pandas()
+
+
 def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
     """The queries of a split: a frame (query_id, text), Q rows; the row number is the internal id."""
-    frame = _parquet(Path(folder) / "queries.parquet", QUERIES).read().to_pandas()
+    frame = _frame(Path(folder) / "queries.parquet", QUERIES)
     found = frame["split"].unique().tolist()
     if split not in found:
         raise InputError(f"{folder} has no queries for split {split!r}; it has {found or 'none'}")
@@ -279,7 +316,7 @@ def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
 
 def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
     """The judgments of a split: a frame (query int32, passage int32, grade int16) of row numbers, sorted."""
-    frame = _parquet(Path(folder) / "qrels.parquet", QRELS).read().to_pandas()
+    frame = _frame(Path(folder) / "qrels.parquet", QRELS)
     found = frame["split"].unique().tolist()
     if split not in found:
         raise InputError(f"{folder} has no judgments for split {split!r}; it has {found or 'none'}")
@@ -382,7 +419,11 @@ def _check_tokens(folder: Path, tokens: Tokens) -> None:
     for name, right, what in (
         ("starts", rising, f"places that rise from 0 to {len(tokens.ids):,}, the word-pieces of ids.npy"),
         ("text_starts", within, "a place for every passage, between two of starts.npy"),
-        ("ids", within and _largest(tokens.ids) < pieces, f"numbers of the {pieces:,} word-pieces of word_starts.npy"),
+        (
+            "ids",
+            within and tokens.ids.dtype.kind in "ui" and _largest(tokens.ids) < pieces,
+            f"numbers of the {pieces:,} word-pieces of word_starts.npy",
+        ),
     ):
         if not right:
             raise InputError(f"{folder / name}.npy is damaged: it does not hold {what}; delete {folder} and run again")
@@ -405,7 +446,7 @@ def read_array(path: Path | str) -> np.ndarray:
     try:
         return np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:
-        raise InputError(f"{path} is not a complete array ({error}); delete it and run again") from None
+        raise InputError(f"{path} is not a complete array ({error}); {_again(path)}") from None
 
 
 # --- runs ------------------------------------------------------------------------------------------------------------
@@ -459,7 +500,8 @@ def write_run(path: Path | str, run: Run) -> None:
         for each, field in zip((run.passages, run.scores), RUN, strict=True)
     ]
     with complete(path) as aside:
-        pq.write_table(pa.Table.from_arrays(columns, schema=RUN), aside, row_group_size=QUERY_GROUP)
+        table = pa.Table.from_arrays(columns, schema=RUN)
+        pq.write_table(table, aside, row_group_size=QUERY_GROUP, write_page_checksum=True)
 
 
 def count_queries(path: Path | str) -> int:
@@ -476,7 +518,7 @@ def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
     wanted = np.ones(file.metadata.num_rows, bool) if rows is None else np.zeros(file.metadata.num_rows, bool)
     wanted[rows if rows is not None else ...] = True
     lengths, done, held = np.zeros(len(wanted), np.int64), 0, 0
-    for batch in file.iter_batches(QUERIES_AT_ONCE):
+    for batch in _batches(file, Path(path), QUERIES_AT_ONCE):
         here = wanted[done : done + len(batch)]
         batch = batch if here.all() else batch.filter(pa.array(here))
         found = batch["passages"].flatten()
@@ -538,6 +580,9 @@ def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
     import pandas as pd
 
     try:
-        return pd.read_csv(path, sep="\t", **options)
+        frame = pd.read_csv(path, sep="\t", **options)
     except ValueError as error:  # of pandas' parser, too
-        raise InputError(f"{path} is damaged ({error}); delete it and run again") from None
+        raise InputError(f"{path} is damaged ({error}); {_again(path)}") from None
+    if options.get("keep_default_na", True) and frame.isna().to_numpy().any():
+        raise InputError(f"{path} is damaged (a row is not complete); {_again(path)}")
+    return frame

@@ -17,6 +17,7 @@ import torch
 from torch import nn
 
 from cdmae import bottleneck, files, halves
+from cdmae.errors import InputError
 
 if TYPE_CHECKING:
     from cdmae.batches import Reader
@@ -46,8 +47,11 @@ class Probes:
     def _add(self, path: Path, step: int, found: dict[str, float]) -> None:
         """Add a row to what lies beside the state; those of steps that are still to come are of a run before a kill."""
         header = "\t".join(["step", *found])
-        rows = path.read_text(encoding="utf-8").splitlines()[1:] if path.exists() else []
-        kept = [row for row in rows if int(row.split("\t")[0]) < step]
+        try:
+            rows = path.read_text(encoding="utf-8").splitlines()[1:] if path.exists() else []
+            kept = [row for row in rows if int(row.split("\t")[0]) < step]
+        except ValueError as error:  # of the numbers, and of text that is not UTF-8
+            raise InputError(f"{path} is damaged ({error}); delete it and run again") from None
         row = "\t".join([str(step), *(f"{value:.6g}" for value in found.values())])
         files.write_text(path, "".join(f"{each}\n" for each in [header, *kept, row]))
 

@@ -143,10 +143,11 @@ def install(files):
 
 def tell(last, total, ended):
     """Say every few seconds for how long pip has been at work and what it does; while it installs, it says nothing."""
-    begun = time.time()
+    begun, installing = time.time(), False
     while not ended.wait(EVERY):
         doing = last[-1]
-        if doing.startswith("Installing collected packages"):
+        installing = installing or any(line.startswith("Installing collected packages") for line in tuple(last))
+        if installing:
             doing = "%d of about %d packages installed" % (installed(), total)
         say("%d:%02d  %s" % (divmod(int(time.time() - begun), 60) + (doing[:90],)))
 

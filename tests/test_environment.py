@@ -172,6 +172,8 @@ def test_a_misspelt_command_is_not_handed_to_snakemake(word, monkeypatch):
     near = difflib.get_close_matches(word, ["search", "plan", "test", "adopt", "importance"], n=1)[0]
     with pytest.raises(InputError, match=f"{word} is neither a command nor a rule nor a file; did you mean {near}[?]"):
         start.main([word, "foo"])
+    with pytest.raises(InputError, match=f"{word} is neither"):
+        start.main(["-n", word])
 
 
 @pytest.mark.parametrize("word", ["", "all", "report", "searches", "-n", "--cores", "results/serch", "own", "xyz"])
@@ -179,7 +181,7 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, tmp_path, monke
     start = module(ROOT / "workflow/start.py")
     monkeypatch.chdir(tmp_path)
     Path("searches").touch()
-    start.check_first([word] if word else [])
+    start.check_words([word] if word else [])
 
 
 @pytest.mark.parametrize(
@@ -190,6 +192,8 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, tmp_path, monke
         (["all", "results/trec/bm25/pydocs.tset.run"], 1, "did you mean results/trec/bm25/pydocs.test.run?"),
         (["results/tables/table_main.md", "results/tables/table_man.md"], 1, "did you mean results/tables/table_main"),
         ([f"{ROOT}/results/qqq"], 0, "./run -n lists what it makes"),
+        (["-c1", "results//encoders/cdmea"], 1, "did you mean results/encoders/cdmae?"),
+        (["--rerun-incomplete", "--cores=2", "results/encoders/cdmea"], 2, "did you mean results/encoders/cdmae?"),
     ],
 )
 def test_a_result_that_no_job_makes_is_refused_with_the_nearest_one(words, refused, near, monkeypatch):
@@ -216,7 +220,21 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     overlay.write_text("seed: 3\n")
     monkeypatch.setattr(start, name, lambda graph, given: asked.append((graph.config.seed, given.text)))
     start.command([name, "--configfile", str(overlay), "sorted", "lists"])
-    assert asked == [(3, ["sorted", "lists"])]
+    (tmp_path / "more.yaml").write_text("seed: 4\n")
+    start.command([name, "sorted", "lists", "--configfile", str(overlay), str(tmp_path / "more.yaml")])
+    assert asked == [(3, ["sorted", "lists"]), (4, ["sorted", "lists"])]
+    with pytest.raises(SystemExit):
+        start.command([name, "--configfile", str(overlay)])
+
+
+@pytest.mark.parametrize("words", [["--workflow-profile", "nosuch", "-n"], ["-n", "--workflow-profile=tests"]])
+def test_a_profile_that_is_not_there_is_refused(words, monkeypatch):
+    start = module(ROOT / "workflow/start.py")
+    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
+    with pytest.raises(InputError, match="--workflow-profile is (nosuch|tests); allowed: a folder with a profile.yaml"):
+        start.main(words)
+    for there in ("workflow/profiles/slurm", "none"):
+        start.check_profile(["--workflow-profile", there])
 
 
 def test_what_is_lacking_to_ask_or_to_shade(tmp_path):

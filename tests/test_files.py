@@ -138,3 +138,41 @@ def test_damaged_measures_are_named(tmp_path, text):
     path.write_text(text)
     with pytest.raises(InputError, match="measures.tsv is damaged .*; delete it and run again"):
         files.read_measures(path)
+
+
+def test_a_flipped_bit_in_the_passages_is_noticed(tmp_path) -> None:
+    rows = range(2000)
+    table = pa.table({name: [f"{name} {row * 7919 % 2000}" for row in rows] for name in files.PASSAGES.names})
+    files.write_collection(tmp_path, files.Collection(table, {}, {}, {}))
+    path = tmp_path / "passages.parquet"
+    damaged = bytearray(path.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    path.write_bytes(damaged)
+    for read in (
+        lambda: files.read_passages(tmp_path),
+        lambda: list(files.stream_passages(tmp_path)),
+        lambda: files.take_passages(tmp_path, np.arange(3)),
+    ):
+        with pytest.raises(InputError, match="passages.parquet is damaged .*; delete it and run again"):
+            read()
+
+
+def test_what_is_to_be_deleted_is_a_whole_output(tmp_path) -> None:
+    folder = tmp_path / "encoders" / "cdmae"
+    (folder / "snapshots" / "1").mkdir(parents=True)
+    for place in (folder, folder / "snapshots" / "1", tmp_path):
+        (place / "about.json").write_text("{")
+    with pytest.raises(InputError, match="about.json is not JSON .*; delete it and run again"):
+        files.read_json(folder / "about.json")
+    (folder / ".snakemake_timestamp").touch()  # Snakemake knows the folder now
+    for place in (folder, folder / "snapshots" / "1"):
+        with pytest.raises(InputError, match=re.escape(f"; delete {folder} and run again")):
+            files.read_json(place / "about.json")
+    with pytest.raises(InputError, match="delete it and run again"):
+        files.read_json(tmp_path / "about.json")
+
+
+def test_a_row_that_is_cut_is_noticed(tmp_path) -> None:
+    (tmp_path / "retrieval.tsv").write_text("step\trr\tpassages\n0\t0.5\t20\n10\t0.")
+    with pytest.raises(InputError, match="a row is not complete"):
+        files.read_table(tmp_path / "retrieval.tsv")

@@ -193,7 +193,7 @@ def test_text_files_tell_from_their_first_lines(tmp_path):
     lines = "".join(f"{row:05d}\tthree words here\n" for row in range(5000))
     (tmp_path / "collection.tsv").write_text(lines)
     (tmp_path / "queries.dev.tsv").write_text("1\ta\n2\tb\n")
-    (tmp_path / "qrels.dev.tsv").write_text("1\t0\t00001\t1\n")
+    (tmp_path / "qrels.dev.tsv").write_text("1\t0\t00001\t1\n1\t0\t00002\t1\n")
     source = datasets.source("msmarco")
     assert source.expected(source.Settings(path=str(tmp_path))) == (5000, 3.0, {"dev": 1})
 
@@ -289,7 +289,7 @@ def test_what_the_rules_ask_for_is_what_is_planned():
     for rule, body in re.findall(r"^rule (\w+):(.*?)(?=^rule |\Z)", rules, flags=re.MULTILINE | re.DOTALL):
         if asked := re.search(r"threads: (?:network_)?cores\((\d+)", body):
             threads[rule] = int(asked[1])
-        if asked := re.search(r"\bgpu=(\d+)", body):
+        if asked := re.search(r"\bgpu=gpus\((\d+)\)", body):
             gpus[rule] = int(asked[1])
     assert gpus == machine.NETWORKS
     assert threads == machine.THREADS
@@ -448,3 +448,23 @@ def test_what_is_made_is_left_out(planned):
     assert len(names) == len(planned.graph.jobs()) - 1
     assert f"{first.rule} {first.name}" not in names
     assert len(steps(planned, Machine(1), everything=True)) == len(planned.graph.jobs())
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"cores": 0}, "--cores is 0"),
+        ({"gpus": -1, "gpu": "h200"}, "--gpus is -1"),
+        ({"memory": -3.0}, "--memory is -3"),
+    ],
+)
+def test_machines_that_cannot_be_are_refused(given, told):
+    with pytest.raises(InputError, match=f"{told}; allowed"):
+        Machine(**({"cores": 2} | given))
+
+
+@pytest.mark.parametrize("text", ["foo", "s\tmax_rss\nfoo\t-\n", "", "\x00\xff"])
+def test_a_damaged_record_tells_nothing(tmp_path, text):
+    (tmp_path / "pretrain").mkdir()
+    (tmp_path / "pretrain/cdmae.tsv").write_bytes(text.encode("latin-1"))
+    assert machine.records(tmp_path) == {}

@@ -7,7 +7,7 @@ import pytest
 from test_pretrain import after, differences, inputs, run, whole  # noqa: F401 (fixtures)
 
 from cdmae import files, probes
-from cdmae.errors import Interrupted
+from cdmae.errors import InputError, Interrupted
 
 
 def test_weights_are_the_same_bits_with_and_without(inputs, whole, tmp_path, monkeypatch):  # noqa: F811
@@ -41,3 +41,11 @@ def test_rows_of_steps_that_are_taken_again_are_left_out(inputs, whole, tmp_path
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "bottleneck.tsv").write_text("step\ttrue\tshuffled\tzero\n3\t9\t9\t9\n")
     assert (run(inputs, tmp_path) / "bottleneck.tsv").read_text() == (whole / "bottleneck.tsv").read_text()
+
+
+@pytest.mark.parametrize("damaged", [b"step\trr\n\n", b"\xff\xfe\x00"])
+def test_what_is_damaged_is_named(inputs, tmp_path, damaged):  # noqa: F811
+    (tmp_path / "state").mkdir()
+    (tmp_path / "state" / "retrieval.tsv").write_bytes(damaged)
+    with pytest.raises(InputError, match="retrieval.tsv is damaged .*; delete it and run again"):
+        run(inputs, tmp_path)

@@ -51,3 +51,18 @@ def test_no_rule_forgets_what_its_result_depends_on(values):
     assert not needed - recorded
     with_plugins = {job.rule for job in Graph(load(values)).jobs() if job.plugins}
     assert with_plugins == set(re.findall(r'plugins=plugins\("(\w+)"\)', TEXT))
+
+
+def test_the_page_on_clusters_tells_what_rules_with_gpus_ask_for():
+    told = {
+        rule: tuple(re.findall(r"\d+", row)[-3:])
+        for row in re.findall(r"^\| (`.*\|.*\|.*\|.*\|)$", (ROOT / "CLUSTERS.md").read_text(), flags=re.MULTILINE)
+        for rule in re.findall(r"`(\w+)`", row)
+        if rule in NAMES
+    }
+    asked = {}
+    for rule, text in zip(NAMES, re.split(r"^rule \w+:", TEXT, flags=re.MULTILINE)[1:], strict=True):
+        if found := re.search(r"gpu=gpus\((\d)\),\n(?: +nodes=1,\n)? +mem_mb=(\d+),\n +runtime=(\d+)", text):
+            asked[rule] = found.groups()
+    assert told == asked
+    assert len(asked) == 11

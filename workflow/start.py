@@ -26,7 +26,9 @@ from cdmae.jobs import FIGURES, TABLES, paths  # noqa: E402
 from cdmae.lineage import Lineage, adopt  # noqa: E402
 from cdmae.settings import suggestion  # noqa: E402
 
-FLAGS = ("-n", "--dry-run", "-f", "--force", "-F", "--forceall", "-k", "--keep-going", "-p", "--printshellcmds")
+FLAGS = ("-n", "--dry-run", "-f", "--force", "-F", "--forceall", "-k", "--keep-going", "-p", "--printshellcmds",
+         "--rerun-incomplete", "--ri")  # fmt: skip
+COMPLETE = re.compile(r"=|^-[cj]\d+$")  # options that have their value
 
 
 def main(arguments: list[str]) -> None:
@@ -38,9 +40,10 @@ def main(arguments: list[str]) -> None:
         return
     if arguments[:1] == ["--help-snakemake"]:
         os.execv(sys.executable, [sys.executable, "-m", "snakemake", "--help"])
-    check_first(arguments)
+    check_words(arguments)
     arguments, overlays = sorted_out(arguments)
     os.chdir(ROOT)
+    check_profile(arguments)
     if "--config" not in arguments:
         found = graph(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
         for name in {*TABLES, *FIGURES}.intersection(Path(word).stem for word in arguments):
@@ -49,21 +52,37 @@ def main(arguments: list[str]) -> None:
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
 
 
-def check_first(arguments: list[str]) -> None:
+def targets(arguments: list[str]) -> list[str]:
+    """What is asked for by name: neither an option, nor what follows one and may be its value."""
+    return [
+        word
+        for before, word in pairwise(["", *arguments])
+        if not word.startswith("-") and (not before.startswith("-") or before in FLAGS or COMPLETE.search(before))
+    ]
+
+
+def check_words(arguments: list[str]) -> None:
     """Refuse a misspelt command, of which Snakemake would say that no rule makes it."""
-    word = arguments[0] if arguments else "-"
-    if word.startswith("-") or "/" in word or Path(word).exists() or (ROOT / word).exists() or word in rules():
-        return
-    near = difflib.get_close_matches(word, [*COMMANDS, "test", *TABLES, *FIGURES], n=1, cutoff=0.7)
-    if near:
-        raise InputError(f"{word} is neither a command nor a rule nor a file; did you mean {near[0]}?")
+    for word in targets(arguments):
+        if "/" in word or Path(word).exists() or (ROOT / word).exists() or word in rules():
+            continue
+        near = difflib.get_close_matches(word, [*COMMANDS, "test", *TABLES, *FIGURES], n=1, cutoff=0.7)
+        if near and near[0] != word:
+            raise InputError(f"{word} is neither a command nor a rule nor a file; did you mean {near[0]}?")
+
+
+def check_profile(arguments: list[str]) -> None:
+    """Refuse a profile that is not there: Snakemake runs without it, on this machine instead of the cluster."""
+    for before, word in pairwise([part for argument in arguments for part in argument.split("=", 1)]):
+        if before == "--workflow-profile" and word != "none" and not list(Path(word).glob("*.yaml")):
+            raise InputError(f"--workflow-profile is {word}; allowed: a folder with a profile.yaml, or none")
 
 
 def check_paths(arguments: list[str], graph: Graph) -> None:
-    """Refuse a result that no job makes; what follows an option may be its value, and is left to Snakemake."""
-    for before, word in pairwise(["", *arguments]):
-        path = word.rstrip("/").removeprefix("./").removeprefix(f"{ROOT}/")
-        if (before.startswith("-") and before not in FLAGS) or not path.startswith(f"{graph.results}/"):
+    """Refuse a result that no job makes."""
+    for word in targets(arguments):
+        path = os.path.normpath(word).removeprefix(f"{ROOT}/")
+        if not path.startswith(f"{graph.results}/"):
             continue
         if path not in (known := paths(graph)) and not Path(path).exists():
             near = difflib.get_close_matches(path, known, n=1)
@@ -119,15 +138,20 @@ def command(arguments: list[str]) -> None:
         each = parsers.add_parser(name, help=help_, description=help_)
         asks = name in ("search", "importance")
         if asks:
-            each.add_argument("text", nargs="+", help="the words, in quotation marks or not")
+            each.add_argument("text", nargs="*", help="the words, in quotation marks or not")
         if name == "plan":
             each.add_argument("target", nargs="*", help="tables and figures such as table_stages; all without")
         for option, (meaning, kind) in options.items():
             form = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": option.upper()}
             each.add_argument(f"--{option}", help=meaning, **form)
-        files = 1 if asks else "+"  # or the words after it would be files
-        each.add_argument("--configfile", nargs=files, action="extend", default=[], metavar="FILE", help="as for a run")
+        each.add_argument("--configfile", nargs="+", action="extend", default=[], metavar="FILE", help="as for a run")
     given = parser.parse_args(arguments)
+    if "text" in given:  # what follows config files may be the words
+        configs = [word for word in given.configfile if Path(word).suffix in (".yaml", ".yml") or Path(word).is_file()]
+        given.text += [word for word in given.configfile if word not in configs]
+        given.configfile = configs
+        if not given.text:
+            parser.error(f"{given.command} needs words")
     if given.command == "plan":  # what follows config files may be a target
         given.target += [word for word in given.configfile if word in (*TABLES, *FIGURES)]
         given.configfile = [word for word in given.configfile if word not in given.target]
@@ -149,7 +173,8 @@ def plan(wanted: Graph, given: argparse.Namespace) -> None:
     here = machine.here()
     gpus = here.gpus or int(bool(given.gpu)) if given.gpus is None else given.gpus
     elsewhere = not (given.cores is None and given.gpus is None and given.gpu is None)
-    memory = given.memory * 2**30 if given.memory else None if elsewhere else here.memory
+    memory = None if elsewhere else here.memory
+    memory = memory if given.memory is None else given.memory * 2**30
     found = machine.Machine(here.cores if given.cores is None else given.cores, gpus, given.gpu or here.gpu, memory)
     planned = Planned(wanted, given.target)
     for each in (Planned(graph([])), planned):

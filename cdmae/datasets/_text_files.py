@@ -113,15 +113,17 @@ def check_readable(folder: Path, name: str) -> None:
         raise InputError(f"{name} cannot be read: {error.strerror}") from None
 
 
-def _sample(file: File) -> tuple[int, float]:
-    """About how many rows a file has, and words in the last column of one."""
-    rows, words, read = 0, 0, 0
+def _sample(file: File) -> tuple[int, float, int]:
+    """About how many rows a file has, words in the last column of one, and different values in the first column."""
+    rows, words, read, first = 0, 0, 0, set()
     for _, line in islice(lines(file.path), _SAMPLE):
         row = file.parse(rows + 1, line)
         rows, read = rows + 1, read + len(line.encode()) + 1
         words += len(str(row[-1]).split()) if row else 0
+        first.update(row[:1] if row else ())
     share = read / (file.path.stat().st_size * (_PACKED if file.path.suffix == ".gz" else 1)) if read else 1.0
-    return max(rows, round(rows / share)) if rows == _SAMPLE else rows, words / max(1, rows)
+    whole = max(rows, round(rows / share)) if rows == _SAMPLE else rows
+    return whole, words / max(1, rows), round(len(first) * whole / max(1, rows))
 
 
 @dataclass(frozen=True)
@@ -150,11 +152,11 @@ class Layout:
     def expected(self, settings: Any) -> tuple[int, float, dict[str, int]]:
         """Passages, words in one, and queries by split, from the sizes of the files and their first lines."""
         found = self.parts(settings)
-        passages, words = _sample(found.passages)
+        passages, words, _ = _sample(found.passages)
         return (
             passages,
             words,
-            {split: _sample(found.qrels.get(split, rows))[0] for split, rows in found.queries.items()},
+            {split: _sample(found.qrels.get(split, rows))[2] for split, rows in found.queries.items()},
         )
 
     def check(self, settings: Any, name: str) -> dict[str, int]:

@@ -64,7 +64,14 @@ class Machine:
     corrections: dict[str, Speed] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        """Refuse a GPU whose speed is not known."""
+        """Refuse a GPU whose speed is not known, and fewer cores, GPUs or bytes than there can be."""
+        for option, wrong, allowed in (
+            ("cores", self.cores < 1, "1 and more"),
+            ("gpus", self.gpus < 0, "0 and more"),
+            ("memory", self.memory is not None and self.memory <= 0, "more than 0"),
+        ):
+            if wrong:
+                raise InputError(f"--{option} is {getattr(self, option):g}; allowed: {allowed}")
         if self.gpus and self.gpu not in PEAK:
             raise InputError(f"--gpu is {self.gpu or 'missing'}; allowed: {', '.join(PEAK)}")
 
@@ -168,13 +175,20 @@ def records(folder: Path | str) -> dict[tuple[str, str], Record]:
     found = {}
     for path in sorted(Path(folder).rglob("*.tsv")):
         rule, *names = path.relative_to(folder).with_suffix("").parts
-        with open(path, newline="", encoding="utf-8") as file:
+        with open(path, newline="", encoding="utf-8", errors="replace") as file:
             rows = list(csv.DictReader(file, delimiter="\t"))
-        if rows and rows[-1].get("s"):
-            mebibytes = rows[-1].get("max_rss") or ""
-            seen = float(mebibytes) * 2**20 if mebibytes.replace(".", "").isdigit() else 0.0
-            found[rule, ".".join(names).replace("/", ".")] = Record(float(rows[-1]["s"]), seen)
+        seconds, mebibytes = (_number(rows[-1].get(name)) if rows else 0.0 for name in ("s", "max_rss"))
+        if seconds:
+            found[rule, ".".join(names).replace("/", ".")] = Record(seconds, mebibytes * 2**20)
     return found
+
+
+def _number(text: str | None) -> float:
+    """What a cell says, 0 where it says nothing, or is no number: a record is a help and not needed."""
+    try:
+        return float(text or 0)
+    except ValueError:
+        return 0.0
 
 
 def here() -> Machine:

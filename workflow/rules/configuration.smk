@@ -56,6 +56,12 @@ signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 # The environment of every job, for --sdm conda.
 environment = str(Path(workflow.basedir, f"envs/{os.environ.get('CDMAE_DEVICE', 'cpu')}.yaml"))
 
+
+def gpus(number):
+    """What a rule asks for; none where CDMAE_DEVICE says that there are none, which jobs of SLURM inherit."""
+    return 0 if os.environ.get("CDMAE_DEVICE") == "cpu" else number
+
+
 # And for --sdm apptainer: the image that envs/cdmae.def makes, or another one.
 if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
     image = os.environ.get("CDMAE_IMAGE", str(Path(workflow.basedir, "envs/cdmae.sif")))

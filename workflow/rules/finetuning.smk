@@ -18,7 +18,7 @@ rule train_retriever:
         environment
     threads: network_cores(8, graph.start_of)
     resources:
-        gpu=1,
+        gpu=gpus(1),
         nodes=1,
         mem_mb=32000,
         runtime=2880,
@@ -55,7 +55,7 @@ rule train_reranker:
         environment
     threads: network_cores(8, graph.start_of)
     resources:
-        gpu=1,
+        gpu=gpus(1),
         nodes=1,
         mem_mb=32000,
         runtime=2880,
@@ -89,7 +89,7 @@ rule teacher:
         environment
     threads: network_cores(8, lambda system: graph.start_of(settings.systems[system].teacher))
     resources:
-        gpu=1,
+        gpu=gpus(1),
         mem_mb=32000,
         runtime=2880,
     params:

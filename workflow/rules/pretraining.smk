@@ -18,7 +18,7 @@ rule pretrain:
         environment
     threads: network_cores(8, lambda encoder: settings.encoders[encoder].start)
     resources:
-        gpu=8,
+        gpu=gpus(8),
         nodes=1,
         mem_mb=32000,
         runtime=7200,

@@ -18,7 +18,7 @@ rule vectors:
         environment
     threads: network_cores(8, graph.start_of)
     resources:
-        gpu=1,
+        gpu=gpus(1),
         mem_mb=32000,
         runtime=1440,
     params:
@@ -46,7 +46,7 @@ rule vectors_external:
         environment
     threads: 8
     resources:
-        gpu=1,
+        gpu=gpus(1),
         mem_mb=32000,
         runtime=1440,
     params:
@@ -79,7 +79,7 @@ rule mine:
         environment
     threads: cores(16)
     resources:
-        gpu=1,
+        gpu=gpus(1),
         mem_mb=64000,
         runtime=480,
     params:
@@ -112,7 +112,7 @@ rule search:
         environment
     threads: cores(16)
     resources:
-        gpu=1,
+        gpu=gpus(1),
         mem_mb=64000,
         runtime=480,
     params:
@@ -145,7 +145,7 @@ rule mine_external:
         environment
     threads: cores(16)
     resources:
-        gpu=1,
+        gpu=gpus(1),
         mem_mb=64000,
         runtime=480,
     params:
@@ -182,7 +182,7 @@ rule search_external:
         environment
     threads: cores(16)
     resources:
-        gpu=1,
+        gpu=gpus(1),
         mem_mb=64000,
         runtime=480,
     params:
@@ -219,7 +219,7 @@ rule rerank:
         environment
     threads: network_cores(8, graph.start_of)
     resources:
-        gpu=1,
+        gpu=gpus(1),
         mem_mb=32000,
         runtime=1440,
     params:
