@@ -575,14 +575,17 @@ def read_measures(path: Path | str) -> pd.DataFrame:
     return frame
 
 
-def read_table(path: Path | str, **options: Any) -> pd.DataFrame:
-    """Read a tab-separated file; raises `InputError` for one that is empty or cut. `options`: of `pandas.read_csv`."""
+def read_table(path: Path | str, *, gaps: bool = True, **options: Any) -> pd.DataFrame:
+    """Read a tab-separated file; raises `InputError` for one that is empty or cut. `options`: of `pandas.read_csv`.
+
+    `gaps`: whether cells may be empty.
+    """
     import pandas as pd
 
     try:
         frame = pd.read_csv(path, sep="\t", **options)
     except ValueError as error:  # of pandas' parser, too
         raise InputError(f"{path} is damaged ({error}); {_again(path)}") from None
-    if options.get("keep_default_na", True) and frame.isna().to_numpy().any():
+    if not gaps and frame.isna().to_numpy().any():
         raise InputError(f"{path} is damaged (a row is not complete); {_again(path)}")
     return frame

@@ -148,7 +148,7 @@ def tell(last, total, ended):
         doing = last[-1]
         installing = installing or any(line.startswith("Installing collected packages") for line in tuple(last))
         if installing:
-            doing = "%d of about %d packages installed" % (installed(), total)
+            doing = "%d of about %d packages installed" % (min(installed(), total), total)
         say("%d:%02d  %s" % (divmod(int(time.time() - begun), 60) + (doing[:90],)))
 
 

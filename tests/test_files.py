@@ -175,4 +175,4 @@ def test_what_is_to_be_deleted_is_a_whole_output(tmp_path) -> None:
 def test_a_row_that_is_cut_is_noticed(tmp_path) -> None:
     (tmp_path / "retrieval.tsv").write_text("step\trr\tpassages\n0\t0.5\t20\n10\t0.")
     with pytest.raises(InputError, match="a row is not complete"):
-        files.read_table(tmp_path / "retrieval.tsv")
+        files.read_table(tmp_path / "retrieval.tsv", gaps=False)

@@ -268,8 +268,10 @@ def corpus(folder: Path | str, splits: list[str]) -> Corpus:
 def training(folder: Path | str) -> Training:
     """Read the curve and the record of a training; either may be missing."""
     folder = Path(folder)
-    tables = (folder / name for name in ("steps.tsv", "bottleneck.tsv", "retrieval.tsv"))
-    curve, bottleneck, retrieval = (files.read_table(path) if path.exists() else None for path in tables)
+    curve, bottleneck, retrieval = (
+        files.read_table(folder / name, gaps=gaps) if (folder / name).exists() else None
+        for name, gaps in (("steps.tsv", True), ("bottleneck.tsv", False), ("retrieval.tsv", False))
+    )
     if curve is not None and ("step" not in curve or curve.empty):
         curve = None
     about = files.read_json(folder / "about.json") if (folder / "about.json").exists() else {}
