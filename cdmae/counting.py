@@ -7,8 +7,8 @@ Keys are spread over partitions by a hash of the whole key (the commonest word a
 a partition's table fits the cache. A partition keeps the order of the text: after it is counted, the counts stand where
 the keys stood, and one more walk over the text collects them, partition by partition, in order. Nothing is looked up,
 nothing is written at random, and neither the number of threads nor of rounds changes a bit. No processor follows so
-many streams by itself: each read and each write asks for its partition's next cache line, which makes both walks three
-times as fast.
+many streams by itself: each read and each write asks for its partition's next cache line, which makes both walks up to
+three times as fast.
 
 W words, S segments (titles and texts; no n-gram crosses from one to the next), V words in the vocabulary.
 """

@@ -84,9 +84,13 @@ class Mae(nn.Module):
 
         h_b takes the place of [CLS] as it is, without a position; the other embeddings are the encoder's (decision 13).
         """
+        return self.restore(self.decoder, h_b, view, generator)
+
+    def restore(self, layers: nn.Module, h_b: Tensor, view: View, generator: Generator | None) -> Tensor:
+        """The states [M, D] of a view's masked tokens after the `layers` of a decoder, with h_b [B, D] beside them."""
         inputs = transformer.embed(self.model.bert, view.inputs, generator=generator)
         inputs = inputs.index_copy(0, view.inputs.starts[:-1].long(), h_b)
         dropout = self.model.config.hidden_dropout_prob
         return transformer.run_layers(
-            self.decoder, inputs, view.inputs.layout, last_rows=view.rows, dropout=dropout, generator=generator
+            layers, inputs, view.inputs.layout, last_rows=view.rows, dropout=dropout, generator=generator
         )

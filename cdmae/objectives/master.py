@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Generator, Tensor
 
-from cdmae import bare, masking, transformer
-from cdmae.batches import Batch, View
+from cdmae import bare, masking
+from cdmae.batches import Batch
 from cdmae.objectives._parts import check_bert, spread, weights_of
 from cdmae.objectives._prediction import predict
 from cdmae.objectives.mae import Mae
@@ -59,7 +59,8 @@ class Master(Mae):
         """L = L_enc + L_own + L_next; the last two are shown together, as the decoder's."""
         views = [batch[side] for side in ("encoder", "decoder", "neighbour")]
         h_c, encoded = self.encode(views[0], generator)
-        own, following = self.decode(h_c, views[1], generator), self.decode_next(h_c, views[2], generator)
+        own = self.decode(h_c, views[1], generator)
+        following = self.restore(self.neighbour, h_c, views[2], generator)
         loss, each = predict(
             self.model.cls.predictions,
             torch.cat([encoded, own, following]),
@@ -72,12 +73,3 @@ class Master(Mae):
             "decoder_loss": torch.dot(each[size:], torch.cat([view.weights for view in views[1:]])),
             "spread": spread(h_c) * batch.share,
         }
-
-    def decode_next(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
-        """The second decoder's states [M, D] of the neighbours' masked tokens, from the vectors [B, D] beside them."""
-        inputs = transformer.embed(self.model.bert, view.inputs, generator=generator)
-        inputs = inputs.index_copy(0, view.inputs.starts[:-1].long(), h_c)
-        dropout = self.model.config.hidden_dropout_prob
-        return transformer.run_layers(
-            self.neighbour, inputs, view.inputs.layout, last_rows=view.rows, dropout=dropout, generator=generator
-        )
