@@ -9,6 +9,7 @@ import pytest
 
 from cdmae import files
 from cdmae.errors import InputError
+from cdmae.files import Run
 
 
 @pytest.fixture
@@ -140,14 +141,42 @@ def test_damaged_measures_are_named(tmp_path, text):
         files.read_measures(path)
 
 
-def test_a_flipped_bit_in_the_passages_is_noticed(tmp_path) -> None:
-    rows = range(2000)
-    table = pa.table({name: [f"{name} {row * 7919 % 2000}" for row in rows] for name in files.PASSAGES.names})
+def flipped(path):
+    """Write `path` with a flipped bit at thirty places of its pages, one after the other; then as it was."""
+    whole = path.read_bytes()
+    pages = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")  # what follows is the footer
+    for place in np.linspace(60, pages - 1, 30).astype(int):  # the first bytes are the header of a page
+        damaged = bytearray(whole)
+        damaged[place] ^= 1
+        path.write_bytes(damaged)
+        yield place
+    path.write_bytes(whole)
+
+
+def test_a_flipped_bit_in_passages_or_runs_is_noticed(tmp_path) -> None:
+    numbers = [str(row * 7919 % 2000) for row in range(2000)]
+    table = pa.table({"passage_id": numbers, "title": numbers, "text": [f"text {each}" for each in numbers]})
     files.write_collection(tmp_path, files.Collection(table, {}, {}, {}))
-    path = tmp_path / "passages.parquet"
-    damaged = bytearray(path.read_bytes())
-    damaged[len(damaged) // 2] ^= 1
-    path.write_bytes(damaged)
+    rng = np.random.default_rng(0)
+    scores = [rng.random(50, np.float32) for _ in range(100)]
+    files.write_run(tmp_path / "run.parquet", Run.of([np.arange(50)] * 100, scores))
+    for name, read in {
+        "passages.parquet": lambda: files.read_passages(tmp_path),
+        "run.parquet": lambda: files.read_run(tmp_path / "run.parquet"),
+    }.items():
+        for _ in flipped(tmp_path / name):
+            with pytest.raises(InputError) as caught:
+                read()
+            assert f"{name} is" in str(caught.value) and "delete it and run again" in str(caught.value)
+
+
+def test_every_reader_of_passages_notices(tmp_path) -> None:
+    numbers = [str(row) for row in range(2000)]
+    files.write_collection(
+        tmp_path, files.Collection(pa.table(dict.fromkeys(files.PASSAGES.names, numbers)), {}, {}, {})
+    )
+    place = next(flipped(tmp_path / "passages.parquet"))
+    assert place
     for read in (
         lambda: files.read_passages(tmp_path),
         lambda: list(files.stream_passages(tmp_path)),
@@ -170,6 +199,14 @@ def test_what_is_to_be_deleted_is_a_whole_output(tmp_path) -> None:
             files.read_json(place / "about.json")
     with pytest.raises(InputError, match="delete it and run again"):
         files.read_json(tmp_path / "about.json")
+
+
+def test_ids_that_are_no_whole_numbers_are_named(tmp_path) -> None:
+    ids = np.arange(3, dtype=np.float32)
+    found = files.Tokens(ids, np.array([0, 3]), np.array([0]), np.ones(4, bool))
+    files.write_tokens(tmp_path / "tokens", found)
+    with pytest.raises(InputError, match="ids.npy is damaged: it does not hold numbers of the 4 word-pieces"):
+        files.read_tokens(tmp_path / "tokens")
 
 
 def test_a_row_that_is_cut_is_noticed(tmp_path) -> None:
