@@ -1,10 +1,13 @@
 """workflow/launch: which command a number of GPUs and nodes becomes."""
 
+import fcntl
 import os
 import subprocess
 from pathlib import Path
 
 import pytest
+
+from cdmae.planning import machine
 
 LAUNCH = Path(__file__).resolve().parent.parent / "workflow/launch"
 STANDS = {
@@ -61,6 +64,33 @@ def test_torchrun_leaves_the_options_of_a_script_to_it():
 def test_cards_that_the_cluster_chose_are_kept(launch, monkeypatch):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
     assert launch(1, "s.py") == ["python s.py cards=5"]
+
+
+def test_jobs_that_run_at_once_take_different_cards(launch, monkeypatch, tmp_path):
+    """Of all of them, and of those that the user leaves them."""
+    with open(f"/tmp/cdmae-gpu-{os.getuid()}-1.lock", "w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        assert launch(2, "s.py")[0].endswith("cards=0,2 parent=7")
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,3")
+        assert launch(1, "s.py") == ["python s.py cards=3"]
+        assert launch(2, "s.py")[0].endswith("cards=1,3 parent=7")  # another one's card 1, or it would not be ours
+
+
+@pytest.mark.parametrize("chosen, expected", [(None, 4), ("", 0), ("-1", 0), ("2", 1), ("1,3", 2), ("0,1,2,3,4,5", 4)])
+def test_as_many_jobs_run_as_cards_are_left_to_them(launch, monkeypatch, tmp_path, chosen, expected):
+    """In Snakemake's own count, and in the plan's."""
+    from snakemake.profiles import ProfileConfigFileParser
+
+    (tmp_path / "nvidia-smi").write_text(
+        '#!/bin/bash\nfor i in 0 1 2 3; do echo "GPU $i: NVIDIA H100 (UUID: GPU-$i)"; done\n'
+    )
+    if chosen is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
+    profile = LAUNCH.parent / "profiles/default/profile.yaml"
+    with open(profile) as file:
+        found = ProfileConfigFileParser().parse(file)
+    assert found["resources"] == [f"gpu={expected}"]
+    assert machine.here().gpus == expected
 
 
 def test_several_nodes_get_a_torchrun_each(launch, monkeypatch):

@@ -192,12 +192,14 @@ def _number(text: str | None) -> float:
 
 
 def here() -> Machine:
-    """The machine that runs this."""
+    """The machine that runs this, with the GPUs that CUDA_VISIBLE_DEVICES leaves it."""
     try:
         listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
     except OSError:
         listed = ""
     gpus = [line for line in listed.splitlines() if line.startswith("GPU ")]
+    if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
+        gpus = gpus[: len([card for card in chosen.split(",") if card not in ("", "-1")])]
     names = [name for name in PEAK if gpus and name in gpus[0].lower().replace(" ", "")]
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return Machine(len(os.sched_getaffinity(0)), len(gpus), names[0] if names else "a100" if gpus else "", memory)
