@@ -31,17 +31,19 @@ def section(facts: Facts) -> Section | None:
         return None
     worth, losses = _parts(facts, carried, _worth), [_losses(name, frame) for name, frame in carried.items()]
     best = 100 * max((frame["rr"].max() for frame in found.values()), default=0.0)
-    ranks, tables, body = _parts(facts, found, partial(_ranks, high=best)), [], []
+    ranks = _parts(facts, found, partial(_ranks, high=best))
+    told, tables, folded = [], [], []
     if carried:
+        told.append(CARRIED)
         tables.append(_table(carried))
-        folded = tag("details", tag("summary", "The losses themselves"), panels(losses), tables[-1].html())
-        body += [paragraphs(CARRIED), panels(worth), folded]
+        folded.append(tag("details", tag("summary", "The losses themselves"), panels(losses), tables[-1].html()))
     if found:
+        told.append(_of_halves(found))
         tables.append(_rank_table(found))
-        folded = tag("details", tag("summary", "The numbers"), tables[-1].html())
-        body += [paragraphs(_of_halves(found)), panels(ranks), folded]
+        folded.append(tag("details", tag("summary", "How often half of a passage is found"), tables[-1].html()))
+    body = Markup("".join([paragraphs(*told), panels([*worth, *ranks]), *folded]))
     title, figures = "What the vector carries", [*worth, *losses, *ranks]
-    return Section("bottleneck", title, "Bottleneck", Markup("".join(body)), tables=tables, figures=figures)
+    return Section("bottleneck", title, "Bottleneck", body, tables=tables, figures=figures)
 
 
 CARRIED = (
