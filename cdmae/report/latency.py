@@ -43,7 +43,7 @@ def latency_table(facts: Facts, name: str) -> Table:
         f"{facts.latency['length']} word-pieces; ours on one thread of another machine, so ratios compare; then "
         "one passage of n"
     )
-    return Table(name, caption, [*head, *(f"n = {length}" for length in lengths)], body, texts=["complexity"])
+    return Table(name, caption, [*head, *(f"ms, n = {length}" for length in lengths)], body, texts=["complexity"])
 
 
 def _milliseconds(value: float | None, digits: int = 2) -> Cell:

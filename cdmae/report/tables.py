@@ -93,10 +93,10 @@ class Table:
         return tag("figure", caption, box, class_="table", id=f"table-{self.name}")
 
     def markdown(self) -> str:
-        """The table for a README: the best bold."""
+        """The table for a README, below its title: the best bold."""
         left = [column for column, _ in enumerate(self.columns) if self._side(column) is None]
         text = markdown(self.columns, [[_markdown(as_cell(cell)) for cell in row] for row in self.rows], left)
-        return f"{text}\n{self._spread()}\n" if any(self._seeds) else text
+        return f"{self._title()}\n\n{text}"
 
     def tex(self) -> str:
         """The table for a paper, as ``tabular`` (needs booktabs, amssymb): the best bold, the second underlined."""
