@@ -48,10 +48,7 @@ BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another 
 OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
 GENERATORS = ("bert", "electra")  # their types in config.json
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
-MASKING = (
-    "start", "collection", "encoder_masking", "decoder_masking", "importance", "encoder_ratio", "decoder_ratio",
-    "sigma", "mask_share", "random_share", "max_length", "seed",
-)  # fmt: skip
+MASKING = ("decoder_ratio", "sigma", "max_length")  # what the masks that are shown depend on
 STAGE_ONLY = {
     "retriever": ("query_length", "passage_length", "in_batch", "alpha"),
     "reranker": ("max_length", "forward_factor", "rdrop"),

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -214,8 +214,17 @@ class Encoder:
 
     @property
     def reads_importance(self) -> bool:
-        """Whether one of its masks reads the importance, or the n-grams that lie with it."""
+        """Whether one of its masks reads the importance, or the n-grams that it is estimated from."""
         return any(each in checks.READ_IMPORTANCE for each in self.maskings)
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """What another setting leaves without effect, and why: such settings are at their defaults (`load`)."""
+        reasons = {
+            "sigma": "" if self.masked_by_importance else "no masking is importance",
+            "epochs": f"steps is {self.steps}, and counts instead" if self.steps else "",
+        }
+        return {key: why for key, why in reasons.items() if why}
 
     def values(self) -> dict[str, Any]:
         """What matters: everything that the objective knows, or that there is no pre-training."""
@@ -225,7 +234,7 @@ class Encoder:
         return {key: value for key, value in asdict(self).items() if key not in left_out}
 
     def masking(self) -> dict[str, Any]:
-        """What matters to the masks."""
+        """What matters to the masks that are shown (`cdmae.masked_terms`)."""
         return checks.pick(asdict(self), checks.MASKING)
 
 
@@ -361,10 +370,10 @@ class Config:
     """A whole config, checked."""
 
     results: str = setting("results", meaning="folder of every artefact")
-    seed: int = setting(42, meaning="of everything random", source="A", low=0)
+    seed: int = setting(42, meaning="of everything random; the data depend on none", source="A", low=0)
     seeds: tuple[int, ...] = setting(
-        (), meaning="every training once for each, `seed` the first; entries with a `seed` of their own and the data "
-        "keep it; none: only `seed`", low=0,
+        (), meaning="every training once for each, `seed` the first; entries with a `seed` of their own keep it; none: "
+        "only `seed`", low=0,
     )  # fmt: skip
     collections: dict[str, Collection] = field(default_factory=dict)
     starts: dict[str, Start] = field(default_factory=dict)
@@ -378,7 +387,7 @@ class Config:
     report: Report = field(default_factory=Report)
 
     def __post_init__(self) -> None:
-        """Refuse seeds that are too many, not all different, or do not begin with the one of the data."""
+        """Refuse seeds that are too many, not all different, or do not begin with `seed`."""
         if len(self.seeds) > MOST_SEEDS:
             raise InputError(f"seeds has {len(self.seeds)} entries; allowed: up to {MOST_SEEDS}")
         if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):
@@ -503,7 +512,8 @@ def load(values: dict[str, Any]) -> Config:
         mistakes.tell()  # without defaults, whose section may be what is mistyped, much would be missing in the entries
 
     def encoder(entry: dict[str, Any], path: str) -> Encoder:
-        return _seeded(parse(Encoder, checks.encoder_values(entry, encoder_defaults, path), path), plain.seed)
+        found = parse(Encoder, checks.encoder_values(entry, encoder_defaults, path), path)
+        return _seeded(_without_unread(found, entry, path), plain.seed)
 
     def stage(entry: dict[str, Any], path: str) -> Stage:
         return _seeded(parse(Stage, checks.stage_values(entry, stage_defaults, path), path), plain.seed)
@@ -556,6 +566,18 @@ def _parsed(entries: list[checks.Entry], read: Callable[[dict[str, Any], str], T
 
 def _seeded(entry: Any, seed: int) -> Any:
     return replace(entry, seed=seed) if entry.seed == -1 else entry
+
+
+def _without_unread(encoder: Encoder, entry: dict[str, Any], path: str) -> Encoder:
+    """The encoder with what it does not read at the default, so that to change it for others restarts nothing here.
+
+    Raises `InputError` where that was written out in the entry itself.
+    """
+    defaults = {field.name: field.default for field in fields(encoder) if field.name in encoder.unread}
+    for key, why in encoder.unread.items():
+        if key in entry and getattr(encoder, key) != defaults[key]:
+            raise InputError(f"{path}.{key} is {show(entry[key])}, but {why}; leave it out")
+    return replace(encoder, **defaults)
 
 
 def _collection(values: dict[str, Any], path: str) -> Collection:

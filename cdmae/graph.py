@@ -215,9 +215,10 @@ class Graph:
         return [name, *self.before(name)] if name else []
 
     def importance_of(self, encoder: str) -> str:
-        """The importance that an encoder's masks read: a folder."""
+        """The importance that an encoder's masks read, or its n-grams where they read these alone: a folder."""
         found = self.config.encoders[encoder]
-        return self.importance(found.importance, found.start, found.collection)
+        path = self.importance if found.masked_by_importance else self.ngrams
+        return path(found.importance, found.start, found.collection)
 
     def facts(self) -> dict[str, Any]:
         """What the report is made from, by name; its rule adds versions and times.

@@ -60,7 +60,7 @@ def collection(graph: Graph, name: str) -> Job:
         name,
         inputs={"files": [str(path) for path in source.depends(entry.settings)]},
         outputs=graph.collection_files(name),
-        params={"settings": entry.values(), "seed": graph.config.seed, "version": source.version(entry.settings)},
+        params={"settings": entry.values(), "version": source.version(entry.settings)},
         plugins=[entry.module],
     )
 
@@ -286,6 +286,7 @@ def _mined(graph: Graph, name: str, on: str, split: str) -> Job:
     if kind == "bm25":
         triples = graph.config.systems[name].triples
         params["triples"] = {"name": triples, **graph.config.collections[on].values()} if triples else {}
+        params |= dict.fromkeys(("k1", "b"), 0.0) if triples else {}  # nothing is searched
     outputs = [graph.negatives(name, on, split)]
     return Job(MINE[kind], f"{name}/{on}/{split}", inputs, outputs, params)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from cdmae import files, importance, loop, masking, objectives, probes, ranks, starts, training
+from cdmae import files, loop, masking, ngram_table, objectives, probes, ranks, starts, training
 from cdmae.batches import Reader, Step
 from cdmae.config import Encoder, Start
 from cdmae.errors import InputError
@@ -55,8 +55,9 @@ def pretrain(
     """Make the encoder `name` and write it to `output`; with objective none it is the start itself.
 
     after: another encoder, whose weights it begins with instead of those of the start. tokens: of the collection, by
-    the same tokenizer; importance: aligned with them, None where no masking reads it. snapshots: steps that are written
-    too (`cdmae.snapshots`). A training that was stopped goes on from its state.
+    the same tokenizer; importance: aligned with them, or its n-grams where the masks read these alone; None where they
+    read neither. snapshots: steps that are written too (`cdmae.snapshots`). A training that was stopped goes on from
+    its state.
     """
     device = training.set_up(threads)
     model = starts.load(Start(checkpoint=str(after)) if after else start, tokenizer, seed)
@@ -198,7 +199,7 @@ def read(
             f"{tokens} was made by a tokenizer of {len(found.word_starts):,} word-pieces, "
             f"{tokenizer} has {vocabulary.size:,}; tokenise the collection again"
         )
-    unit = "word" if values is None else importance.Table.read(values).ngrams.unit
+    unit = "word" if values is None else ngram_table.read(values).unit
     sides = objectives.objective(settings.objective).sides(settings, unit)
     known = masking.values([side.strategy for side in sides.values() if side.strategy], found, values)
     return Reader(found, known, vocabulary, sides, batch=settings.batch, max_length=settings.max_length, seed=seed)

@@ -32,7 +32,7 @@ def replicate(config: Config) -> Config:
     """A checked config with replicas for each of its `seeds` but the first, behind the entries they are made from.
 
     Replicated are the encoders and the stages with the config's seed and, with all that is made from it, each system
-    that uses one. What BM25 finds does not depend on a seed, and the data keep the config's.
+    that uses one. What BM25 finds does not depend on a seed, nor do the data.
     """
     decided = _encoders(config), _stages(config), _systems(config)
     found = config

@@ -323,13 +323,13 @@ def test_layers_of_a_checkpoint_in_a_folder_are_those_of_its_config(values, tmp_
     assert refusal(values).startswith(f"encoders.a.{key} is 5; allowed")
 
 
-def test_collocations_come_with_the_importance(values):
+def test_collocations_come_with_the_counts(values):
     values["encoders"]["spans"] = {"decoder_masking": "pmi_span"}
     found = load(values)
     assert found.encoders["spans"].reads_importance
     assert not found.encoders["spans"].masked_by_importance
     job = Graph(found).job("pretrain", "spans")
-    assert job.inputs["importance"] == "out/importance/ami/small/docs"
+    assert job.inputs["importance"] == "out/ngrams/ami/small/docs"
     assert job.plugins == ["cdmae.objectives.mae", "cdmae.masking.whole_word", "cdmae.masking.pmi_span"]
     values["importance"]["ami"]["unit"] = "wordpiece"
     assert refusal(values) == (

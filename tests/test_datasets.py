@@ -73,7 +73,7 @@ def refused(module, path, **settings):
     with pytest.raises(InputError) as checked:
         module.check(wanted, "mine")
     with pytest.raises(InputError) as loaded:
-        module.load(wanted, seed=1)
+        module.load(wanted)
     message = str(checked.value)
     assert message == f"collections.mine: {loaded.value}"
     return message.replace(path + "/", "")
@@ -101,7 +101,7 @@ def test_a_batch_that_no_epoch_can_fill_is_found_when_the_collection_is_made(tmp
     qrels = QRELS + "q2\tp1\t0\n"
     settings = {"source": "beir", "path": beir_folder(tmp_path / "in", **{"qrels/train.tsv": qrels})}
     command = [sys.executable, "workflow/scripts/collection.py", "--name", "mine", "--settings", json.dumps(settings)]
-    command += ["--seed", "1", "--output", str(tmp_path / "out"), "--batches"]
+    command += ["--output", str(tmp_path / "out"), "--batches"]
     place = {**os.environ, "PYTHONPATH": str(ROOT)}
 
     def make(queries):
@@ -128,7 +128,7 @@ def test_beir_comes_through_whole(tmp_path, suffix):
     settings = beir.Settings(path=beir_folder(tmp_path, **changed))
     assert beir.splits(settings) == {"dev": True, "test": True}
     assert beir.check(settings, "mine") == {"dev": 1, "test": 2}
-    collection = beir.load(settings, seed=1)
+    collection = beir.load(settings)
     assert passages(collection).to_pylist() == [
         {"passage_id": "p1", "title": "Tea", "text": "Tea is a drink."},
         {"passage_id": "p2", "title": "", "text": "Line one.\nLine\u2028two: caf\u00e9."},
@@ -153,21 +153,21 @@ def test_beir_comes_through_whole(tmp_path, suffix):
 
 
 def test_beir_is_written_with_row_numbers(tmp_path):
-    collection = beir.load(beir.Settings(path=beir_folder(tmp_path / "in")), seed=1)
+    collection = beir.load(beir.Settings(path=beir_folder(tmp_path / "in")))
     files.write_collection(tmp_path / "out", collection)
     assert files.read_passages(tmp_path / "out")["passage_id"].to_pylist() == ["p1", "p2", "p3"]
     assert files.read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 1], [0, 1, 0], [1, 2, 2]]
 
 
 def test_beir_without_titles(tmp_path):
-    collection = beir.load(beir.Settings(path=beir_folder(tmp_path), titles=False), seed=1)
+    collection = beir.load(beir.Settings(path=beir_folder(tmp_path), titles=False))
     assert passages(collection)["title"].to_pylist() == ["", "", ""]
 
 
 def test_beir_without_judgments_has_one_split_without_judgments(tmp_path):
     settings = beir.Settings(path=beir_folder(tmp_path, **{"qrels/test.tsv": None}))
     assert beir.splits(settings) == {"test": False}
-    collection = beir.load(settings, seed=1)
+    collection = beir.load(settings)
     assert collection.queries["test"]["query_id"].tolist() == ["q1", "q2", "q3"]
     assert collection.qrels == {}
 
@@ -175,14 +175,14 @@ def test_beir_without_judgments_has_one_split_without_judgments(tmp_path):
 def test_beir_of_text_alone(tmp_path):
     settings = beir.Settings(path=beir_folder(tmp_path, **{"qrels/test.tsv": None, "queries.jsonl": None}))
     assert beir.splits(settings) == {}
-    files.write_collection(tmp_path / "out", beir.load(settings, seed=1))
+    files.write_collection(tmp_path / "out", beir.load(settings))
     assert len(files.read_passages(tmp_path / "out")) == 3
 
 
 def test_beir_tolerates_a_byte_order_mark_numbers_as_ids_and_a_missing_header(tmp_path):
     corpus = b"\xef\xbb\xbf" + b'{"_id": 1, "text": "one"}\r\n{"_id": 2, "text": "two"}\r\n\n'
     changed = {"corpus.jsonl": corpus, "queries.jsonl": '{"_id": 1, "text": "q"}', "qrels/test.tsv": "1\t2\t1\n"}
-    collection = beir.load(beir.Settings(path=beir_folder(tmp_path, **changed)), seed=1)
+    collection = beir.load(beir.Settings(path=beir_folder(tmp_path, **changed)))
     assert passages(collection)["text"].to_pylist() == ["one", "two"]
     assert collection.qrels["test"].to_numpy().tolist() == [["1", "2", 1]]
 
@@ -276,7 +276,7 @@ def test_msmarco_comes_through_whole(tmp_path):
     settings = msmarco.Settings(path=msmarco_folder(tmp_path))
     assert msmarco.splits(settings) == {"dl19": True, "eval": False, "train": True}
     msmarco.check(settings, "mine")
-    collection = msmarco.load(settings, seed=1)
+    collection = msmarco.load(settings)
     assert passages(collection).to_pylist()[1] == {"passage_id": "1", "title": "", "text": 'second "passage'}
     assert {split: frame["query_id"].tolist() for split, frame in collection.queries.items()} == {
         "dl19": ["30"],
@@ -295,7 +295,7 @@ def test_msmarco_comes_through_whole(tmp_path):
 
 def test_msmarco_titles_are_a_variant(tmp_path):
     path = msmarco_folder(tmp_path, **{"collection.tsv": "0\tTea\ta drink\n1\t-\tx\n2\t\ty\n"})
-    with_titles, without = (msmarco.load(msmarco.Settings(path=path, titles=each), seed=1) for each in (True, False))
+    with_titles, without = (msmarco.load(msmarco.Settings(path=path, titles=each)) for each in (True, False))
     with_titles, without = passages(with_titles), passages(without)
     assert with_titles["title"].to_pylist() == ["Tea", "-", ""]
     assert without["title"].to_pylist() == ["", "", ""]
@@ -335,7 +335,7 @@ def test_msmarco_with_titles_needs_three_columns(tmp_path):
 
 def test_batches_join_in_order(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "ROW_GROUP", 2)
-    collection = msmarco.load(msmarco.Settings(path=msmarco_folder(tmp_path)), seed=1)
+    collection = msmarco.load(msmarco.Settings(path=msmarco_folder(tmp_path)))
     assert [batch["passage_id"].to_pylist() for batch in collection.passages] == [["0", "1"], ["2"]]
 
 

@@ -147,7 +147,7 @@ def home(published, tmp_path, monkeypatch):
 
 
 def loaded(folder, **settings):
-    return source.load(source.Settings(**settings, **({"files": str(folder)} if folder else {})), seed=1)
+    return source.load(source.Settings(**settings, **({"files": str(folder)} if folder else {})))
 
 
 def test_msmarco_with_titles_comes_through_whole(home, tmp_path):

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from cdmae import files, importance, masked_terms, ngrams, tokens, vocabulary
+from cdmae import checks, files, importance, masked_terms, ngrams, tokens, vocabulary
 
 SCRIPTS = Path(__file__).parents[1] / "workflow" / "scripts"
 EXAMPLE = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
@@ -28,6 +28,10 @@ def english():
             if len(text) > 150 and ">>>" not in text:
                 found.add(text)
     return sorted(found)
+
+
+def test_what_the_job_is_told_is_what_is_read():
+    assert set(SETTINGS) == set(checks.MASKING)
 
 
 @pytest.fixture(scope="module")

@@ -19,7 +19,7 @@ REPOSITORY = Path(__file__).parent.parent
 
 @pytest.fixture(scope="module")
 def smoke():
-    return pydocs.load(pydocs.Settings(size="smoke"), seed=1)
+    return pydocs.load(pydocs.Settings(size="smoke"))
 
 
 def test_smoke_is_a_sensible_collection(smoke):
@@ -64,7 +64,7 @@ def test_passages_hold_no_markup_and_not_their_query(smoke):
 def test_the_same_bytes_in_another_process_and_in_two(tmp_path):
     script = "import sys; from cdmae import files; from cdmae.datasets import pydocs; "
     script += "pydocs.SMOKE = ('asyncio', 'builtins'); processes = int(sys.argv[2]); "
-    script += "collection = pydocs.load(pydocs.Settings(size='smoke'), seed=0, threads=processes); "
+    script += "collection = pydocs.load(pydocs.Settings(size='smoke'), threads=processes); "
     script += "files.write_collection(sys.argv[1], collection)"
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPOSITORY)}
@@ -86,7 +86,7 @@ def test_train_queries_are_a_nested_choice(tmp_path, monkeypatch):
     synthetic(tmp_path, monkeypatch)
     assert pydocs.check(pydocs.Settings(size="smoke"), "docs") == {}
     assert pydocs.check(pydocs.Settings(size="smoke", train_queries=5), "docs") == {"train": 5}
-    all_, ten, five = (pydocs.load(pydocs.Settings(train_queries=number), seed=1) for number in (0, 10, 5))
+    all_, ten, five = (pydocs.load(pydocs.Settings(train_queries=number)) for number in (0, 10, 5))
     chosen = [set(each.queries["train"]["query_id"]) for each in (all_, ten, five)]
     assert [len(each) for each in chosen[1:]] == [10, 5]
     assert chosen[0] > chosen[1] > chosen[2]
@@ -95,17 +95,17 @@ def test_train_queries_are_a_nested_choice(tmp_path, monkeypatch):
     assert five.queries["test"].equals(all_.queries["test"])
     assert five.about["queries"]["train"] == {"read": len(chosen[0]), "judged": 5, "judgments": 5}
     with pytest.raises(InputError, match=r"train_queries is 1000; allowed: 0 \(all\) to"):
-        pydocs.load(pydocs.Settings(train_queries=1000), seed=1)
+        pydocs.load(pydocs.Settings(train_queries=1000))
 
 
 def test_a_held_out_package_is_all_test(tmp_path, monkeypatch):
     synthetic(tmp_path, monkeypatch)
     settings = pydocs.Settings(part="networkx")
     assert pydocs.splits(settings) == {"test": True}
-    collection = pydocs.load(settings, seed=1)
+    collection = pydocs.load(settings)
     assert list(collection.queries) == ["test"]
     assert len(collection.queries["test"]) == len(collection.passages) == 40
-    assert 0 < len(pydocs.load(pydocs.Settings(part="networkx", size="smoke"), seed=1).passages) < 20
+    assert 0 < len(pydocs.load(pydocs.Settings(part="networkx", size="smoke")).passages) < 20
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from test_masking import KEY, batch_of, random_batch, select, words_of
 
-from cdmae import importance, masking, ngrams
+from cdmae import importance, masking, ngram_table, ngrams
 from cdmae.errors import InputError
 from cdmae.files import Tokens
 from cdmae.masking import Side
@@ -211,6 +211,16 @@ def test_pmi_span_masks_collocations_as_units(tmp_path):
         parted += sum(0 < share < 1 for share in shares)
         whole += sum(share == 1 for share in shares)
     assert whole > 5 * parted
+
+
+def test_pmi_span_reads_the_counts_as_it_reads_an_importance_of_them(tmp_path):
+    """The same units, of which neither `pmi` nor `edges` of the importance decides anything; and the unit is known."""
+    read, _, _ = counted(nonsense())
+    ngrams.count(read).write(tmp_path / "ngrams")
+    folders = tmp_path / "ngrams", write(tmp_path / "importance", read)
+    counts, estimated = (masking.values(["pmi_span"], read, folder)["pmi_span"] for folder in folders)
+    assert np.array_equal(counts, estimated) and not counts.all()
+    assert ngram_table.read(folders[0]).unit == ngram_table.read(folders[1]).unit == "word"
 
 
 def vocabulary_of(pieces, read):

@@ -169,6 +169,6 @@ class Layout:
         except InputError as error:
             raise InputError(f"collections.{name}: {error}") from None
 
-    def load(self, settings: Any, seed: int, threads: int = 1) -> files.Collection:
-        """Read the collection; `seed` and `threads` are not used, nothing being drawn or computed."""
+    def load(self, settings: Any, threads: int = 1) -> files.Collection:
+        """Read the collection; `threads` is not used, nothing being computed."""
         return _judged.load(self.parts(settings), {"source": self.source, "titles": settings.titles})

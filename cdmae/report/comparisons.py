@@ -15,13 +15,14 @@ from typing import Any, NamedTuple
 
 from cdmae.report.facts import Difference, Facts, Target
 
-# The paper's section 4.3 scales group and queries and keeps their product; a training ends with its last step; the
-# shares of equation 1 have one sum.
-_COUPLED = {
-    "stage.group": "stage.queries",
-    "encoder.steps": "encoder.take_step",
-    "encoder.mask_share": "encoder.random_share",
-}
+# The paper's section 4.3 scales group and queries and keeps their product; a training ends with its last step, and
+# steps stand in the place of epochs; the shares of equation 1 have one sum.
+_COUPLED = (
+    ("stage.group", "stage.queries"),
+    ("encoder.steps", "encoder.take_step"),
+    ("encoder.steps", "encoder.epochs"),
+    ("encoder.mask_share", "encoder.random_share"),
+)
 _UNIFORM = ("whole_word", "uniform")
 
 
@@ -89,7 +90,7 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
         found = {key: value for key, value in found.items() if _kept_without_pretraining(key)}
     if "encoder.decoder_masking" in found:
         found = {key: value for key, value in found.items() if not _of_importance(key)}
-    for key, other in _COUPLED.items():
+    for key, other in _COUPLED:
         if key in found and other in found:
             del found[other]
     for part in ("negatives", "teacher", "reranks"):

@@ -22,14 +22,13 @@ rule collection:
         *code("collection"),
         plugins=plugins("collection"),
         settings=setting("collection", "settings"),
-        seed=setting("collection", "seed"),
         version=setting("collection", "version"),
         # A function of `output`, for the stages are no reason to make the collection again.
         batches=lambda wildcards, output: plain(graph.batches(wildcards.collection)),
         folder=lambda wildcards, output: dirname(output[0]),
     shell:
         "python workflow/scripts/collection.py --name {wildcards.collection} --settings {params.settings:q}"
-        " --batches {params.batches:q} --seed {params.seed} --output {params.folder:q} --threads {threads}"
+        " --batches {params.batches:q} --output {params.folder:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
 

@@ -11,9 +11,7 @@ from cdmae.settings import parse
 
 
 @command
-def main(
-    *, name: str, settings: dict[str, Any], batches: dict[str, Any], seed: int, output: Path, threads: int = 1
-) -> None:
+def main(*, name: str, settings: dict[str, Any], batches: dict[str, Any], output: Path, threads: int = 1) -> None:
     """Make the collection `name` from its settings in the config, `source` included.
 
     batches: the stages that train on it, such as ``{"stages.stage1": ["train", 64]}``, and the queries they take per
@@ -23,7 +21,7 @@ def main(
     own = {key: value for key, value in settings.items() if key != "source"}
     source = datasets.source(settings.get("source", ""))
     try:
-        collection = source.load(parse(source.Settings, own, path), seed, threads)
+        collection = source.load(parse(source.Settings, own, path), threads)
         relevant = datasets.relevant(collection.qrels)
         for stage, (split, queries) in batches.items():
             datasets.check_batch(stage, queries, name, split, relevant)

@@ -133,8 +133,8 @@ def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
     return catalogue.counts(settings.dataset, "docs") or 0, words, judged
 
 
-def load(settings: Settings, seed: int, threads: int = 1) -> files.Collection:
-    """Fetch what is missing and read the collection; `seed` and `threads` are not used, nothing being drawn."""
+def load(settings: Settings, threads: int = 1) -> files.Collection:
+    """Fetch what is missing and read the collection; `threads` is not used, nothing being computed."""
     from cdmae.datasets.ir_datasets.titles import Titles
 
     fetching.offer(settings.files, settings.dataset)

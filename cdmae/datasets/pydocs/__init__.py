@@ -142,8 +142,8 @@ def threads(settings: Settings) -> int:
     return 1 if settings.part or settings.size == "smoke" else 4
 
 
-def load(settings: Settings, seed: int, threads: int = 1) -> files.Collection:
-    """Harvest, clean and divide; `seed` is not used. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
+def load(settings: Settings, threads: int = 1) -> files.Collection:
+    """Harvest, clean and divide. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
     from cdmae.datasets.pydocs import division
 
     counts: dict[str, int] = {}
