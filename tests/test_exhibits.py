@@ -84,7 +84,11 @@ def on_ms_marco():
         ("figure_negatives", ("ablations",), "group-16 group-2 group-4 group-8"),
         ("table_stages", ("paper",), "cdmae-stage1 cdmae-stage2 cdmae-stage3 general-stage1"),
         ("table_corpus", ("paper",), "cdmae-stage1 general-stage1"),
-        ("table_corpus", ("paper", "paper-ablations"), "cdmae-stage1 domain general-stage1"),
+        (
+            "table_corpus",
+            ("paper", "paper-ablations"),
+            "cdmae-stage1 domain general-stage1 wikipedia wikipedia-domain",
+        ),
         ("table_projection", ("paper", "paper-ablations"), "cdmae-stage1 no-projection"),
         (
             "figure_negatives",
@@ -95,6 +99,28 @@ def on_ms_marco():
 )
 def test_a_table_wants_the_systems_it_shows(name, configs, systems):
     assert sorted(exhibits.wanted(name, shipped(*configs)).systems) == systems.split()
+
+
+def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikipedia():
+    config = shipped("paper", "paper-ablations")
+    jobs = {(job.rule, job.name) for job in Graph(load(config)).jobs(["table_corpus"])}
+    assert {name for rule, name in jobs if rule == "pretrain"} == {
+        "cdmae", "domain", "general", "wikipedia", "wikipedia-domain",
+    }  # fmt: skip
+    assert {("collection", "wikipedia"), ("train_retriever", "wikipedia-domain")} <= jobs
+    found = lines(exhibits.table("table_corpus", measured(config)))
+    assert [(key[0], key[2]) for key in found if key[1] == "ours"] == [
+        ("general", "general-stage1"), ("general", "wikipedia"), ("domain", "domain"),
+        ("general, then domain", "cdmae-stage1"), ("general, then domain", "wikipedia-domain"),
+    ]  # fmt: skip
+    assert [key[0] for key in found if key[1] == "paper"] == ["domain", "general, then domain"], "each once"
+
+
+def test_a_longer_pretraining_is_no_other_corpus():
+    config = shipped("ablations")
+    config["encoders"]["longer"] = {**config["encoders"]["cdmae"], "steps": 9000}
+    config["systems"]["longer"] = {**config["systems"]["cdmae-stage1"], "encoder": "longer"}
+    assert "longer" not in exhibits.wanted("table_corpus", config).systems
 
 
 def test_competitors_that_are_trained_stand_beside_their_published_rows():

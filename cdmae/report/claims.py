@@ -131,8 +131,8 @@ def _bm25(facts: Facts) -> Pair:
 
 
 def _corpus(facts: Facts) -> Pair:
-    found = corpora(facts)
-    return found.get("general, then domain", ""), found.get("domain", "")
+    both, domain = (corpora(facts).get(label, [""])[0] for label in ("general, then domain", "domain"))
+    return both, domain
 
 
 def _hard(facts: Facts) -> Pair:

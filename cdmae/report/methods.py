@@ -9,7 +9,8 @@ from cdmae.report.comparisons import chains, differences, is_uniform, masking_pa
 from cdmae.report.facts import Facts
 
 UNIFORM, WITHOUT = "MAE, uniform masks", "no pre-training"
-_CORPUS = ("encoder.start", "encoder.after", "encoder.collection", "encoder.objective")
+_CORPUS = {"encoder.start", "encoder.after", "encoder.collection", "encoder.objective"}
+CORPORA = ("general", "domain", "general, then domain")
 
 
 def main_chain(facts: Facts) -> list[str]:
@@ -74,20 +75,25 @@ def projection_pair(facts: Facts) -> tuple[str, str] | None:
     return next((pair for pair in pairs if differences(facts, *pair) == {"encoder.projection": (True, False)}), None)
 
 
-def corpora(facts: Facts) -> dict[str, str]:
-    """Retrievers that differ in what their encoder was pre-trained on: ``general``, ``domain`` or both, to the first.
+def corpora(facts: Facts) -> dict[str, list[str]]:
+    """Retrievers that differ in what their encoder was pre-trained on, by label: ``general``, ``domain`` or both.
 
     General is a published start that was pre-trained for retrieval, or passages other than those of the fine-tuning,
-    of the encoder itself or of the one that it goes on from.
+    of the encoder itself or of the one that it goes on from; where a config has both, there are two of a label. The
+    paper's own setting, the method's first stage, stands before others.
     """
-    found: dict[str, str] = {}
+    found: dict[str, list[str]] = {label: [] for label in CORPORA}
     for reference in main_chain(facts)[:1]:
-        for name in [reference, *facts.systems]:
-            if facts.entries("systems").get(name, {}).get("kind") == "retriever" and set(
-                differences(facts, reference, name)
-            ) <= set(_CORPUS):
-                found.setdefault(_corpus(facts, name), name)
-    return {label: found[label] for label in ("general", "domain", "general, then domain") if label in found}
+        for name in dict.fromkeys([reference, *facts.systems]):
+            retriever = facts.entries("systems").get(name, {}).get("kind") == "retriever"
+            if retriever and _in_corpus_alone(set(differences(facts, reference, name))):
+                found.get(_corpus(facts, name), []).append(name)
+    return {label: systems for label, systems in found.items() if systems}
+
+
+def _in_corpus_alone(different: set[str]) -> bool:
+    """Whether systems differ in their corpora alone; other text may take other `steps` for as many passes."""
+    return different - ({"encoder.steps"} if "encoder.collection" in different else set()) <= _CORPUS
 
 
 def _corpus(facts: Facts, system: str) -> str:
