@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import pyarrow as pa
 import pytest
 
 from cdmae import datasets, files, inference, pretrain, reranking, search
-from cdmae.config import Encoder, Start, concepts, gather, load, read_yaml
+from cdmae.config import Encoder, Start, concepts, gather, load, read_yaml, stack
 from cdmae.errors import InputError
 from cdmae.graph import Graph
 from cdmae.planning import arithmetic, machine, objectives, work
@@ -282,17 +283,49 @@ def test_what_is_held_at_a_time_is_what_is_planned():
     assert pretrain.MOST_ROWS["cpu"] == work.MICRO_BATCH
 
 
+def rules():
+    """The rules of the workflow: name and text."""
+    text = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
+    return re.findall(r"^rule (\w+):(.*?)(?=^rule |\Z)", text, flags=re.MULTILINE | re.DOTALL)
+
+
 def test_what_the_rules_ask_for_is_what_is_planned():
     """The cores and GPUs in workflow/rules, read as text."""
     threads, gpus = {}, {}
-    rules = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
-    for rule, body in re.findall(r"^rule (\w+):(.*?)(?=^rule |\Z)", rules, flags=re.MULTILINE | re.DOTALL):
+    for rule, body in rules():
         if asked := re.search(r"threads: (?:network_)?cores\((\d+)", body):
             threads[rule] = int(asked[1])
         if asked := re.search(r"\bgpu=gpus\((\d+)\)", body):
             gpus[rule] = int(asked[1])
     assert gpus == machine.NETWORKS
     assert threads == machine.THREADS
+
+
+def test_no_rule_asks_for_less_memory_than_is_planned_for_its_jobs():
+    """With Wikipedia and eight GPUs; `ngrams` and `importance` ask for what is planned, the others for a number."""
+    names = ("paper", "paper-ablations")
+    values = reduce(stack, (read_yaml(ROOT / f"config/{name}.yaml") for name in names))
+    planned = Planned(Graph(load(gather(ROOT / "config/config.yaml", [], values))), ["table_corpus"])
+    planned.jobs = [*planned.graph.jobs(), *planned.jobs]
+    constant, computed = {}, set()
+    for rule, body in rules():
+        if found := re.search(r"mem_mb=(?:(\d+)|memory\(\"(\w+)\"\))", body):
+            constant |= {rule: int(found[1])} if found[1] else {}
+            computed |= {found[2]} if found[2] else set()
+    assert computed == {"ngrams", "importance"}
+    for job in planned.jobs:
+        most = Machine(64, 8, "h200").peak(job, planned.work(job), planned) / 1e6
+        given = work.asked(planned.graph, job) if job.rule in computed else constant[job.rule]
+        assert most <= given, (job.rule, job.name)
+    large = {job.name: work.asked(planned.graph, job) for job in planned.jobs if job.rule == "ngrams"}
+    assert large["ami/general/msmarco"] == pytest.approx(26e3, rel=0.05)
+    assert large["ami/bert/wikipedia"] == pytest.approx(111e3, rel=0.05)
+
+
+def test_a_source_that_cannot_tell_its_size_is_asked_the_memory_of_a_large_one(values):
+    """As that of the tests; where it is made, its size is known."""
+    graph = Graph(load(values))
+    assert work.asked(graph, graph.job("ngrams", "ami", "small", "docs")) == work.UNTOLD == 64_000
 
 
 # --- schedules -------------------------------------------------------------------------------------------------------

@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from cdmae.errors import InputError
 from cdmae.planning import arithmetic, objectives
 from cdmae.planning.arithmetic import Network
 from cdmae.planning.sizes import BYTES_A_WORD, PIECES_A_WORD, Size, size
@@ -45,6 +46,7 @@ INDEXED, BUFFERED = 120.0, 0.75 * GB  # a word in Java's heap, at most
 SEQUENCE = 170.0  # a word-piece on its way into a network
 HIT = 134.0  # a passage that faiss proposes for a query
 SLACK = 2.2  # of activations: what the backward pass and the matrix library hold beside them
+MARGIN, LEAST, UNTOLD = 1.25, 4000, 64000  # of the memory that a rule asks for: a factor, and megabytes
 PADDED = 2.0  # how much longer sentence-transformers takes
 SELECT = 4000.0  # operations' worth of choosing the best, a query and passage
 
@@ -101,6 +103,23 @@ class Planned:
 
 def _small(planned: Planned, *names: str) -> Work:
     return Work()
+
+
+def asked(graph: Graph, job: Job) -> int:
+    """Megabytes that the rule of a job asks a cluster for: those of the plan with a `MARGIN`.
+
+    What is made at a source that cannot tell its size gets `UNTOLD`.
+    """
+    try:
+        memory = _planned(graph).work(job).memory
+    except InputError:
+        return UNTOLD
+    return max(LEAST, round(MARGIN * memory / 1e6))
+
+
+@cache
+def _planned(graph: Graph) -> Planned:
+    return Planned(graph)
 
 
 # --- data ------------------------------------------------------------------------------------------------------------

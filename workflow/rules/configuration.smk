@@ -26,6 +26,7 @@ from cdmae.graph import TRAINED, Graph
 from cdmae.jobs import FIGURES, TABLES
 from cdmae.lineage import Lineage, script
 from cdmae.places import load
+from cdmae.planning.work import asked
 from cdmae.settings import later
 
 try:
@@ -178,6 +179,11 @@ def cores(most):
         return max(1, min(most, size >> 24))
 
     return value
+
+
+def memory(name):
+    """Megabytes by the size of the collection, as `./run plan` estimates them."""
+    return lambda wildcards: asked(graph, graph.job(name, *wildcards))
 
 
 def network_cores(most, start):

@@ -16,7 +16,7 @@ rule ngrams:
         environment
     threads: cores(16)
     resources:
-        mem_mb=64000,
+        mem_mb=memory("ngrams"),
         runtime=120,
     params:
         *code("ngrams"),
@@ -42,7 +42,7 @@ rule importance:
         environment
     threads: cores(16)
     resources:
-        mem_mb=64000,
+        mem_mb=memory("importance"),
         runtime=120,
     params:
         *code("importance"),
