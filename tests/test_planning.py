@@ -76,7 +76,7 @@ def test_networks_follow_their_start(tmp_path):
     assert arithmetic.longest(str(tmp_path)) == 8
     (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
     assert arithmetic.longest(str(tmp_path)) == 6
-    (tmp_path / "config.json").write_text('{"dim": 2}')  # a network of another kind
+    (tmp_path / "config.json").write_text('{"d_model": 2}')  # a network of another kind
     assert Network.read(str(tmp_path)) == Network()
 
 
@@ -382,6 +382,46 @@ def test_what_does_not_suffice_is_said_plainly(planned, monkeypatch):
         assert (" are here" in found) == (memory is not None) and " are free there" in found
 
 
+def test_what_is_downloaded_is_told_with_its_place(tmp_path, monkeypatch):
+    """Bytes as the catalogue of ir_datasets has them, and what it unpacks; files that are there are not fetched."""
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "fetched"))
+    monkeypatch.chdir(tmp_path)
+    source = datasets.source("ir_datasets")
+
+    def told(dataset, **settings):
+        found = source.downloads(source.Settings(dataset=dataset, **settings))
+        return {str(path.relative_to(tmp_path / "fetched")): round(size / 1e6) for path, size in found.items()}
+
+    splits = {"dev": "dev/small", "dl20": "trec-dl-2020"}
+    assert told("msmarco-passage", splits=splits) == {
+        "downloads/31644046b18952c1386cd4564ba2ae69": 1058, "downloads/c177b2795d5f2dcc524cf00fcd973be1": 19,
+        "downloads/9157ccaeaa8227f91722ba5770787b16": 1, "downloads/00a406fb0d14ed3752d70d1e4eb98600": 0,
+        "downloads/0355ccee7509ac0463e8278186cdd8d1": 0, "msmarco-passage/collection.tsv": 2971,
+    }  # fmt: skip
+    assert told("dpr-w100") == {"downloads/612fe66e0b6b41ee28f806140226c563": 4695}
+    tex, unix = (told(f"beir/cqadupstack/{name}") for name in ("tex", "unix"))
+    assert set(tex) & set(unix) == {"downloads/4e41456d7df8ee7760a7f866133bda78"}, "an archive for all forums"
+    (tmp_path / "data/published").mkdir(parents=True)
+    (tmp_path / "data/published/nq.zip").touch()
+    assert list(told("beir/nq")) == ["beir/nq/docs.pklz4"]
+    (tmp_path / "fetched/beir/nq").mkdir(parents=True)
+    (tmp_path / "fetched/beir/nq/docs.pklz4").touch()
+    assert told("beir/nq") == {}
+
+
+def test_room_for_downloads_and_results_is_one_where_their_disk_is(tmp_path, monkeypatch):
+    """Either has room, both have not."""
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "fetched"))
+    wanted = {"collections": {"nq": {"source": "ir_datasets", "dataset": "beir/nq"}}, "results": str(tmp_path / "out")}
+    usage = shutil._ntuple_diskusage
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, int(1.5e9)))
+    found = text(Planned(Graph(load(wanted))), Machine(1))
+    disk, downloads = (next(line for line in found.splitlines() if line.startswith(name)) for name in ("disk", "downl"))
+    assert "NOT ENOUGH" not in disk
+    assert downloads.startswith("downloads  about 1.2") and "with the results; 1.4" in downloads
+    assert ": NOT ENOUGH, " in downloads
+
+
 def test_a_foreign_model_is_as_large_as_its_folder_says(planned, values, tmp_path):
     """Here one of 3 layers x 2, cut to 6 word-pieces; without a folder, one of BERT's size."""
     unknown = {job.rule: planned.work(job) for job in planned.graph.jobs()}["vectors_external"]
@@ -396,6 +436,23 @@ def test_a_foreign_model_is_as_large_as_its_folder_says(planned, values, tmp_pat
     job = next(job for job in small.graph.jobs() if job.rule == "vectors_external")
     assert small.work(job).flops == pytest.approx(work.PADDED * 1000 * SMALL.forward(found.tokens(6)))
     assert small.work(job).disk == 4 * 1000 * 2
+
+
+def test_a_foreign_model_is_found_in_its_first_module_in_distilbert_s_words_and_in_the_hub_s_cache(
+    tmp_path, monkeypatch
+):
+    inner = tmp_path / "models--some--name/snapshots/abc/0_Transformer"
+    inner.mkdir(parents=True)
+    (inner.parent / "modules.json").write_text('[{"path": "0_Transformer"}, {"path": "1_Pooling"}]')
+    (inner / "config.json").write_text('{"n_layers": 3, "dim": 2, "hidden_dim": 4, "n_heads": 1, "vocab_size": 10}')
+    (inner / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
+    found = replace(SMALL, positions=512)
+    assert Network.read(str(inner.parent)) == found and arithmetic.longest(str(inner.parent)) == 6
+    (tmp_path / "models--some--name/refs").mkdir()
+    (tmp_path / "models--some--name/refs/main").write_text("abc")
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    assert Network.read("some/name") == found and arithmetic.longest("some/name") == 6
+    assert Network.read("some/other") == Network(), "what is not here is taken for BERT base"
 
 
 def test_no_more_vectors_are_planned_than_are_kept(planned, values, tmp_path):
@@ -441,11 +498,34 @@ def test_the_command_plans_the_paper_for_any_machine():
     assert refused.stderr.startswith("cdmae: --gpu is abacus; allowed: h200")
 
 
+def the_command():
+    """workflow/start.py as a module."""
+    spec = importlib.util.spec_from_file_location("start", ROOT / "workflow/start.py")
+    start = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(start)
+    return start
+
+
+@pytest.mark.parametrize(
+    ("options", "known"),
+    [
+        ([], True), (["--cores", "1"], True), (["--cores", "4"], True), (["--cores", "5"], False),
+        (["--gpus", "0"], True), (["--gpus", "8", "--gpu", "a100"], False), (["--gpu", "h200"], False),
+    ],
+)  # fmt: skip
+def test_records_of_this_machine_tell_nothing_of_another(monkeypatch, capsys, options, known):
+    start, asked = the_command(), []
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(machine, "here", lambda: Machine(4, memory=8e9))
+    monkeypatch.setattr(machine, "records", lambda folder: asked.append(folder) or {})
+    start.command(["plan", "figure_sampling", "--configfile", "config/smoke.yaml", *options])
+    assert asked == (["results/benchmarks", "results/smoke/benchmarks"] if known else [])
+    assert (" are here" in capsys.readouterr().out) == known, "nor does its memory"
+
+
 def test_the_command_plans_tables_and_figures(monkeypatch):
     """Named first or behind the config files; what they do not need is left out."""
-    spec = importlib.util.spec_from_file_location("start", ROOT / "workflow/start.py")
-    start, asked = importlib.util.module_from_spec(spec), []
-    spec.loader.exec_module(start)
+    start, asked = the_command(), []
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(start, "plan", lambda graph, given: asked.append((graph.results, given.target)))
     start.command(["plan", "table_latency"])
@@ -458,6 +538,8 @@ def test_the_command_plans_tables_and_figures(monkeypatch):
         start.command(["plan", "tabel_main"])
     found = Planned(start.graph([]), ["table_latency"])
     assert [job.rule for job in found.jobs] == ["latency", "table"]
+    measuring = found.jobs[0]
+    assert 13 < Machine(2).seconds(measuring, found.work(measuring), found) < 30, "18 s on an idle core"
     sampling = [job.rule for job in Planned(start.graph([]), ["figure_sampling"]).jobs]
     assert "importance" in sampling and sampling[-1] == "figure" and "report" not in sampling
 

@@ -165,19 +165,22 @@ def command(arguments: list[str]) -> None:
 
 
 def plan(wanted: Graph, given: argparse.Namespace) -> None:
-    """Tell what a run takes; earlier runs of the default config and of the same one tell how fast this machine is."""
+    """Tell what a run takes; earlier runs of the default config and of the same one tell how fast this machine is.
+
+    Of a machine with other GPUs or more cores than this one they tell nothing.
+    """
     from cdmae.planning import machine
     from cdmae.planning.plan import text
     from cdmae.planning.work import Planned
 
     here = machine.here()
     gpus = here.gpus or int(bool(given.gpu)) if given.gpus is None else given.gpus
-    elsewhere = not (given.cores is None and given.gpus is None and given.gpu is None)
+    elsewhere = (given.cores or 0) > here.cores or given.gpus not in (None, here.gpus) or bool(given.gpu)
     memory = None if elsewhere else here.memory
     memory = memory if given.memory is None else given.memory * 2**30
     found = machine.Machine(here.cores if given.cores is None else given.cores, gpus, given.gpu or here.gpu, memory)
     planned = Planned(wanted, given.target)
-    for each in (Planned(graph([])), planned):
+    for each in () if elsewhere else (Planned(graph([])), planned):
         found = found.corrected(each, machine.records(each.graph.path("benchmarks")))
     print(text(planned, found, everything=given.all))
 

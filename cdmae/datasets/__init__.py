@@ -13,7 +13,8 @@ A source offers
 
 It may offer ``triples(settings)``, the names of published training triples, with ``triples_file(settings, name)``;
 ``expected(settings)``: the number of passages, the words in one, and the queries by split, as far as they
-are known before anything is read; `cdmae.planning` asks for them; and ``threads(settings)``, how many help ``load``.
+are known before anything is read, and ``downloads(settings)``, file to bytes of what ``load`` fetches and keeps;
+`cdmae.planning` asks for them; and ``threads(settings)``, how many help ``load``.
 
 All but ``load`` and ``check`` need only the standard library, since every start of the workflow calls them.
 """

@@ -36,13 +36,14 @@ class Network:
 
     @classmethod
     def read(cls, model: str) -> Network:
-        """The network of a model's folder; what is not here, or does not tell, is taken for the size of BERT base."""
-        found = _json(Path(model) / "config.json")
-        keys = {
-            "layers": "num_hidden_layers", "width": "hidden_size", "inner": "intermediate_size",
-            "vocabulary": "vocab_size", "positions": "max_position_embeddings", "heads": "num_attention_heads",
+        """The network of a model that is here; what is not, or does not tell, is taken for the size of BERT base."""
+        found = _json(_folder(model) / "config.json")
+        keys = {  # BERT's words, and DistilBERT's
+            "layers": ("num_hidden_layers", "n_layers"), "width": ("hidden_size", "dim"),
+            "inner": ("intermediate_size", "hidden_dim"), "heads": ("num_attention_heads", "n_heads"),
+            "vocabulary": ("vocab_size",), "positions": ("max_position_embeddings",),
         }  # fmt: skip
-        return cls(**{name: found[key] for name, key in keys.items() if key in found})
+        return cls(**{name: found[key] for name, known in keys.items() for key in known if key in found})
 
     def narrowed(self, share: float) -> Network:
         """The same with a share of the heads and of both widths."""
@@ -68,11 +69,23 @@ class Network:
 
 
 def longest(model: str) -> int:
-    """The word-pieces to which sentence-transformers cuts the texts of a model's folder; 512 where it does not tell."""
-    return _json(Path(model) / "sentence_bert_config.json").get("max_seq_length") or Network.read(model).positions
+    """The word-pieces to which sentence-transformers cuts texts for a model; 512 where it does not tell."""
+    return _json(_folder(model) / "sentence_bert_config.json").get("max_seq_length") or Network.read(model).positions
 
 
-def _json(path: Path) -> dict[str, Any]:
+def _folder(model: str) -> Path:
+    """Where the network of a model lies: in its folder or in the hub's cache, there perhaps as the first module."""
+    folder = Path(model)
+    if not folder.is_dir():
+        from huggingface_hub import try_to_load_from_cache
+
+        cached = (try_to_load_from_cache(model, name) for name in ("modules.json", "config.json"))
+        folder = next((Path(path).parent for path in cached if isinstance(path, str)), folder)
+    modules = _json(folder / "modules.json")
+    return folder / modules[0].get("path", "") if modules else folder
+
+
+def _json(path: Path) -> Any:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 

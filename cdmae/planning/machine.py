@@ -39,6 +39,7 @@ NETWORKS = {"pretrain": 8} | dict.fromkeys(
 START = {"index_bm25": 2.0} | dict.fromkeys(NETWORKS, 4.0) | dict.fromkeys(("ngrams", "importance"), 1.5)
 START |= dict.fromkeys(("mine_bm25", "search_bm25"), 5.0)
 START |= dict.fromkeys(("vectors_external", "mine_external", "search_external"), 9.0)
+START |= {"latency": 6.0}
 OTHERS_START = 1.0
 ON_GPU = 2.5e9  # bytes of a process's own memory that CUDA and its libraries take
 NARROW = 256  # dimensions below which more than one core does not help a network

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,6 +64,7 @@ def text(planned: Planned, machine: Machine, *, everything: bool = False) -> str
         "",
         f"wall time  {formats.duration(ran.seconds)}" + (f", {gpu_hours:.1f} GPU-hours" if machine.gpus else ""),
         f"disk       {_disk(planned, found)}",
+        *_downloads(planned, found),
         f"memory     {_memory(machine, found, ran)}",
         *_chain(found),
         *_basis(planned, machine, found),
@@ -75,6 +77,22 @@ def _disk(planned: Planned, found: list[Step]) -> str:
     results, left = planned.graph.results, sum(step.work.disk for step in found)
     free = shutil.disk_usage(_existing(Path(results))).free
     return _compared(left, f"{_bytes(left)} in {results}", free, "are free there")
+
+
+def _downloads(planned: Planned, found: list[Step]) -> list[str]:
+    """What the sources fetch and keep besides, and whether there is room for it; nothing where nothing is fetched."""
+    files: dict[Path, float] = {}
+    for step in found:
+        if step.job.rule == "collection":
+            files |= planned.downloads(step.job.name)
+    if not files:
+        return []
+    folder = _existing(Path(os.path.commonpath(files)))
+    results = _existing(Path(planned.graph.results))
+    beside = sum(step.work.disk for step in found) if folder.stat().st_dev == results.stat().st_dev else 0.0
+    size, free = sum(files.values()), shutil.disk_usage(folder).free
+    both = f", {_bytes(size + beside)} with the results" if beside else ""
+    return ["downloads  " + _compared(size + beside, f"about {_bytes(size)} in {folder}{both}", free, "are free there")]
 
 
 def _memory(machine: Machine, found: list[Step], ran: Course) -> str:

@@ -12,12 +12,15 @@ from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from typing import TYPE_CHECKING
 
+from cdmae import datasets
 from cdmae.errors import InputError
 from cdmae.planning import arithmetic, objectives
 from cdmae.planning.arithmetic import Network
 from cdmae.planning.sizes import BYTES_A_WORD, PIECES_A_WORD, Size, size
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from cdmae.config import Stage
     from cdmae.graph import Graph
     from cdmae.jobs import Job
@@ -30,6 +33,9 @@ TOKENISE = 1 / 2.2e6  # a word-piece
 COUNT = 1 / 5.5e6  # a word, all orders of n-grams
 INDEX = 4e-6  # a word in Lucene's index
 BM25_QUERY, BM25_PASSAGE = 1e-3, 0.9e-9  # a query; and for each passage that there is
+# 28 measurements of .2 s, and those that take longer: RetroMAE's masks in Python for 512 word-pieces, 4 x .1 s, and
+# SimLM's generator, 4 x 1.4 s
+LATENCY = 12.0
 MEASURE = 1e-4  # a query of 1,000 passages
 VOCABULARY = 8e-6  # a word of a text that a tokenizer is trained on
 TEXT_ON_DISK = 0.6  # of its size, in Parquet
@@ -87,6 +93,12 @@ class Planned:
     def queries(self, collection: str, split: str) -> int:
         """The number of queries of a split; of a collection that cannot tell, none."""
         return self.sizes[collection].queries.get(split, 0)
+
+    def downloads(self, collection: str) -> dict[Path, float]:
+        """What the source of a collection fetches and keeps outside of the results: file to bytes."""
+        entry = self.config.collections[collection]
+        tell = getattr(datasets.source(entry.source), "downloads", None)
+        return tell(entry.settings) if tell else {}
 
     def kinds(self, job: Job) -> list[str]:
         """What jobs of equal speed have in common, the closest first: a source or an objective, and their rule."""
@@ -340,7 +352,8 @@ def _evaluated(planned: Planned) -> int:
 
 def _hits(planned: Planned) -> float:
     """Bytes of the largest run."""
-    return 8.0 * planned.config.evaluation.depth * max(planned.queries(*target) for target in planned.graph.targets())
+    queries = max((planned.queries(*target) for target in planned.graph.targets()), default=0)
+    return 8.0 * planned.config.evaluation.depth * queries
 
 
 def measures(planned: Planned, name: str) -> Work:
@@ -361,6 +374,11 @@ def masked_terms(planned: Planned, name: str) -> Work:
     return Work(core_seconds=1.5, memory=TRANSFORMERS)
 
 
+def latency(planned: Planned, name: str) -> Work:
+    """What `benchmarks.latency` does, whatever the config."""
+    return Work(core_seconds=LATENCY, memory=FOREIGN + 0.2 * GB)
+
+
 def report(planned: Planned, name: str) -> Work:
     """Tables, pictures and tests over the measures of every query."""
     systems = len(planned.config.systems)
@@ -371,6 +389,7 @@ WORK: dict[str, Callable[..., Work]] = {
     each.__name__: each
     for each in (
         collection, tokenizer, tokens, ngrams, importance, pretrain, train_retriever, train_reranker, teacher,
-        index_bm25, mine_bm25, mine, search_bm25, search, vectors, rerank, measures, fuse, masked_terms, report,
+        index_bm25, mine_bm25, mine, search_bm25, search, vectors, rerank, measures, fuse, masked_terms, latency,
+        report,
     )
 } | {"mine_external": mine, "search_external": search, "vectors_external": vectors}  # fmt: skip

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from cdmae import files
 
 PUBLISHED = "data/published"
+LETTERS = 6.0  # of a word, the space included
+UNPACKED = {MSMARCO: ("collection.tsv", 1.0), "beir": ("docs.pklz4", 0.6)}  # a file, and its share of the text
 WORDS = {  # per passage
     "msmarco-passage": 56.0, "dpr-w100": 100.0, "beir/trec-covid": 161.0, "beir/nfcorpus": 232.0, "beir/nq": 79.0,
     "beir/hotpotqa": 46.0, "beir/fiqa": 132.0, "beir/arguana": 167.0, "beir/webis-touche2020": 292.0,
@@ -131,6 +133,26 @@ def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
         for split, name in settings.ids().items()
     }
     return catalogue.counts(settings.dataset, "docs") or 0, words, judged
+
+
+def downloads(settings: Settings) -> dict[Path, float]:
+    """About how many bytes `load` keeps beside the collection, by file, but for those that are there.
+
+    Archives have their published sizes; ir_datasets unpacks the passages of MS MARCO and, compressed, those of BEIR.
+    The size of RocketQA's titles is not published.
+    """
+    home, offered = catalogue.home(), Path(settings.files).expanduser()
+    found = {
+        home / "downloads" / each.checksum: float(each.size)
+        for name in (settings.dataset, *settings.ids().values())
+        for each in catalogue.archives(name)
+        if not (offered / each.file).exists()
+    }
+    if unpacked := UNPACKED.get(settings.dataset.partition("/")[0]):
+        file, share = unpacked
+        passages, words, _ = expected(settings)
+        found[home / settings.dataset / file] = share * LETTERS * passages * words
+    return {path: size for path, size in found.items() if not path.exists()}
 
 
 def load(settings: Settings, threads: int = 1) -> files.Collection:

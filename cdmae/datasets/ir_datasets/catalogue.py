@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from cdmae.errors import InputError
 from cdmae.settings import suggestion
 
 FEW = 12  # names that a message lists
+# The archives of passages that are not named like their dataset.
+PASSAGES = {"msmarco-passage": ("collectionandqueries", "queries"), "dpr-w100": ("docs",)}
 
 
 @functools.cache
@@ -40,6 +43,34 @@ def counts(name: str, part: str) -> int | None:
     found = entries().get(name, {}).get(part, {})
     found = entries().get(found["_ref"], {}).get(part, {}) if "_ref" in found else found
     return found.get("count")
+
+
+class Archive(NamedTuple):
+    """A published file: its name, its checksum, by which ir_datasets keeps it, and its bytes."""
+
+    file: str
+    checksum: str
+    size: int
+
+
+def archives(name: str) -> list[Archive]:
+    """The published files of a dataset or of a part of it, as far as the catalogue tells.
+
+    A part that has none of its own, such as ``dev/small``, lies in those of what it is a part of.
+    """
+    family, _, rest = name.partition("/")
+    listed = read_json("downloads.json").get(family, {})
+    keys = list(PASSAGES.get(family, ())) if not rest else []
+    while rest and not keys:
+        keys = [key for key in (rest, f"{rest}/queries", f"{rest}/qrels") if key in listed]
+        rest = rest.rpartition("/")[0]
+    found = [listed[key] for key in keys if {"expected_md5", "size_hint"} <= listed[key].keys()]
+    return [Archive(each["url"].rpartition("/")[2], each["expected_md5"], each["size_hint"]) for each in found]
+
+
+def home() -> Path:
+    """The folder in which ir_datasets keeps what it fetches."""
+    return Path(os.environ.get("IR_DATASETS_HOME") or "~/.ir_datasets").expanduser()
 
 
 def read_json(name: str) -> dict[str, Any]:
