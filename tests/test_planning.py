@@ -352,6 +352,16 @@ def test_jobs_wait_for_gpus_and_take_at_most_what_there_is():
     assert course([Task("many", 4, cores=16)], cores=2, gpus=0).seconds == 4
 
 
+def test_jobs_of_several_gpus_do_not_wait_for_chains_of_jobs_of_one():
+    """Two trainings of eight GPUs, each with two jobs of one behind it: the second is not left until the first ends."""
+    tasks = [
+        Task("a", 1, gpus=8), Task("a1", 10, gpus=1, after=(0,)), Task("a2", 10, gpus=1, after=(1,)),
+        Task("b", 1, gpus=8), Task("b1", 10, gpus=1, after=(3,)),
+    ]  # fmt: skip
+    assert course(tasks, cores=9, gpus=8).seconds == 1 + 1 + 20
+    assert course(tasks, cores=9, gpus=1).seconds == 1 + 10 + 10 + 1 + 10, "with one GPU all want the same"
+
+
 def test_the_memory_of_jobs_that_run_at_a_time_adds_up():
     tasks = [Task("a", 1, memory=5), Task("b", 5, after=(0,), memory=3), Task("c", 3, after=(0,), memory=4)]
     assert course(tasks, cores=2, gpus=0).memory == 3 + 4

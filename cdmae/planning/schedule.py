@@ -45,14 +45,21 @@ def critical_path(tasks: Sequence[Task]) -> list[int]:
 
 
 def course(tasks: Sequence[Task], cores: int, gpus: int) -> Course:
-    """How the tasks run, where those go first that most time hangs on, as far as cores and GPUs last."""
+    """How the tasks run, as far as cores and GPUs last.
+
+    Those that want several GPUs go first, which others would take one by one, then those that most time hangs on.
+    """
     tails = _tails(tasks)
+
+    def order(place: int) -> tuple[bool, float]:
+        return min(tasks[place].gpus, gpus) <= 1, -tails[place]
+
     waits = [len(task.after) for task in tasks]
     followers: list[list[int]] = [[] for _ in tasks]
     for place, task in enumerate(tasks):
         for other in task.after:
             followers[other].append(place)
-    ready = sorted((place for place, count in enumerate(waits) if not count), key=lambda place: -tails[place])
+    ready = sorted((place for place, count in enumerate(waits) if not count), key=order)
     running: list[tuple[float, int]] = []
     now = memory = 0.0
     while ready or running:
@@ -69,7 +76,7 @@ def course(tasks: Sequence[Task], cores: int, gpus: int) -> Course:
             waits[place] -= 1
             if not waits[place]:
                 ready.append(place)
-        ready.sort(key=lambda place: -tails[place])
+        ready.sort(key=order)
     return Course(now, memory)
 
 

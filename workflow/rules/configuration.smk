@@ -133,9 +133,17 @@ def plugins(name):
     return value
 
 
-def waiting(name):
-    """The priority of a job: how long a chain of jobs waits for it. The longest chain decides when a run ends."""
-    return lambda wildcards: graph.waiting.get((name, "/".join(wildcards)), 0)
+FIRST = 1000  # more than all jobs that fit beside each other have together
+
+
+def waiting(name, wanted=0):
+    """The priority of a job: how long a chain of jobs waits for it. The longest chain decides when a run ends.
+
+    Those that want several GPUs of this machine come before all others. Snakemake keeps none free for a job, so that
+    jobs of one GPU each, one after the other, would let them wait for ever.
+    """
+    several = min(wanted, workflow.global_resources.get("gpu").value or 0) > 1  # a cluster has a queue of its own
+    return lambda wildcards: several * FIRST + graph.waiting.get((name, "/".join(wildcards)), 0)
 
 
 def folder(name):

@@ -13,7 +13,7 @@ rule pretrain:
         graph.path("benchmarks/pretrain/{encoder}.tsv")
     wildcard_constraints:
         encoder=only(each for each in settings.encoders if not settings.encoders[each].snapshot_of),
-    priority: waiting("pretrain")
+    priority: waiting("pretrain", gpus(8))
     conda:
         environment
     threads: network_cores(8, lambda encoder: settings.encoders[encoder].start)
