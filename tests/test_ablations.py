@@ -68,6 +68,14 @@ def test_one_training_and_one_teacher_serve_all_that_share_them(graph):
     }
 
 
+def test_steps_in_the_place_of_epochs_are_one_change():
+    config = shipped("ablations")
+    config["encoders"]["passes"] = {**config["encoders"]["cdmae"], "steps": 0, "epochs": 5.0}
+    config["systems"]["passes"] = {**config["systems"]["cdmae-stage1"], "encoder": "passes"}
+    found = comparisons.differences(measured(config), "cdmae-stage1", "passes")
+    assert found == {"encoder.steps": (1200, 0)}
+
+
 def test_it_takes_less_than_an_hour_on_two_cores(graph, monkeypatch):
     found = steps(Planned(graph), Machine(2), everything=True)
     assert course([step.task for step in found], 2, 0).seconds < 55 * 60
