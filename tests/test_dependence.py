@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-from functools import reduce
+from functools import cache, reduce
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +19,7 @@ from tiny_objectives import V, language_model, learnt, vocabulary
 from cdmae import datasets, masking
 from cdmae.batches import Reader
 from cdmae.config import Encoder, Evaluation, Importance, Report, Stage, Start, System, gather, load, read_yaml, stack
-from cdmae.datasets import pydocs
+from cdmae.datasets import ir_datasets, pydocs
 from cdmae.errors import InputError
 from cdmae.files import Tokens
 from cdmae.graph import Graph
@@ -153,10 +153,9 @@ def deeper(before, after):
 
 @pytest.fixture(autouse=True)
 def settled(monkeypatch):
-    """The versions of the packages are looked up once: it takes half of the time of a plan."""
-    found = {}
-    installed = pydocs._installed
-    monkeypatch.setattr(pydocs, "_installed", lambda name: found.get(name) or found.setdefault(name, installed(name)))
+    """The versions of the packages are looked up once: it takes up to half of the time of a plan."""
+    for module, name in ((pydocs, "_installed"), (ir_datasets, "installed")):
+        monkeypatch.setattr(module, name, cache(getattr(module, name)))
 
 
 @pytest.fixture(autouse=True)
