@@ -55,6 +55,12 @@ def test_a_setting_changes_what_descends_from_it(values):
     assert changed(before, states(values, collections__docs__size=4)) == set(before)
 
 
+def test_a_training_goes_on_from_its_state_where_it_does_not_read_what_changed(values):
+    before = states(values)
+    assert changed(before, states(values, pretraining__epochs=3)) == set(), "all have steps"
+    assert changed(before, states(values, pretraining__sigma=2.0)) == set(before) - {"pretrain/none", "pretrain/mae"}
+
+
 def test_another_encoder_before_it_or_another_snapshot_trains_again(values):
     values["encoders"] |= {
         "general": {"collection": "other"}, "both": {"after": "general"},
