@@ -69,6 +69,8 @@ def set_up(device):
         files.append("requirements-slurm.txt")  # makes each start of Snakemake half a second slower
     if read(STAMP) == stamp(files) and works():
         return
+    if not os.access(ROOT, os.W_OK | os.X_OK):
+        stop("%s cannot be written to, where .venv is made; allowed: a checkout of your own, such as a clone" % ROOT)
     with open(os.path.join(ROOT, ".venv.lock"), "w") as lock:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -76,6 +76,13 @@ def test_a_disk_that_is_too_small(start, monkeypatch, capsys):
     assert not Path(start.VENV).exists()
 
 
+def test_a_checkout_that_cannot_be_written_to(start, monkeypatch, capsys):
+    monkeypatch.setattr(start.os, "access", lambda path, mode: path != start.ROOT)
+    with pytest.raises(SystemExit):
+        start.set_up("cpu")
+    assert capsys.readouterr().err.startswith(f"cdmae: {start.ROOT} cannot be written to, where .venv is made; allowed")
+
+
 def test_a_device_that_does_not_exist(start, monkeypatch, capsys):
     monkeypatch.setenv("CDMAE_DEVICE", "tpu")
     with pytest.raises(SystemExit):
@@ -225,6 +232,29 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     assert asked == [(3, ["sorted", "lists"]), (4, ["sorted", "lists"])]
     with pytest.raises(SystemExit):
         start.command([name, "--configfile", str(overlay)])
+
+
+@pytest.mark.parametrize(
+    ("variables", "words", "said"),
+    [
+        ({"CDMAE_DEVICE": "tpu"}, ["-n"], "the environment variable CDMAE_DEVICE is tpu; allowed: cpu, gpu"),
+        ({}, ["--cache", "tokens", "ngrams"], "--cache needs the environment variable SNAKEMAKE_OUTPUT_CACHE"),
+        (
+            {"SNAKEMAKE_OUTPUT_CACHE": "/no/where"},
+            ["-n", "--cache=tokens"],
+            "the environment variable SNAKEMAKE_OUTPUT",
+        ),
+    ],
+)
+def test_what_snakemake_would_stumble_over_is_refused_before_it_starts(variables, words, said, monkeypatch):
+    start = module(ROOT / "workflow/start.py")
+    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
+    monkeypatch.delenv("SNAKEMAKE_OUTPUT_CACHE", raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with pytest.raises(InputError) as refused:
+        start.main(words)
+    assert str(refused.value).startswith(said)
 
 
 @pytest.mark.parametrize("words", [["--workflow-profile", "nosuch", "-n"], ["-n", "--workflow-profile=tests"]])

@@ -18,7 +18,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from cdmae import places, replicas  # noqa: E402 (the checkout is not installed)
+from cdmae import places, replicas, surroundings  # noqa: E402 (the checkout is not installed)
 from cdmae.config import read_yaml, stack  # noqa: E402
 from cdmae.errors import InputError, said  # noqa: E402
 from cdmae.graph import Graph  # noqa: E402
@@ -44,6 +44,7 @@ def main(arguments: list[str]) -> None:
     arguments, overlays = sorted_out(arguments)
     os.chdir(ROOT)
     check_profile(arguments)
+    check_surroundings(arguments)
     if "--config" not in arguments:
         found = graph(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
         for name in {*TABLES, *FIGURES}.intersection(Path(word).stem for word in arguments):
@@ -76,6 +77,14 @@ def check_profile(arguments: list[str]) -> None:
     for before, word in pairwise([part for argument in arguments for part in argument.split("=", 1)]):
         if before == "--workflow-profile" and word != "none" and not list(Path(word).glob("*.yaml")):
             raise InputError(f"--workflow-profile is {word}; allowed: a folder with a profile.yaml, or none")
+
+
+def check_surroundings(arguments: list[str]) -> None:
+    """Refuse variables and folders with which Snakemake would end in a traceback."""
+    surroundings.device()
+    surroundings.check_records(ROOT)
+    if any(argument.partition("=")[0] == "--cache" for argument in arguments):
+        surroundings.check_cache()
 
 
 def check_paths(arguments: list[str], graph: Graph) -> None:

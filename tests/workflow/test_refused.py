@@ -1,5 +1,8 @@
 """What is refused before any job: wrong configs in a sentence, and a second run at the same results."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +45,21 @@ def test_snakemake_itself_refuses_it_too(code, overlay):
     assert f"cdmae: {path}, line 1: {WRONG['key'][1]}" in said
     assert "Traceback" not in said and "rule " not in said
     assert not code.results.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "variables", "sentence"),
+    [
+        ((), {"CDMAE_DEVICE": "tpu"}, "cdmae: the environment variable CDMAE_DEVICE is tpu; allowed: cpu, gpu"),
+        (("--cache", "tokens"), {"SNAKEMAKE_OUTPUT_CACHE": ""}, "cdmae: --cache needs the environment variable SNAKEM"),
+    ],
+)
+def test_without_run_snakemake_refuses_what_is_around_it(code, arguments, variables, sentence):
+    command = [sys.executable, "-m", "snakemake", "-n", *SMOKE, *arguments]
+    found = subprocess.run(command, cwd=code.folder, env=os.environ | variables, capture_output=True, text=True)
+    said = found.stdout + found.stderr
+    assert found.returncode == 1
+    assert sentence in said and "Traceback" not in said
 
 
 def test_every_path_that_run_knows_has_a_rule(code):

@@ -18,6 +18,7 @@ from snakemake.utils import min_version
 min_version("9.20")
 sys.path.insert(0, str(workflow.basedir))
 
+from cdmae import surroundings
 from cdmae.command import last_words
 from cdmae.config import Encoder, Importance, Stage, Start
 from cdmae.errors import InputError, said
@@ -30,6 +31,9 @@ from cdmae.planning.work import asked
 from cdmae.settings import later
 
 try:
+    device = surroundings.device()
+    if workflow.workflow_settings.cache:
+        surroundings.check_cache()
     settings = load(
         Path(workflow.basedir, "config/config.yaml"),
         workflow.configfiles,
@@ -55,12 +59,12 @@ signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
 # The environment of every job, for --sdm conda.
-environment = str(Path(workflow.basedir, f"envs/{os.environ.get('CDMAE_DEVICE', 'cpu')}.yaml"))
+environment = str(Path(workflow.basedir, f"envs/{device or 'cpu'}.yaml"))
 
 
 def gpus(number):
     """What a rule asks for; none where CDMAE_DEVICE says that there are none, which jobs of SLURM inherit."""
-    return 0 if os.environ.get("CDMAE_DEVICE") == "cpu" else number
+    return 0 if device == "cpu" else number
 
 
 # And for --sdm apptainer: the image that envs/cdmae.def makes, or another one.
@@ -252,9 +256,9 @@ onstart:
         Path(settings.results).mkdir(parents=True, exist_ok=True)
         held.append(open(graph.path(".lock"), "a+"))
     except OSError as error:
-        raise WorkflowError(
-            f"results is {settings.results}, which cannot be written to: {error.strerror}"
-        ) from None
+        refusal = f"results is {settings.results}, which cannot be written to: {error.strerror}"
+        say_last(said(refusal))
+        raise WorkflowError(said(refusal)) from None
     try:
         fcntl.flock(held[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

@@ -1,0 +1,55 @@
+"""What a run needs around it: variables of the environment that make sense, and folders that can be written to.
+
+Without them Snakemake ends in a traceback, or in an error hours later. Here each is a sentence before anything runs.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from cdmae.errors import InputError
+from cdmae.settings import show
+
+DEVICE = "CDMAE_DEVICE"
+DEVICES = ("cpu", "gpu")  # the locked environments in envs/
+CACHE = "SNAKEMAKE_OUTPUT_CACHE"
+RECORDS = ".snakemake"  # Snakemake's folder in a checkout
+
+
+def device() -> str:
+    """What CDMAE_DEVICE says that jobs have: ``cpu``, ``gpu``, or nothing where it is not set."""
+    found = os.environ.get(DEVICE, "")
+    if found not in ("", *DEVICES):
+        raise InputError(f"the environment variable {DEVICE} is {show(found)}; allowed: {', '.join(DEVICES)}")
+    return found
+
+
+def check_records(checkout: Path) -> None:
+    """Refuse a checkout in which Snakemake cannot keep its records; a dry run opens them, too."""
+    records = checkout / RECORDS
+    folder = records if records.exists() else checkout
+    if not _writable(folder):
+        raise InputError(
+            f"{folder} cannot be written to, where Snakemake keeps its records; allowed: a checkout of your own, such "
+            "as a clone"
+        )
+
+
+def check_cache() -> None:
+    """Refuse ``--cache`` without a folder for what is shared."""
+    folder = os.environ.get(CACHE, "")
+    if not folder:
+        raise InputError(
+            f"--cache needs the environment variable {CACHE}, which is not set; allowed: a folder to which all who "
+            "share results may write"
+        )
+    if "://" not in folder and not _writable(Path(folder)):  # with it, a place that a storage plugin of Snakemake knows
+        raise InputError(
+            f"the environment variable {CACHE} is {folder}; allowed with --cache: a folder that exists and can be "
+            "written to"
+        )
+
+
+def _writable(folder: Path) -> bool:
+    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)
