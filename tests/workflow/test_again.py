@@ -17,7 +17,10 @@ STAGE3 = [
 
 
 def test_a_second_run_has_nothing_to_do(smoke):
-    assert "Nothing to be done" in smoke.run(*SMOKE)
+    said = smoke.run(*SMOKE)
+    assert "Nothing to be done" in said
+    assert said.splitlines()[-1] == "report: results/smoke/report/index.html", "where it is, as after the first run"
+    assert "report: " not in smoke.run(*SMOKE, "-n")
 
 
 def test_alpha_is_a_matter_of_stage_3(smoke, overlay):

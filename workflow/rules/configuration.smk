@@ -11,7 +11,9 @@ import time
 from os.path import dirname
 from pathlib import Path
 
+from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.exceptions import WorkflowError
+from snakemake.logging import logger
 from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
@@ -237,12 +239,27 @@ onerror:
         say_last(words)
 
 
-onsuccess:
+def say_where():
+    """Name what there is to look at."""
     exhibits = [each for each in (*TABLES, *FIGURES) if each in sys.argv]
     for each in exhibits:
         say_last(f"{each}: {graph.exhibits()}/{each}.{'md' if each in TABLES else 'svg'}")
     if not exhibits and Path(graph.page()).exists():
         say_last(f"report: {graph.page()}")
+
+
+onsuccess:
+    say_where()
+
+
+def nothing_to_do(record):
+    """A filter of log records that drops none: where there is nothing to do, Snakemake calls no hook but says so."""
+    if record.msg == NOTHING_TO_BE_DONE_MSG and not workflow.dryrun:
+        say_where()
+    return True
+
+
+logger.addFilter(nothing_to_do)
 
 
 # --- one run at a time ----------------------------------------------------------------------------------------------
