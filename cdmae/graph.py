@@ -300,9 +300,9 @@ class Graph:
         """The job of a rule for its wildcards, such as ``job("tokens", start, collection)``."""
         return jobs.RULES[rule](self, *names)
 
-    def jobs(self, exhibits: Sequence[str] = ()) -> list[jobs.Job]:
-        """Every job of a whole run, or of some tables and figures, each after those whose outputs it reads."""
-        return jobs.ordered(self, exhibits)
+    def jobs(self, targets: Sequence[str] = ()) -> list[jobs.Job]:
+        """Every job of a whole run, or of some targets (`cdmae.jobs.ordered`), each after those that it reads from."""
+        return jobs.ordered(self, targets)
 
     @cached_property
     def waiting(self) -> dict[tuple[str, str], int]:

@@ -5,12 +5,15 @@ A job says which settings its results depend on, so that touching another sectio
 
 from __future__ import annotations
 
+import difflib
+import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae import datasets
+from cdmae.errors import InputError
 
 if TYPE_CHECKING:
     from cdmae.config import System
@@ -38,6 +41,7 @@ class Job:
         return list(dict.fromkeys(found))
 
 
+ROOT = Path(__file__).resolve().parent.parent
 RULES: dict[str, Callable[..., Job]] = {}
 
 
@@ -368,7 +372,8 @@ def report(graph: Graph) -> Job:
     inputs: dict[str, str | list[str]] = {part: list(facts[part].values()) for part in parts}
     inputs["mined"] = sorted(set(facts["mined"].values()))
     inputs["collections"] = [graph.about(name) for name in facts["collections"]]
-    return Job("report", "", inputs, [graph.page()], {"facts": facts})
+    outputs = [graph.page(), f"{graph.report()}/tables", f"{graph.report()}/figures", graph.path("facts.json")]
+    return Job("report", "", inputs, outputs, {"facts": facts})
 
 
 # What `./run table_stages` and the like make: not part of a whole run.
@@ -382,6 +387,8 @@ TABLES = (
     "table_claims",
 )
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
+ALL = "all"  # the target of a whole run
+ALONE = ("report", "latency")  # rules without wildcards, which can be targets
 EXHIBITS = {TABLES: ("csv", "md", "tex", "html"), FIGURES: ("svg", "csv")}  # and the forms in which they come
 
 
@@ -415,40 +422,82 @@ def figure(graph: Graph, name: str) -> Job:
     return _exhibit(graph, name)
 
 
+@rule
+def export(graph: Graph, system: str, collection: str, split: str) -> Job:
+    """A run as TREC text, on request."""
+    return Job(
+        "export",
+        f"{system}/{collection}/{split}",
+        inputs={"run": graph.run(system, collection, split), "collection": graph.collection_files(collection)},
+        outputs=[graph.path("trec", system, f"{collection}.{split}.run")],
+    )
+
+
 # --- all of them -----------------------------------------------------------------------------------------------------
 
 
-def ordered(graph: Graph, exhibits: Sequence[str] = ()) -> list[Job]:
-    """The jobs that a whole run needs, or some tables and figures, each after those whose outputs it reads."""
-    asked = [_exhibit(graph, name) for name in exhibits]
-    makes = {path: job for job in [*_possible(graph), latency(graph), *asked] for path in job.outputs}
+def ordered(graph: Graph, targets: Sequence[str] = ()) -> list[Job]:
+    """The jobs that a whole run needs, or some targets, each after those whose outputs it reads.
+
+    Targets are what ``./run`` takes: ``all``, a rule without wildcards, a table or figure, or a path. Raises
+    `InputError` for one that no job makes.
+    """
+    makes = {path: job for job in _possible(graph) for path in job.outputs}
     found: dict[tuple[str, str], Job] = {}
 
-    def visit(path: str) -> None:
-        job = makes.get(path)
-        if job is None or (job.rule, job.name) in found:
+    def visit(job: Job) -> None:
+        if (job.rule, job.name) in found:
             return
-        for each in job.reads():
-            visit(each)
+        for path in job.reads():
+            if path in makes:
+                visit(makes[path])
         found[job.rule, job.name] = job
 
-    for path in [path for job in asked for path in job.outputs] or graph.needed():
-        visit(path)
+    for target in targets or [ALL]:
+        for job in _making(graph, target, makes):
+            visit(job)
     return list(found.values())
+
+
+def _making(graph: Graph, target: str, makes: dict[str, Job]) -> list[Job]:
+    """The jobs that a target asks for; `makes`: those that may be asked for by a path."""
+    if target == ALL:
+        return [makes[path] for path in graph.needed()]
+    if target in ALONE:
+        return [RULES[target](graph)]
+    path = check_target(graph, target)
+    name = Path(path).stem if path.startswith(f"{graph.exhibits()}/") else path
+    return [_exhibit(graph, name) if name in (*TABLES, *FIGURES) else makes[path]]
+
+
+def check_target(graph: Graph, target: str) -> str:
+    """A target that is no rule, as the graph names it; raises `InputError` where no job makes it."""
+    path = os.path.normpath(target).removeprefix(f"{ROOT}/")
+    known = [*paths(graph), *TABLES, *FIGURES]
+    if path in known:
+        return path
+    made = [job.outputs[0] for job in _possible(graph) if job.rule == path]
+    made += [each for each in known if each.startswith(f"{path}/")]
+    if made:
+        what = "rule that makes" if path in RULES else "folder of"
+        raise InputError(f"{target} is a {what} several results; allowed: one of them, such as {made[0]}")
+    near = difflib.get_close_matches(path, [*known, ALL, *ALONE], n=1)
+    raise InputError(
+        f"{target} is nothing that this config makes; "
+        + (f"did you mean {near[0]}?" if near else "./run -n lists what it makes")
+    )
 
 
 def paths(graph: Graph) -> list[str]:
     """Every path that can be asked for: what all jobs write, those of a whole run and those on request."""
-    found = [path for job in [*_possible(graph), latency(graph)] for path in job.outputs]
-    found += [f"{graph.report()}/tables", f"{graph.report()}/figures", graph.path("facts.json")]
+    found = [path for job in _possible(graph) for path in job.outputs]
     for names, forms in EXHIBITS.items():
         found += [f"{graph.exhibits()}/{name}.{form}" for name in names for form in forms]
-    for system in graph.config.systems:
-        found += [graph.path("trec", system, f"{name}.{split}.run") for name, split in graph.targets()]
     return list(dict.fromkeys(found))
 
 
 def _possible(graph: Graph) -> Iterator[Job]:
+    """All jobs but tables and figures, of which some cannot be made from every config."""
     config = graph.config
     for start in config.starts:
         yield tokenizer(graph, start)
@@ -468,7 +517,10 @@ def _possible(graph: Graph) -> Iterator[Job]:
         yield _mined(graph, *mined)
     for name, system in config.systems.items():
         yield from _possible_of(graph, name, system)
+        for target in graph.targets():
+            yield export(graph, name, *target)
     yield report(graph)
+    yield latency(graph)
 
 
 def _possible_of(graph: Graph, name: str, system: System) -> Iterator[Job]:

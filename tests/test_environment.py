@@ -5,6 +5,7 @@ import difflib
 import importlib.util
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cdmae.errors import InputError
+from cdmae.jobs import paths
 from tests.conftest import together
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -148,7 +150,7 @@ def test_set_up_once_again_after_a_change_and_on_after_a_failure(start, monkeypa
 
 def test_the_help_of_run_names_its_commands_without_an_environment(tmp_path):
     shutil.copy(ROOT / "run", tmp_path)
-    for option in ("--help", "-h"):
+    for option in ("--help", "-h", "help"):
         found = subprocess.run(["/bin/sh", tmp_path / "run", option], capture_output=True, text=True)
         assert found.returncode == 0 and not found.stderr
         for name in (*module(ROOT / "workflow/start.py").COMMANDS, "test", "--help-snakemake", "COMMAND --help"):
@@ -183,7 +185,25 @@ def test_a_misspelt_command_is_not_handed_to_snakemake(word, monkeypatch):
         start.main(["-n", word])
 
 
-@pytest.mark.parametrize("word", ["", "all", "report", "searches", "-n", "--cores", "results/serch", "own", "xyz"])
+def test_a_word_that_nothing_knows_is_not_handed_to_snakemake(monkeypatch):
+    start = module(ROOT / "workflow/start.py")
+    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
+    with pytest.raises(InputError, match="^xyz is neither a command nor a rule nor a file; ./run --help lists"):
+        start.main(["--quiet", "rules", "progress", "-n", "xyz"])
+
+
+def test_the_options_of_many_values_are_those_of_snakemake():
+    """But for config files, behind which `sorted_out` looks for targets."""
+    from snakemake.cli import get_argument_parser
+
+    start, options = module(ROOT / "workflow/start.py"), get_argument_parser()._actions
+    many = {name for option in options if option.nargs in ("+", "*") for name in option.option_strings}
+    many = {name for name in many if not name.startswith("--slurm")}  # its executor's own, where it is installed
+    assert set(start.LISTS) == many - {"--configfile", "--configfiles"}
+    assert set(start.FLAGS) <= {name for option in options if option.nargs == 0 for name in option.option_strings}
+
+
+@pytest.mark.parametrize("word", ["", "all", "report", "searches", "-n", "--cores", "results/serch", "own.yaml"])
 def test_targets_files_and_options_are_handed_to_snakemake(word, tmp_path, monkeypatch):
     start = module(ROOT / "workflow/start.py")
     monkeypatch.chdir(tmp_path)
@@ -201,6 +221,7 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, tmp_path, monke
         ([f"{ROOT}/results/qqq"], 0, "./run -n lists what it makes"),
         (["-c1", "results//encoders/cdmea"], 1, "did you mean results/encoders/cdmae?"),
         (["--rerun-incomplete", "--cores=2", "results/encoders/cdmea"], 2, "did you mean results/encoders/cdmae?"),
+        (["--until", "pretrain", "-n", "results/encoders/cdmea"], 3, "did you mean results/encoders/cdmae?"),
     ],
 )
 def test_a_result_that_no_job_makes_is_refused_with_the_nearest_one(words, refused, near, monkeypatch):
@@ -216,22 +237,75 @@ def test_results_values_of_options_and_files_elsewhere_are_handed_to_snakemake(m
     start = module(ROOT / "workflow/start.py")
     monkeypatch.chdir(ROOT)
     found = start.graph([])
-    for words in (["--report", "results/mine.html"], ["README.md", "elsewhere/x"], start.paths(found)):
-        start.check_paths(words, found)
+    elsewhere = (["--report", "results/mine.html"], ["README.md", "elsewhere/x"], ["--cache", "tokens", "ngrams"])
+    for words in (*elsewhere, paths(found), ["report", "all", "latency"]):
+        start.check_targets(words, found)
+
+
+@pytest.mark.parametrize("words", [["{}"], ["-n", "{}"], ["plan", "{}"]])
+@pytest.mark.parametrize(
+    ("target", "said"),
+    [
+        ("pretrain", "a rule that makes several results; allowed: one of them, such as results/encoders/none"),
+        ("results/report", "a folder of several results; allowed: one of them, such as results/report/index.html"),
+        ("./results/", "a folder of several results; allowed: one of them, such as results/"),
+    ],
+)
+def test_what_holds_several_results_is_refused_with_one_of_them(words, target, said, monkeypatch):
+    start = module(ROOT / "workflow/start.py")
+    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(InputError) as refused:
+        start.main([word.format(target) for word in words])
+    assert str(refused.value).startswith(f"{target} is {said}")
 
 
 @pytest.mark.parametrize("name", ["search", "importance"])
 def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     start = module(ROOT / "workflow/start.py")
-    overlay, asked = tmp_path / "own.yaml", []
+    overlay, more, asked = tmp_path / "own.yaml", tmp_path / "more.yaml", []
     overlay.write_text("seed: 3\n")
-    monkeypatch.setattr(start, name, lambda graph, given: asked.append((graph.config.seed, given.text)))
+    more.write_text("seed: 4\n")
+    monkeypatch.setattr(start, name, lambda graph, given: asked.append((graph.config.seed, given.words)))
+    monkeypatch.chdir(tmp_path)
+    Path("lists").touch()  # a word that is a file, too
     start.command([name, "--configfile", str(overlay), "sorted", "lists"])
-    (tmp_path / "more.yaml").write_text("seed: 4\n")
-    start.command([name, "sorted", "lists", "--configfile", str(overlay), str(tmp_path / "more.yaml")])
+    start.command([name, "sorted", "--configfile", str(overlay), str(more), "lists"])
     assert asked == [(3, ["sorted", "lists"]), (4, ["sorted", "lists"])]
-    with pytest.raises(SystemExit):
-        start.command([name, "--configfile", str(overlay)])
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["search"], 'search needs words, such as ./run search "compute the determinant of a matrix"'),
+        (["importance", "--configfile", "config/smoke.yaml"], "importance needs words, such as ./run importance "),
+        (["search", "--depth", "0", "lists"], "--depth is 0; allowed: a whole number from 1"),
+        (["search", "--dept", "3", "lists"], "unrecognized arguments: --dept; ./run search --help lists the options"),
+        (["plan", "--cores", "many"], "argument --cores: invalid int value: 'many'; ./run plan --help lists the opt"),
+        (["adopt", "--configfile", "config/smoke.yaml", "mine"], "mine is no config file; ./run adopt --help lists "),
+    ],
+)
+def test_a_command_refuses_in_a_sentence(words, said, monkeypatch):
+    start = module(ROOT / "workflow/start.py")
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(InputError) as refused:
+        start.main(words)
+    assert str(refused.value).startswith(said)
+
+
+@pytest.mark.parametrize("name", ["plan", "adopt", "search", "importance"])
+def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
+    start = module(ROOT / "workflow/start.py")
+    with pytest.raises(SystemExit) as ended:
+        start.main([name, "--help"])
+    said = capsys.readouterr().out
+    assert ended.value.code == 0
+    assert said.startswith(f"usage: ./run {name} [-h]")
+    for example in start.COMMANDS[name].examples:
+        assert f"\n  {example}\n" in said
+        program, command, *words = shlex.split(example)
+        assert (program, command) == ("./run", name)
+        start.read(name, words)
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import pytest
 
 from cdmae.config import load
 from cdmae.graph import COLLECTION_FILES, Graph
+from cdmae.jobs import ROOT
 
 
 @pytest.fixture
@@ -68,6 +69,37 @@ def test_every_input_is_made_by_an_earlier_job(graph):
         assert not made & set(job.outputs), job
         made |= set(job.outputs)
     assert set(graph.needed()) <= made
+
+
+@pytest.mark.parametrize(
+    ("target", "last"),
+    [
+        ("all", "release three"),
+        ("report", "report "),
+        ("table_latency", "table table_latency"),
+        ("out/report/index.html", "report "),
+        ("out/report/tables", "report "),
+        ("./out//encoders/cdmae/", "pretrain cdmae"),
+        (f"{ROOT}/out/encoders/cdmae", "pretrain cdmae"),
+        ("out/collections/docs/qrels.parquet", "collection docs"),
+        ("out/tables/table_latency.md", "table table_latency"),
+        ("out/trec/bm25/docs.dev.run", "export bm25/docs/dev"),
+    ],
+)
+def test_a_target_is_made_last_of_what_it_needs(graph, target, last):
+    """Everything that ./run takes, and nothing that it does not need."""
+    found = graph.jobs([target])
+    assert f"{found[-1].rule} {found[-1].name}" == last
+    made, read = {path for job in found for path in job.outputs}, {path for job in found for path in job.reads()}
+    assert read <= made
+    if target != "all":
+        assert all(read.intersection(job.outputs) for job in found[:-1])
+
+
+def test_targets_share_what_they_need(graph):
+    both = graph.jobs(["out/encoders/cdmae", "out/encoders/mae"])
+    assert [job.rule for job in both].count("tokens") == 1
+    assert graph.jobs(["all"]) == graph.jobs()
 
 
 def test_params_are_plain_json(graph):

@@ -533,19 +533,23 @@ def test_records_of_this_machine_tell_nothing_of_another(monkeypatch, capsys, op
     assert (" are here" in capsys.readouterr().out) == known, "nor does its memory"
 
 
-def test_the_command_plans_tables_and_figures(monkeypatch):
-    """Named first or behind the config files; what they do not need is left out."""
+def test_the_command_plans_what_a_run_takes(monkeypatch):
+    """Targets are named first or behind options and config files; what they do not need is left out."""
     start, asked = the_command(), []
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(start, "plan", lambda graph, given: asked.append((graph.results, given.target)))
-    start.command(["plan", "table_latency"])
-    start.command(["plan", "--configfile", "config/smoke.yaml", "table_latency", "figure_sampling"])
-    start.command(["plan"])
+    with monkeypatch.context() as patch:
+        patch.setattr(start, "plan", lambda graph, given: asked.append((graph.results, given.words)))
+        start.command(["plan", "table_latency"])
+        start.command(["plan", "--configfile", "config/smoke.yaml", "table_latency", "figure_sampling"])
+        start.command(["plan", "table_latency", "--cores", "4", "results/report/index.html"])
+        start.command(["plan"])
     assert asked == [
-        ("results", ["table_latency"]), ("results/smoke", ["table_latency", "figure_sampling"]), ("results", []),
+        ("results", ["table_latency"]), ("results/smoke", ["table_latency", "figure_sampling"]),
+        ("results", ["table_latency", "results/report/index.html"]), ("results", []),
     ]  # fmt: skip
-    with pytest.raises(InputError, match="tabel_main is nothing to plan; did you mean table_main?"):
-        start.command(["plan", "tabel_main"])
+    for word, near in (("tabel_main", "table_main"), ("results/encoders/cdmea", "results/encoders/cdmae")):
+        with pytest.raises(InputError, match=f"{word} is nothing that this config makes; did you mean {near}?"):
+            start.command(["plan", word])
     found = Planned(start.graph([]), ["table_latency"])
     assert [job.rule for job in found.jobs] == ["latency", "table"]
     measuring = found.jobs[0]

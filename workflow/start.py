@@ -14,6 +14,7 @@ import sys
 from functools import reduce
 from itertools import pairwise
 from pathlib import Path
+from typing import NamedTuple, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
@@ -22,12 +23,21 @@ from cdmae import places, replicas, surroundings  # noqa: E402 (the checkout is 
 from cdmae.config import read_yaml, stack  # noqa: E402
 from cdmae.errors import InputError, said  # noqa: E402
 from cdmae.graph import Graph  # noqa: E402
-from cdmae.jobs import FIGURES, TABLES, paths  # noqa: E402
+from cdmae.jobs import ALONE, FIGURES, RULES, TABLES, check_target  # noqa: E402
 from cdmae.lineage import Lineage, adopt  # noqa: E402
 from cdmae.settings import suggestion  # noqa: E402
 
 FLAGS = ("-n", "--dry-run", "-f", "--force", "-F", "--forceall", "-k", "--keep-going", "-p", "--printshellcmds",
          "--rerun-incomplete", "--ri")  # fmt: skip
+# Options of Snakemake that take any number of values: everything up to the next option.
+LISTS = ("--cache", "--resources", "--res", "--set-threads", "--set-resources", "--set-scatter",
+         "--set-resource-scopes", "--default-resources", "--default-res", "--preemptible-rules", "--config", "-C",
+         "--envvars", "--rerun-triggers", "--forcerun", "-R", "--consider-ancient", "--prioritize", "-P", "--until",
+         "-U", "--omit-from", "-O", "--strict-dag-evaluation", "--groups", "--group-components", "--cleanup-metadata",
+         "--cm", "--quiet", "-q", "--wait-for-files", "--omit-flags", "--unneeded-temp-files", "--allowed-rules",
+         "--shared-fs-usage", "--logger", "--software-deployment-method", "--deployment-method", "--deployment",
+         "--sdm", "--target-jobs")  # fmt: skip
+YAML = (".yaml", ".yml")
 COMPLETE = re.compile(r"=|^-[cj]\d+$")  # options that have their value
 
 
@@ -49,27 +59,33 @@ def main(arguments: list[str]) -> None:
         found = graph(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
         for name in {*TABLES, *FIGURES}.intersection(Path(word).stem for word in arguments):
             found.exhibit(name)
-        check_paths(arguments, found)
+        check_targets(arguments, found)
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
 
 
 def targets(arguments: list[str]) -> list[str]:
     """What is asked for by name: neither an option, nor what follows one and may be its value."""
-    return [
-        word
-        for before, word in pairwise(["", *arguments])
-        if not word.startswith("-") and (not before.startswith("-") or before in FLAGS or COMPLETE.search(before))
-    ]
+    found, before, listed = [], "", False
+    for word in arguments:
+        if word.startswith("-"):
+            listed = word in LISTS
+        elif not listed and (not before.startswith("-") or before in FLAGS or COMPLETE.search(before)):
+            found.append(word)
+        before = word
+    return found
 
 
 def check_words(arguments: list[str]) -> None:
     """Refuse a misspelt command, of which Snakemake would say that no rule makes it."""
     for word in targets(arguments):
-        if "/" in word or Path(word).exists() or (ROOT / word).exists() or word in rules():
+        if "/" in word or Path(word).suffix in YAML or any(path.exists() for path in (Path(word), ROOT / word)):
             continue
-        near = difflib.get_close_matches(word, [*COMMANDS, "test", *TABLES, *FIGURES], n=1, cutoff=0.7)
-        if near and near[0] != word:
-            raise InputError(f"{word} is neither a command nor a rule nor a file; did you mean {near[0]}?")
+        if word not in rules():
+            near = difflib.get_close_matches(word, [*COMMANDS, "test", *TABLES, *FIGURES], n=1, cutoff=0.7)
+            raise InputError(
+                f"{word} is neither a command nor a rule nor a file; "
+                + (f"did you mean {near[0]}?" if near else "./run --help lists what there is")
+            )
 
 
 def check_profile(arguments: list[str]) -> None:
@@ -87,18 +103,13 @@ def check_surroundings(arguments: list[str]) -> None:
         surroundings.check_cache()
 
 
-def check_paths(arguments: list[str], graph: Graph) -> None:
-    """Refuse a result that no job makes."""
+def check_targets(arguments: list[str], graph: Graph) -> None:
+    """Refuse a result that no job makes, and a rule that would have to be told which of its results."""
     for word in targets(arguments):
         path = os.path.normpath(word).removeprefix(f"{ROOT}/")
-        if not path.startswith(f"{graph.results}/"):
-            continue
-        if path not in (known := paths(graph)) and not Path(path).exists():
-            near = difflib.get_close_matches(path, known, n=1)
-            raise InputError(
-                f"{word} is nothing that this config makes; "
-                + (f"did you mean {near[0]}?" if near else "./run -n lists what it makes")
-            )
+        of_results = f"{path}/".startswith(f"{graph.results}/") and not Path(path).is_file()
+        if of_results or path in {*RULES} - {*ALONE}:
+            check_target(graph, word)
 
 
 def rules() -> list[str]:
@@ -122,7 +133,7 @@ def sorted_out(arguments: list[str]) -> tuple[list[str], list[str]]:
             after = 0 if equals else 1
             continue
         after = 0 if argument.startswith("-") else after and after + 1
-        if after == 2 or (after and Path(argument).suffix in (".yaml", ".yml")):
+        if after == 2 or (after and Path(argument).suffix in YAML):
             files.append(str(Path(argument).resolve()))
             found.append(files[-1])
         else:
@@ -139,38 +150,68 @@ def graph(overlays: list[str]) -> Graph:
 # --- commands of our own ---------------------------------------------------------------------------------------------
 
 
+class Command(NamedTuple):
+    """A command: what it does, the words it takes (their name and meaning), its options, and what one may type.
+
+    Options are by name: meaning, type (bool is a flag) and what their value is called.
+    """
+
+    meaning: str
+    words: tuple[str, str] | None
+    options: dict[str, tuple[str, type, str]]
+    examples: tuple[str, ...]
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that refuses in a sentence."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise an `InputError`."""
+        raise InputError(f"{message}; {self.prog} --help lists the options")
+
+
 def command(arguments: list[str]) -> None:
     """Read the command line of one of our commands and run it."""
-    parser = argparse.ArgumentParser(prog="./run", description="Commands beside those of Snakemake.")
-    parsers = parser.add_subparsers(dest="command", required=True)
-    for name, (help_, options) in COMMANDS.items():
-        each = parsers.add_parser(name, help=help_, description=help_)
-        asks = name in ("search", "importance")
-        if asks:
-            each.add_argument("text", nargs="*", help="the words, in quotation marks or not")
-        if name == "plan":
-            each.add_argument("target", nargs="*", help="tables and figures such as table_stages; all without")
-        for option, (meaning, kind) in options.items():
-            form = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": option.upper()}
-            each.add_argument(f"--{option}", help=meaning, **form)
-        each.add_argument("--configfile", nargs="+", action="extend", default=[], metavar="FILE", help="as for a run")
-    given = parser.parse_args(arguments)
-    if "text" in given:  # what follows config files may be the words
-        configs = [word for word in given.configfile if Path(word).suffix in (".yaml", ".yml") or Path(word).is_file()]
-        given.text += [word for word in given.configfile if word not in configs]
-        given.configfile = configs
-        if not given.text:
-            parser.error(f"{given.command} needs words")
-    if given.command == "plan":  # what follows config files may be a target
-        given.target += [word for word in given.configfile if word in (*TABLES, *FIGURES)]
-        given.configfile = [word for word in given.configfile if word not in given.target]
-        for word in given.target:
-            if word not in (*TABLES, *FIGURES):
-                raise InputError(f"{word} is nothing to plan; {suggestion(word, (*TABLES, *FIGURES))}")
+    name, *rest = arguments
+    given = read(name, rest)
     overlays = [str(Path(path).resolve()) for path in given.configfile]
     os.chdir(ROOT)
     found = graph(overlays)
-    {"plan": plan, "adopt": adopt_states, "search": search, "importance": importance}[given.command](found, given)
+    {"plan": plan, "adopt": adopt_states, "search": search, "importance": importance}[name](found, given)
+
+
+def read(name: str, arguments: list[str]) -> argparse.Namespace:
+    """What is given to a command: options by name, `configfile`, and its `words`."""
+    meaning, words, options, examples = COMMANDS[name]
+    parser = Parser(
+        prog=f"./run {name}",
+        description=f"{meaning[0].upper()}{meaning[1:]}.",
+        epilog="\n  ".join(["examples:", *examples]),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    if words:
+        parser.add_argument("words", nargs="*", metavar=words[0], help=words[1])
+    for option, (help_, kind, metavar) in options.items():
+        form = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": metavar}
+        parser.add_argument(f"--{option}", help=help_, **form)
+    parser.add_argument("--configfile", nargs="+", action="append", default=[], metavar="FILE", help=CONFIGFILE)
+    given = parser.parse_intermixed_args(arguments)
+    given.configfile, after = divided(given.configfile)
+    if after and not words:
+        parser.error(f"{after[0]} is no config file")
+    given.words = [*getattr(given, "words", []), *after]
+    return given
+
+
+def divided(given: list[list[str]]) -> tuple[list[str], list[str]]:
+    """What follows each --configfile: config files, and the words behind them, as in `sorted_out`."""
+    files, words = [], []
+    for first, *others in given:
+        files.append(first)
+        for each in others:
+            (files if Path(each).suffix in YAML else words).append(each)
+    return files, words
 
 
 def plan(wanted: Graph, given: argparse.Namespace) -> None:
@@ -188,7 +229,7 @@ def plan(wanted: Graph, given: argparse.Namespace) -> None:
     memory = None if elsewhere else here.memory
     memory = memory if given.memory is None else given.memory * 2**30
     found = machine.Machine(here.cores if given.cores is None else given.cores, gpus, given.gpu or here.gpu, memory)
-    planned = Planned(wanted, given.target)
+    planned = Planned(wanted, given.words)
     for each in () if elsewhere else (Planned(graph([])), planned):
         found = found.corrected(each, machine.records(each.graph.path("benchmarks")))
     print(text(planned, found, everything=given.all))
@@ -202,6 +243,10 @@ def adopt_states(graph: Graph, _: argparse.Namespace) -> None:
 
 def search(graph: Graph, given: argparse.Namespace) -> None:
     """Ask a retriever: the passages nearest to a text."""
+    text = joined("search", given.words)
+    depth = 5 if given.depth is None else given.depth
+    if depth < 1:
+        raise InputError(f"--depth is {depth}; allowed: a whole number from 1")
     systems = graph.systems("retriever")
     if not systems:
         raise InputError(
@@ -217,14 +262,15 @@ def search(graph: Graph, given: argparse.Namespace) -> None:
             "model": made(graph.trained(system)),
             "vectors": made(graph.vectors(system, collection), asked=not graph.config.evaluation.keep_vectors),
             "collection": graph.collection(collection),
-            "text": " ".join(given.text),
-            "depth": 5 if given.depth is None else given.depth,
+            "text": text,
+            "depth": depth,
         },
     )
 
 
 def importance(graph: Graph, given: argparse.Namespace) -> None:
     """Shade a text by the importance of its words."""
+    text = joined("importance", given.words)
     encoders = graph.masked_by_importance()
     if not encoders:
         raise InputError(
@@ -235,8 +281,15 @@ def importance(graph: Graph, given: argparse.Namespace) -> None:
     tokenizer = graph.tokenizer(graph.config.encoders[encoder].start)
     become(
         "shade",
-        {"table": made(graph.importance_of(encoder)), "tokenizer": made(tokenizer), "text": " ".join(given.text)},
+        {"table": made(graph.importance_of(encoder)), "tokenizer": made(tokenizer), "text": text},
     )
+
+
+def joined(name: str, words: list[str]) -> str:
+    """The words of a question as one text."""
+    if not words:
+        raise InputError(f"{name} needs words, such as {COMMANDS[name].examples[0]}")
+    return " ".join(words)
 
 
 def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
@@ -262,29 +315,53 @@ def become(script: str, options: dict[str, object]) -> None:
     os.execv(sys.executable, [sys.executable, f"workflow/scripts/{script}.py", *words])
 
 
+CONFIGFILE = "config files, as for a run: laid over config/config.yaml, later ones over earlier ones"
 COMMANDS = {
-    "plan": (
+    "plan": Command(
         "tell what a run takes: jobs, hours, disk, memory",
+        (
+            "TARGET",
+            "what would be asked of a run: a table or figure such as table_stages, or a path such as "
+            "results/report/index.html; default: the whole run",
+        ),
         {
-            "cores": ("processor cores; those of this machine without", int),
-            "gpus": ("GPUs; those of this machine without, or one where there is none but its kind is given", int),
-            "memory": ("its memory in GB; that of this machine without, unless another one is described", int),
-            "gpu": ("their kind: h200, h100, a100, l40s, v100, rtx4090", str),
-            "all": ("what is made already, too", bool),
+            "cores": ("processor cores; default: those of this machine", int, "N"),
+            "gpus": ("GPUs; default: those of this machine, or 1 if it has none but --gpu is given", int, "N"),
+            "gpu": ("their kind: h200, h100, a100, l40s, v100, rtx4090; default: that of this machine", str, "KIND"),
+            "memory": ("memory; default: that of this machine, unknown if another one is described", int, "GB"),
+            "all": ("count what is made already, too", bool, ""),
         },
+        (
+            "./run plan",
+            "./run plan table_main",
+            "./run plan --configfile config/paper.yaml --cores 128 --gpus 8 --gpu h200 --memory 1024",
+        ),
     ),
-    "adopt": ("go on from the newest training states that an edit of the code has orphaned", {}),
-    "search": (
-        "ask a trained retriever",
+    "adopt": Command(
+        "go on from the newest training states that an edit of the code has orphaned; for edits that leave the results "
+        "as they are",
+        None,
+        {},
+        ("./run adopt", "./run adopt --configfile mine.yaml"),
+    ),
+    "search": Command(
+        "ask a trained retriever: the passages nearest to a text",
+        ("WORD", "the text, in quotation marks or not"),
         {
-            "system": ("a retriever of the config; the last one without", str),
-            "collection": ("the collection to search; the first one without", str),
-            "depth": ("how many passages are shown; 5 without", int),
+            "system": ("a retriever of the config; default: the last one", str, "NAME"),
+            "collection": ("a collection that it has searched; default: the first one", str, "NAME"),
+            "depth": ("how many passages are shown; default: 5", int, "N"),
         },
+        (
+            './run search "compute the determinant of a matrix"',
+            "./run search --system mae-stage1 --collection networkx --depth 3 shortest path",
+        ),
     ),
-    "importance": (
+    "importance": Command(
         "shade a text by the importance of its words",
-        {"encoder": ("an encoder with importance-aware masks; the last one without", str)},
+        ("WORD", "the text, in quotation marks or not"),
+        {"encoder": ("an encoder with importance-aware masks; default: the last one", str, "NAME")},
+        ('./run importance "hokey stuff is a crossword puzzle clue"',),
     ),
 }
 

@@ -76,10 +76,10 @@ class Work:
 class Planned:
     """A graph with the sizes that its jobs depend on."""
 
-    def __init__(self, graph: Graph, exhibits: Sequence[str] = ()) -> None:
-        """Take the graph of a checked config, for a whole run or for some tables and figures."""
+    def __init__(self, graph: Graph, targets: Sequence[str] = ()) -> None:
+        """Take the graph of a checked config, for a whole run or for some targets (`cdmae.jobs.ordered`)."""
         self.graph, self.config = graph, graph.config
-        self.jobs = graph.jobs(exhibits)
+        self.jobs = graph.jobs(targets)
 
     @cached_property
     def sizes(self) -> dict[str, Size]:

@@ -265,8 +265,7 @@ rule fuse:
 rule export:
     """A run as TREC text, on request: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
     input:
-        run=graph.run("{system}", "{collection}", "{split}"),
-        collection=graph.collection_files("{collection}"),
+        unpack(inputs("export")),
     output:
         graph.path("trec/{system}/{collection}.{split}.run"),
     log:
