@@ -6,13 +6,12 @@ the defaults of a section, it does not apply.
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae import datasets
+from cdmae import checkpoints, datasets
 from cdmae.errors import InputError
 from cdmae.settings import show, suggestion
 
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from cdmae.config import Config, Encoder, Stage, System
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
 LONGEST = 64  # letters of a name: a path may join three of them, and file systems take 255 bytes between slashes
 ROOT = Path(__file__).resolve().parent.parent
@@ -46,7 +44,6 @@ OBJECTIVE_ONLY = {
 }
 BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
 OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
-GENERATORS = ("bert", "electra")  # their types in config.json
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 MASKING = ("decoder_ratio", "sigma", "max_length")  # what the masks that are shown depend on
 STAGE_ONLY = {
@@ -260,20 +257,11 @@ def _check_start(config: Config, name: str, values: dict[str, Any]) -> None:
     start, path = config.starts[name], f"starts.{name}"
     if start.checkpoint:
         _refuse_others(values, ("checkpoint",), path, "checkpoint")
-        check_model(start.checkpoint, f"{path}.checkpoint")
+        checkpoints.check(start.checkpoint, f"{path}.checkpoint")
     elif not start.collection:
         raise InputError(f"{path} has neither checkpoint nor collection; allowed: one of them")
     else:
         _known(config, f"{path}.collection", start.collection, "collections")
-
-
-def check_model(model: str, path: str) -> None:
-    """Refuse a model that is neither a folder nor possibly a name at the hub."""
-    if model.startswith((".", "/", "~")):
-        if not Path(model).is_dir():
-            raise InputError(f"{path} is {show(model)}; allowed: a folder that exists, or a name at the hub")
-    elif not Path(model).is_dir() and not HUB_NAME.fullmatch(model):
-        raise InputError(f"{path} is {show(model)}; allowed: a folder that exists, or a name at the hub")
 
 
 def _check_length(config: Config, start: str, length: int, path: str) -> None:
@@ -325,7 +313,7 @@ def _check_before(config: Config, encoder: Encoder, path: str) -> None:
 def _check_layers(config: Config, encoder: Encoder, path: str) -> None:
     """Refuse more layers of the encoder than its start has, where that is known before the job that loads it."""
     start = config.starts[encoder.start]
-    layers = _described(start.checkpoint, "num_hidden_layers") if start.checkpoint else start.layers
+    layers = checkpoints.number(start.checkpoint, "num_hidden_layers") if start.checkpoint else start.layers
     if layers is None:
         return
     if encoder.objective == "simlm" and encoder.decoder_layers > layers:
@@ -343,45 +331,25 @@ def _check_layers(config: Config, encoder: Encoder, path: str) -> None:
 def _check_generator(config: Config, encoder: Encoder, path: str) -> None:
     """Refuse a generator that cannot have the word-pieces of the start; its job compares them one by one."""
     generator, checkpoint = encoder.generator, config.starts[encoder.start].checkpoint
-    check_model(generator, f"{path}.generator")
+    checkpoints.check(generator, f"{path}.generator")
     what = f"{path}.generator is {show(generator)}"
     if not checkpoint:
         raise InputError(
             f"{what}, but starts.{encoder.start} has word-pieces of its own; allowed: a generator for a start with a "
             "checkpoint"
         )
-    if Path(generator).is_dir() and not (Path(generator) / "config.json").is_file():
-        raise InputError(f"{what}, which has no config.json; allowed: a folder in transformers format")
-    kind = _config_json(generator).get("model_type")
-    if kind not in (None, *GENERATORS):
-        raise InputError(f"{what}, of the type {show(kind)}; allowed: {', '.join(GENERATORS)}")
-    sizes = [_described(each, "vocab_size") for each in (generator, checkpoint)]
+    sizes = [checkpoints.number(each, "vocab_size") for each in (generator, checkpoint)]
     if None not in sizes and sizes[0] != sizes[1]:
         raise InputError(
             f"{what}, which knows {sizes[0]:,} word-pieces; allowed: one with the {sizes[1]:,} of "
             f"starts.{encoder.start}"
         )
-    positions = _described(generator, "max_position_embeddings")
+    positions = checkpoints.number(generator, "max_position_embeddings")
     if positions is not None and encoder.max_length > positions:
         raise InputError(
             f"{path}.max_length is {encoder.max_length}; allowed: up to {positions}, the positions of the generator "
             f"{generator}"
         )
-
-
-def _described(model: str, key: str) -> int | None:
-    """A number in the config.json of a model; None of a name at the hub, and where there is none."""
-    found = _config_json(model).get(key)
-    return found if isinstance(found, int) else None
-
-
-def _config_json(model: str) -> dict[str, Any]:
-    """The config.json of a model in a folder; empty of a name at the hub, and where the job will refuse it."""
-    try:
-        found = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def splits(config: Config, collection: str) -> dict[str, bool]:
@@ -427,7 +395,7 @@ def _check_system(config: Config, name: str, system: System, values: dict[str, A
     if system.kind == "fusion" and len(set(system.of)) < max(2, len(system.of)):
         raise InputError(f"{path}.of is {show(list(system.of))}; allowed: at least two systems, each once")
     if system.kind == "external":
-        check_model(system.model, f"{path}.model")
+        checkpoints.check_retriever(system.model, f"{path}.model")
 
 
 def _check_trained(config: Config, system: System, path: str) -> None:

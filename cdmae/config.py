@@ -8,6 +8,7 @@ names are the edges of the workflow's graph, and `cdmae.checks` refuses those th
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from functools import partial
@@ -35,6 +36,11 @@ def concepts(package: str) -> list[str]:
 
 def _seed() -> Any:
     return setting(-1, meaning="seed of this entry alone, trained once whatever `seeds`; -1: the config's", low=-1)
+
+
+def _expand(settings: Any, key: str) -> None:
+    """Put the home folder in the place of ``~`` in a path, which most of those who read it would not know."""
+    object.__setattr__(settings, key, os.path.expanduser(getattr(settings, key)))  # settings are frozen
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,8 @@ class Start:
     """Where an encoder starts: a checkpoint, or random weights and a tokenizer trained on a collection."""
 
     checkpoint: str = setting(
-        "", meaning="folder, or name at the Hugging Face hub, in transformers format; excludes the other keys",
+        "", meaning="BERT or ELECTRA in transformers format: a folder (a relative path begins at the checkout), or a "
+        "name at the Hugging Face hub; excludes the other keys",
         source="4.1: Shitao/RetroMAE",
     )  # fmt: skip
     collection: str = setting("", meaning="its text trains the tokenizer of a random start")
@@ -84,6 +91,7 @@ class Start:
 
     def __post_init__(self) -> None:
         """Refuse a width that the heads do not divide."""
+        _expand(self, "checkpoint")
         if self.hidden % self.heads:
             raise InputError(f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide hidden")
 
@@ -189,6 +197,7 @@ class Encoder:
 
     def __post_init__(self) -> None:
         """Refuse shares above one and a snapshot after the end."""
+        _expand(self, "generator")
         if self.mask_share + self.random_share > 1 + 1e-9:
             raise InputError(
                 f"mask_share is {self.mask_share} and random_share is {self.random_share}; allowed: a sum up to 1"
@@ -321,9 +330,16 @@ class System:
         "", meaning="bm25: negatives are published triples of the collection, such as train/triples-v2, not a search",
         source="RetroMAE",
     )  # fmt: skip
-    model: str = setting("", meaning="external: folder, or name at the hub, in sentence-transformers format")
+    model: str = setting(
+        "", meaning="external: a retriever that sentence-transformers loads: a folder (a relative path begins at the "
+        "checkout), or a name at the hub",
+    )  # fmt: skip
     query_length: int = setting(0, unit="word-pieces", meaning="external: cut; 0 is the model's own", low=0)
     passage_length: int = setting(0, unit="word-pieces", meaning="external: cut; 0 is the model's own", low=0)
+
+    def __post_init__(self) -> None:
+        """Find a model in the home folder."""
+        _expand(self, "model")
 
     def values(self) -> dict[str, Any]:
         """The keys of its kind."""
@@ -369,7 +385,7 @@ class Report:
 class Config:
     """A whole config, checked."""
 
-    results: str = setting("results", meaning="folder of every artefact")
+    results: str = setting("results", meaning="folder of every artefact; a relative path begins at the checkout")
     seed: int = setting(42, meaning="of everything random; the data depend on none", source="A", low=0)
     seeds: tuple[int, ...] = setting(
         (), meaning="every training once for each, `seed` the first; entries with a `seed` of their own keep it; none: "
@@ -388,6 +404,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Refuse seeds that are too many, not all different, or do not begin with `seed`."""
+        _expand(self, "results")
         if len(self.seeds) > MOST_SEEDS:
             raise InputError(f"seeds has {len(self.seeds)} entries; allowed: up to {MOST_SEEDS}")
         if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):

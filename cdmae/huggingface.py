@@ -23,10 +23,11 @@ def read(what: str, place: str, kinds: dict[str, type[PreTrainedModel]]) -> tupl
     `kinds` are the classes by the type that its config.json tells, and `what` is the model in messages. Raises
     `InputError` for a missing or damaged file, another type, and weights of other sizes than config.json says.
     """
-    from transformers import AutoConfig
+    from transformers import AutoConfig, PreTrainedConfig
 
-    with _readable(what), quiet():
-        kind = AutoConfig.from_pretrained(place).model_type
+    with _readable(what), quiet():  # a type that transformers does not know either is refused in our words, not in its
+        described, _ = PreTrainedConfig.get_config_dict(place)
+        kind = described.get("model_type") or AutoConfig.from_pretrained(place).model_type
     if kind not in kinds:
         raise InputError(f"{what} is of the type {kind!r}; allowed: {', '.join(kinds)}")
     with _readable(what), quiet():  # other sizes would only be told in a table, which is not shown

@@ -1,6 +1,8 @@
-"""Packages and texts that are made up, for the tests of the collection of documentation strings."""
+"""Packages and texts that are made up, for the tests of the collection of documentation strings; and models."""
 
+import json
 import random
+from pathlib import Path
 
 
 def make_package(folder, monkeypatch, sources, name="tree"):
@@ -11,6 +13,16 @@ def make_package(folder, monkeypatch, sources, name="tree"):
         path.write_text(source)
     monkeypatch.syspath_prepend(str(folder))
     return name
+
+
+def make_model(folder, **described):
+    """A folder with the files of a BERT in transformers format, of which only config.json says something; its path."""
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "config.json").write_text(json.dumps({"model_type": "bert", **described}))
+    for name in ("model.safetensors", "tokenizer.json"):
+        (folder / name).touch()
+    return str(folder)
 
 
 def sentences(seed, words=40):

@@ -1,11 +1,11 @@
 """A config is refused before any job starts, in one sentence that names the key, the value and what is allowed."""
 
 import dataclasses
-import json
 import math
 from pathlib import Path
 
 import pytest
+from made_up import make_model
 
 from cdmae import checks, config
 from cdmae.config import Config, Encoder, Importance, Stage, Start, concepts, load
@@ -101,8 +101,8 @@ def test_every_setting_says_what_it_means(cls):
         ("starts.small.heads", 3, "starts.small: hidden is 8 and heads is 3; allowed: heads that divide hidden"),
         ("starts.small.positions", 100, "encoders.mae.max_length is 150; allowed: up to 100, starts.small.positions"),
         ("starts.small.positions", 150, "stages.rerank.max_length is 192; allowed: up to 150"),
-        ("starts.big", {"checkpoint": "./nowhere"}, "starts.big.checkpoint is ./nowhere; allowed: a folder"),
-        ("starts.big", {"checkpoint": "a b"}, "starts.big.checkpoint is a b; allowed: a folder that exists"),
+        ("starts.big", {"checkpoint": "./nowhere"}, "starts.big.checkpoint is ./nowhere, and /"),
+        ("starts.big", {"checkpoint": "a b"}, "starts.big.checkpoint is a b, and /"),
         ("importance.ami.window", 1, "importance.ami.window is 1; allowed: a whole number from 2 to 8"),
         ("importance.ami.pmi", "max", "importance.ami.pmi is max; allowed: min, product"),
         ("encoders.mae.start", "smal", "encoders.mae.start is smal; did you mean small?"),
@@ -161,7 +161,7 @@ def test_every_setting_says_what_it_means(cls):
         ("systems.fused.of", ["one", "on"], "systems.fused.of[1] is on; did you mean one?"),
         ("systems.fused.of", "one", "systems.fused.of is one; allowed: a list"),
         ("systems.foreign.model", "", "systems.foreign.model is missing; kind external needs model"),
-        ("systems.foreign.model", "/nowhere", "systems.foreign.model is /nowhere; allowed: a folder that exists"),
+        ("systems.foreign.model", "/nowhere", "systems.foreign.model is /nowhere, and /nowhere is no folder; allow"),
         ("evaluation.collections.docs", [], "evaluation.collections.docs is []; allowed: at least one split"),
         ("evaluation.collections.docs", ["dev", "dev"], 'evaluation.collections.docs is ["dev", "dev"]; allowed'),
         ("evaluation.collections.docs", ["tests"], "evaluation.collections.docs is tests; did you mean test?"),
@@ -266,8 +266,7 @@ def test_objectives_take_their_own_settings_only(values):
 def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkpoint(values, tmp_path):
     """What can be known before a job: it may exist, the start is a checkpoint, both know as many word-pieces."""
     for name, size in (("start", 100), ("generator", 100), ("other", 99)):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text(json.dumps({"vocab_size": size}))
+        make_model(tmp_path / name, vocab_size=size)
     values["starts"]["given"] = {"checkpoint": f"{tmp_path}/start"}
     values["encoders"]["simlm"] = simlm = {"objective": "simlm", "start": "given", "generator": f"{tmp_path}/generator"}
     assert load(values).encoders["simlm"].values()["generator"] == f"{tmp_path}/generator"
@@ -281,7 +280,7 @@ def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkp
         "allowed: a generator for a start with a checkpoint"
     )
     simlm["generator"] = "./nowhere"
-    assert refusal(values).startswith("encoders.simlm.generator is ./nowhere; allowed: a folder that exists, or")
+    assert refusal(values).startswith("encoders.simlm.generator is ./nowhere, and ")
     values["encoders"]["simlm"] = {"objective": "retromae", "generator": "google/electra-base-generator"}
     assert refusal(values).startswith("encoders.simlm.generator does not go with objective retromae; ")
 
@@ -289,37 +288,35 @@ def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkp
 @pytest.mark.parametrize(
     ("described", "sentence"),
     [
-        (None, ".generator is {folder}, which has no config.json; allowed: a folder in transformers format"),
-        ({"model_type": "roberta"}, ".generator is {folder}, of the type roberta; allowed: bert, electra"),
+        (
+            {"model_type": "roberta"},
+            ".generator is generator, whose config.json says model_type roberta; allowed: ",
+        ),
         ({"max_position_embeddings": 149}, ".max_length is 150; allowed: up to 149, the positions of the generator "),
     ],
 )
 def test_a_generator_in_a_folder_is_looked_at_before_the_first_job(values, tmp_path, monkeypatch, described, sentence):
     monkeypatch.chdir(tmp_path)
-    folder = Path("generator")
-    folder.mkdir()
     fitting = {"model_type": "electra", "max_position_embeddings": 150}
-    (folder / "config.json").write_text(json.dumps(fitting))
+    make_model("generator", **fitting)
     values["starts"]["given"] = {"checkpoint": "some/checkpoint"}
     values["encoders"]["simlm"] = {"objective": "simlm", "start": "given", "generator": "generator"}
     load(values)
-    (folder / "config.json").unlink()
-    if described is not None:
-        (folder / "config.json").write_text(json.dumps(fitting | described))
-    assert refusal(values).startswith("encoders.simlm" + sentence.format(folder=folder))
+    make_model("generator", **fitting | described)
+    assert refusal(values).startswith("encoders.simlm" + sentence)
 
 
 @pytest.mark.parametrize(
     ("key", "encoder"), [("decoder_layers", {"objective": "simlm"}), ("early_layers", {"objective": "condenser"})]
 )
 def test_layers_of_a_checkpoint_in_a_folder_are_those_of_its_config(values, tmp_path, key, encoder):
-    values["starts"]["own"] = {"checkpoint": str(tmp_path)}
+    values["starts"]["own"] = {"checkpoint": make_model(tmp_path)}
     values["encoders"]["a"] = {**encoder, "start": "own", key: 5}
-    load(values)  # without a config.json its job tells
+    load(values)  # where it does not say how many, its job tells
     for layers in ("many", 6):
-        (tmp_path / "config.json").write_text(json.dumps({"num_hidden_layers": layers}))
+        make_model(tmp_path, num_hidden_layers=layers)
         load(values)
-    (tmp_path / "config.json").write_text(json.dumps({"num_hidden_layers": 4}))
+    make_model(tmp_path, num_hidden_layers=4)
     assert refusal(values).startswith(f"encoders.a.{key} is 5; allowed")
 
 
@@ -337,9 +334,17 @@ def test_collocations_come_with_the_counts(values):
     )
 
 
-def test_a_checkpoint_of_one_s_own_is_a_folder(values, tmp_path):
-    values["starts"]["own"] = {"checkpoint": str(tmp_path)}
-    assert load(values).starts["own"].values() == {"checkpoint": str(tmp_path)}
+def test_models_of_one_s_own_are_folders_also_in_the_home_folder(values, tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    found = make_model(tmp_path / "own")
+    values["starts"]["own"] = {"checkpoint": "~/own"}
+    values["encoders"]["own"] = {"start": "own", "objective": "simlm", "generator": "~/own"}
+    values["systems"]["foreign"]["model"] = "~/own"
+    values["results"] = "~/results"
+    config = load(values)
+    assert config.starts["own"].values() == {"checkpoint": found}
+    assert config.encoders["own"].generator == config.systems["foreign"].model == found
+    assert config.results == f"{tmp_path}/results"
 
 
 def test_standalone_is_true_or_false(values):

@@ -5,6 +5,7 @@ import math
 from pathlib import Path
 
 import pytest
+from made_up import make_model
 
 from cdmae.config import Config, Encoder, Stage, gather, load, merge, read_yaml, stack
 from cdmae.datasets.ir_datasets import catalogue
@@ -94,7 +95,7 @@ def test_the_config_files_that_come_along(path, tmp_path, monkeypatch):
     }.items():
         (own / name).parent.mkdir(parents=True, exist_ok=True)
         (own / name).write_text(text)
-    (tmp_path / "models" / "foreign").mkdir(parents=True)
+    make_model(tmp_path / "models" / "foreign")
     monkeypatch.chdir(tmp_path)  # the templates name these folders
     assert Graph(load_file(path)).jobs()
 

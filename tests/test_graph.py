@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from made_up import make_model
 
 from cdmae.config import load
 from cdmae.graph import COLLECTION_FILES, Graph
@@ -189,27 +190,26 @@ def test_a_setting_restarts_only_what_depends_on_it(values, path, value, expecte
 
 
 def test_the_files_of_a_checkpoint_are_those_that_are_seen(tmp_path, values):
-    for name in ("config.json", "model.safetensors", ".snakemake_timestamp"):
-        (tmp_path / name).touch()
-    values["systems"]["foreign"]["model"] = str(tmp_path)
+    values["systems"]["foreign"]["model"] = make_model(tmp_path)
+    (tmp_path / ".snakemake_timestamp").touch()
     job = by_name(Graph(load(values)))["search_external", "foreign"]
-    assert job.inputs["checkpoint"] == [f"{tmp_path}/config.json", f"{tmp_path}/model.safetensors"]
+    names = ("config.json", "model.safetensors", "tokenizer.json")
+    assert job.inputs["checkpoint"] == [f"{tmp_path}/{name}" for name in names]
 
 
 def test_the_files_of_a_given_generator_are_inputs_and_none_is_nothing(tmp_path, values):
     """So that another generator restarts the pre-training; and encoders from before there was one stay as they are."""
-    for name in ("start", "generator"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "config.json").write_text("{}")
-    values["starts"]["given"] = {"checkpoint": f"{tmp_path}/start"}
+    start, generator = (make_model(tmp_path / name) for name in ("start", "generator"))
+    values["starts"]["given"] = {"checkpoint": start}
     values["encoders"]["simlm"] = simlm = {"objective": "simlm", "start": "given"}
     without = Graph(load(values)).job("pretrain", "simlm")
-    simlm["generator"] = f"{tmp_path}/generator"
+    simlm["generator"] = generator
     job = Graph(load(values)).job("pretrain", "simlm")
-    assert job.inputs == {**without.inputs, "generator": [f"{tmp_path}/generator/config.json"]}
-    assert job.inputs["checkpoint"] == [f"{tmp_path}/start/config.json"]
+    names = ("config.json", "model.safetensors", "tokenizer.json")
+    assert job.inputs == {**without.inputs, "generator": [f"{generator}/{name}" for name in names]}
+    assert job.inputs["checkpoint"] == [f"{start}/{name}" for name in names]
     settings = job.params["settings"]
-    assert settings.pop("generator") == f"{tmp_path}/generator" and settings == without.params["settings"]
+    assert settings.pop("generator") == generator and settings == without.params["settings"]
 
 
 def test_waiting_is_the_longest_chain_of_jobs_behind_a_job(graph):

@@ -1,7 +1,6 @@
 """Plans: the arithmetic by hand, the schedule of small graphs, sizes, and what earlier runs change."""
 
 import importlib.util
-import json
 import os
 import re
 import shutil
@@ -16,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from made_up import make_model
 
 from cdmae import datasets, files, inference, pretrain, reranking, search
 from cdmae.config import Encoder, Start, concepts, gather, load, read_yaml, stack
@@ -438,9 +438,9 @@ def test_a_foreign_model_is_as_large_as_its_folder_says(planned, values, tmp_pat
     found = Size(1000, 20.0, {})
     assert unknown.flops == pytest.approx(work.PADDED * 1000 * Network().forward(found.tokens(512)))
     sizes = {"num_hidden_layers": 3, "hidden_size": 2, "intermediate_size": 4, "vocab_size": 10}
-    (tmp_path / "config.json").write_text(json.dumps(sizes))
+    model = make_model(tmp_path, **sizes)
     (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
-    system = {**values["systems"]["foreign"], "model": str(tmp_path)}
+    system = {**values["systems"]["foreign"], "model": model}
     values = {**values, "systems": {**values["systems"], "foreign": system}}
     small = Planned(Graph(load(values)))
     job = next(job for job in small.graph.jobs() if job.rule == "vectors_external")

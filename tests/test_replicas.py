@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from made_up import make_model
 
 from cdmae.config import load
 from cdmae.errors import InputError
@@ -114,7 +115,7 @@ def test_an_entry_with_a_seed_of_its_own_is_trained_once(values):
 
 
 def test_a_checkpoint_as_it_is_has_no_replicas_but_what_is_trained_from_it(values, tmp_path):
-    values["starts"]["bert"] = {"checkpoint": str(tmp_path)}
+    values["starts"]["bert"] = {"checkpoint": make_model(tmp_path)}
     values["encoders"]["none"] = {"objective": "none", "start": "bert"}
     values["encoders"]["more"] = {"start": "bert"}
     values["systems"]["plain"] = {**values["systems"]["one"], "encoder": "none"}

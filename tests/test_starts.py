@@ -149,6 +149,9 @@ def test_other_kinds_and_small_vocabularies_are_refused(tokenizer: Path, tmp_pat
     DistilBertConfig().save_pretrained(tmp_path / "other")
     with pytest.raises(InputError, match="'distilbert'; allowed: bert, electra"):
         starts.load(Start(checkpoint=str(tmp_path / "other")), tokenizer, seed=1)
+    (tmp_path / "other/config.json").write_text('{"model_type": "nomic_bert", "auto_map": {"AutoConfig": "a.B"}}')
+    with pytest.raises(InputError, match="'nomic_bert'; allowed: bert, electra$"):  # its own code is not asked for
+        starts.load(Start(checkpoint=str(tmp_path / "other")), tokenizer, seed=1)
     BertForMaskedLM(config(vocabulary=14)).save_pretrained(tmp_path / "small")
     with pytest.raises(InputError, match="knows 14 word-pieces and its tokenizer .* makes 15"):
         starts.load(Start(checkpoint=str(tmp_path / "small")), tokenizer, seed=1)

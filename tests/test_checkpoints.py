@@ -1,0 +1,133 @@
+"""Models of others: what their folders lack is told before the first job."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from made_up import make_model
+
+from cdmae import checkpoints
+from cdmae.config import load
+from cdmae.errors import InputError
+from cdmae.places import located
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    """The working directory, in which `mine` is a model."""
+    monkeypatch.chdir(tmp_path)
+    make_model("mine")
+    return Path("mine")
+
+
+def empty(folder):
+    shutil.rmtree(folder)
+    folder.mkdir()
+
+
+def filled(folder):
+    empty(folder)
+    for name in ("README.md", "corpus.jsonl", "queries.jsonl", "x.txt", "y.txt"):
+        (folder / name).touch()
+
+
+def writing(name, text):
+    return lambda folder: (folder / name).write_text(text)
+
+
+def without(*names):
+    return lambda folder: [(folder / name).unlink() for name in names]
+
+
+HERE = "k is ./mine, and {cwd}/mine"
+WRONG = [
+    (empty, f"{HERE} is empty; allowed: a folder in transformers format, of the type bert or electra, or a name"),
+    (
+        filled,
+        f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no config.json; allowed: a folder",
+    ),
+    (shutil.rmtree, f"{HERE} is no folder; allowed: a folder, or a name at the hub"),
+    (writing("config.json", "{"), "k is ./mine, whose config.json is not JSON (Expecting property name enclosed in"),
+    (writing("config.json", "[]"), "k is ./mine, whose config.json holds no object; allowed: a folder"),
+    (writing("config.json", "{}"), "k is ./mine, whose config.json tells no model_type; allowed: bert, electra"),
+    (
+        writing("config.json", '{"model_type": "nomic"}'),
+        "k is ./mine, whose config.json says model_type nomic; allow",
+    ),
+    (without("model.safetensors"), f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors or py"),
+    (without("tokenizer.json"), f"{HERE} holds config.json, model.safetensors but no tokenizer.json or vocab.txt; al"),
+]
+
+
+@pytest.mark.parametrize(("spoil", "said"), WRONG)
+def test_a_checkpoint_is_a_folder_in_transformers_format(folder, spoil, said):
+    checkpoints.check("./mine", "k")
+    spoil(folder)
+    with pytest.raises(InputError) as refused:
+        checkpoints.check("./mine", "k")
+    assert str(refused.value).startswith(said.format(cwd=Path.cwd()))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "said"),
+    [
+        (
+            empty,
+            f"{HERE} is empty; allowed: a folder in the format of sentence-transformers or transformers, or a",
+        ),
+        (
+            filled,
+            f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no modules.json or config.json",
+        ),
+        (shutil.rmtree, f"{HERE} is no folder; allowed: a folder, or a name at the hub"),
+        (writing("config.json", "{}"), "k is ./mine, whose config.json tells no model_type; allowed: a folder in the"),
+        (writing("modules.json", "{}"), "k is ./mine, whose modules.json holds no list; allowed: a folder"),
+        (
+            without("model.safetensors"),
+            f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors",
+        ),
+    ],
+)
+def test_a_foreign_retriever_is_a_folder_that_sentence_transformers_takes(folder, spoil, said):
+    checkpoints.check_retriever("./mine", "k")
+    spoil(folder)
+    with pytest.raises(InputError) as refused:
+        checkpoints.check_retriever("./mine", "k")
+    assert str(refused.value).startswith(said.format(cwd=Path.cwd()))
+
+
+def test_a_foreign_retriever_may_be_of_any_type_with_its_weights_in_a_part_of_its_own(folder):
+    make_model(folder, model_type="nomic")
+    checkpoints.check_retriever("mine", "k")
+    (folder / "0_StaticEmbedding").mkdir()
+    (folder / "model.safetensors").rename(folder / "0_StaticEmbedding/model.safetensors")
+    (folder / "config.json").unlink()
+    (folder / "modules.json").write_text(json.dumps([{"path": "0_StaticEmbedding"}]))
+    checkpoints.check_retriever("mine", "k")
+
+
+@pytest.mark.parametrize("check", [checkpoints.check, checkpoints.check_retriever])
+def test_names_at_the_hub_are_not_looked_at_and_paths_are_none(folder, check):
+    for name in ("bert-base-uncased", "Shitao/RetroMAE", "mine2"):
+        check(name, "k")
+    for name in ("mine/model", "results/models/cdmae", "a b", "/mine"):
+        with pytest.raises(InputError, match=f"^k is {name}, and /.* is no folder; allowed: a folder, or a name at"):
+            check(name, "k")
+
+
+@pytest.mark.parametrize("key", ["systems.foreign.model", "starts.own.checkpoint", "encoders.simlm.generator"])
+def test_the_config_names_the_file_and_line_of_a_folder_that_is_no_model(values, folder, key):
+    values["starts"]["own"] = {"checkpoint": "mine"}
+    values["encoders"]["simlm"] = {"objective": "simlm", "start": "own", "generator": "mine"}
+    values["systems"]["foreign"]["model"] = "mine"
+    load(values)
+    section, name, setting = key.split(".")
+    Path("empty").mkdir()
+    values[section][name][setting] = "empty"
+    Path("own.yaml").write_text(json.dumps(values, indent=1))
+    with pytest.raises(InputError) as refused:
+        load(values)
+    line = 1 + [each.strip() for each in Path("own.yaml").read_text().splitlines()].index(f'"{setting}": "empty"')
+    said = str(located(refused.value, ["own.yaml"]))
+    assert said.startswith(f"own.yaml, line {line}: {key} is empty, and {Path.cwd()}/empty is empty; allowed: a folder")
