@@ -27,6 +27,8 @@ paper's, `A` is its appendix, decisions are those of `DECISIONS.md`.
 `./run --configfile FILE` lays FILE over `config.yaml`, key by key; null removes an entry, and `standalone: true` in it
 leaves `config.yaml` out. What no file says has the default below. A key that is unknown, a value that does not fit and
 a name that leads nowhere are refused before any job starts.
+
+Relative paths in a config begin at the checkout, where every job runs, wherever the config file lies; `~` is your home.
 """
 
 SECTIONS = {

@@ -260,6 +260,32 @@ def test_what_holds_several_results_is_refused_with_one_of_them(words, target, s
     assert str(refused.value).startswith(f"{target} is {said}")
 
 
+@pytest.mark.parametrize(
+    ("setting", "said"),
+    [
+        (
+            "collections: {mine: {source: beir, path: no/where}}",
+            "collections.mine: path is no/where, and {} is not there",
+        ),
+        ("starts: {mine: {checkpoint: ./no/where}}", "starts.mine.checkpoint is ./no/where, and {} is no folder"),
+    ],
+)
+def test_a_relative_path_in_a_config_begins_at_the_checkout_and_is_told_whole(setting, said, tmp_path, monkeypatch):
+    """Wherever one is, and wherever the config file lies: a folder of that name beside it does not count."""
+    start = module(ROOT / "workflow/start.py")
+    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "no/where").mkdir(parents=True)
+    (tmp_path / "own.yaml").write_text(f"standalone: true\n{setting}\n")
+    for words in (["-n"], ["plan"]):
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(InputError) as refused:
+            start.main([*words, "--configfile", "own.yaml"])
+        assert str(refused.value).startswith(
+            f"{tmp_path}/own.yaml, line 2: {said.format(ROOT / 'no/where')}; allowed: a"
+        )
+
+
 @pytest.mark.parametrize("name", ["search", "importance"])
 def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     start = module(ROOT / "workflow/start.py")

@@ -317,5 +317,5 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
 def test_unknown_splits_and_places_are_refused(tmp_path):
     with pytest.raises(InputError, match="splits.dev is dev/smal; did you mean dev/small?"):
         source.splits(source.Settings(dataset="msmarco-passage", splits={"dev": "dev/smal"}))
-    with pytest.raises(InputError, match="collections.m: files is nowhere; allowed: a folder"):
+    with pytest.raises(InputError, match="collections.m: files is nowhere, and /.*/nowhere is no folder"):
         source.check(source.Settings(dataset="beir/nq", files="nowhere"), "m")

@@ -98,7 +98,7 @@ def find(folder: Path, stem: str, suffix: str) -> Path | None:
 def check_folder(path: str) -> Path:
     """The folder of a collection's files; raises `InputError` where it is none."""
     folder = Path(path).expanduser()
-    check_readable(folder, f"path {path}")
+    check_readable(folder, f"path is {path}, and {folder.absolute()}")
     return folder
 
 

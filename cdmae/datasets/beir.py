@@ -30,7 +30,9 @@ _HEADERS = ("score", "grade", "relevance", "relevancy", "rel", "label")  # of th
 class Settings:
     """The keys of a collection in BEIR's layout."""
 
-    path: str = setting(meaning="folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv")
+    path: str = setting(
+        meaning="folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv; a relative path begins at the checkout"
+    )
     titles: bool = setting(
         True, meaning="whether titles are part of the passages", source="BEIR: title and text joined"
     )
@@ -41,7 +43,10 @@ def _files(settings: Settings) -> Parts:
     folder = check_folder(settings.path)
     corpus = find(folder, "corpus", ".jsonl")
     if corpus is None:
-        raise InputError(f"{folder} holds no corpus.jsonl or corpus.jsonl.gz; allowed: a folder in BEIR's layout")
+        raise InputError(
+            f"path is {settings.path}, and {folder.absolute()} holds no corpus.jsonl or corpus.jsonl.gz; allowed: a "
+            "folder in BEIR's layout"
+        )
     passages, queries = File(corpus, _passage(settings.titles)), find(folder, "queries", ".jsonl")
     qrels = {split: File(path, _judgment) for split, path in _qrels_paths(folder / "qrels").items()}
     if queries is None:

@@ -26,7 +26,10 @@ from cdmae.settings import setting
 class Settings:
     """The keys of a collection in MS MARCO's layout."""
 
-    path: str = setting(meaning="folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv")
+    path: str = setting(
+        meaning="folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv; a relative path begins at the "
+        "checkout"
+    )
     titles: bool = setting(
         False, meaning="whether passages have titles: collection.tsv then needs three columns", source="official: none"
     )
@@ -37,7 +40,10 @@ def _files(settings: Settings) -> Parts:
     folder = check_folder(settings.path)
     passages = find(folder, "collection", ".tsv")
     if passages is None:
-        raise InputError(f"{folder} holds no collection.tsv or collection.tsv.gz; allowed: MS MARCO's layout")
+        raise InputError(
+            f"path is {settings.path}, and {folder.absolute()} holds no collection.tsv or collection.tsv.gz; allowed: "
+            "a folder in MS MARCO's layout"
+        )
     queries, qrels = (_by_split(folder, kind) for kind in ("queries", "qrels"))
     lost = sorted(set(qrels) - set(queries))
     if lost:

@@ -56,7 +56,7 @@ class Settings:
     )
     files: str = setting(
         PUBLISHED, meaning="files as published (collectionandqueries.tar.gz, nq.zip, ...) that lie in this folder "
-        "are not fetched",
+        "are not fetched; a relative path begins at the checkout",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -105,7 +105,7 @@ def triples_file(settings: Settings, name: str) -> Path:
 
 def depends(settings: Settings) -> list[Path]:
     """The file of titles, if one is given; what ir_datasets keeps has checksums and does not change."""
-    return [Path(settings.title_file)] if settings.title_file else []
+    return [Path(settings.title_file).expanduser()] if settings.title_file else []
 
 
 def version(settings: Settings) -> dict[str, str]:
@@ -118,10 +118,11 @@ def check(settings: Settings, name: str) -> dict[str, int]:
 
     Returns nothing: how many of the judged queries have a relevant passage, no catalogue says.
     """
-    if settings.files != PUBLISHED and not Path(settings.files).expanduser().is_dir():
-        raise InputError(f"collections.{name}: files is {settings.files}; allowed: a folder")
-    if settings.title_file and not Path(settings.title_file).expanduser().is_file():
-        raise InputError(f"collections.{name}: title_file is {settings.title_file}; allowed: a file")
+    folder, titles = (Path(each).expanduser().absolute() for each in (settings.files, settings.title_file))
+    if settings.files != PUBLISHED and not folder.is_dir():
+        raise InputError(f"collections.{name}: files is {settings.files}, and {folder} is no folder; allowed: a folder")
+    if settings.title_file and not titles.is_file():
+        raise InputError(f"collections.{name}: title_file is {settings.title_file}, and {titles} is no file")
     return {}
 
 
