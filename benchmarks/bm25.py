@@ -21,7 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.tables import table
-from cdmae import bm25, files, lucene
+from cdmae import bm25, lucene
+from cdmae.files.collections import read_passages, read_queries
 
 
 def made_up(count: int, queries: int) -> tuple[pa.Table, list[str]]:
@@ -54,8 +55,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     given = parser.parse_args()
     if given.collection:
-        passages = files.read_passages(given.collection, ["passage_id", "title", "text"])
-        queries = files.read_queries(given.collection, "dev")["text"].tolist()[: given.queries]
+        passages = read_passages(given.collection, ["passage_id", "title", "text"])
+        queries = read_queries(given.collection, "dev")["text"].tolist()[: given.queries]
     else:
         passages, queries = made_up(given.passages, given.queries)
     rows = []

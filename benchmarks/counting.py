@@ -27,8 +27,9 @@ import numpy as np
 
 from benchmarks import texts
 from benchmarks.tables import table
-from cdmae import files, importance, machine, ngrams, tokens
+from cdmae import importance, machine, ngrams, tokens
 from cdmae.compiled import Threads
+from cdmae.files.tokens import Tokens, read_tokens, write_tokens
 
 WINDOW = 4
 FORMS = {
@@ -46,10 +47,10 @@ def prepare(folder: Path, words: int, collection: Path | None) -> None:
     """Write tokens of about so many words."""
     passages = texts.passages(int(words * 6.5), collection)
     tokens.train_tokenizer(passages["text"].to_pylist()[:4000], 8192).save_pretrained(folder / "tokenizer")
-    files.write_tokens(folder / "tokens", tokens.tokenise(passages, folder / "tokenizer", 2))
+    write_tokens(folder / "tokens", tokens.tokenise(passages, folder / "tokenizer", 2))
 
 
-def numbered(read: files.Tokens) -> tuple[np.ndarray, np.ndarray]:
+def numbered(read: Tokens) -> tuple[np.ndarray, np.ndarray]:
     """The words by number, and how many there are from each to the end of its segment."""
     with Threads(1) as pool:
         words, segments, _ = ngrams._words(read, "word", pool)
@@ -58,10 +59,10 @@ def numbered(read: files.Tokens) -> tuple[np.ndarray, np.ndarray]:
 
 def measure(form: str, folder: Path, threads: int) -> dict[str, float]:
     """Seconds of the processor and of the clock, words, bytes of memory, and a sum that all forms must agree on."""
-    read = files.read_tokens(folder / "tokens")
-    read = files.Tokens(np.array(read.ids), read.starts, read.text_starts, read.word_starts)
+    read = read_tokens(folder / "tokens")
+    read = Tokens(np.array(read.ids), read.starts, read.text_starts, read.word_starts)
     few = slice(0, 50)
-    first = files.Tokens(read.ids, read.starts[:51], read.text_starts[few], read.word_starts)
+    first = Tokens(read.ids, read.starts[:51], read.text_starts[few], read.word_starts)
     importance.ami((one := ngrams.count(first)).counts, one.totals)  # compiled, or read from where it was kept
     words, left = numbered(read)
     work = {"counter": _counter, "duckdb": _duckdb}.get(form)
@@ -79,13 +80,13 @@ def measure(form: str, folder: Path, threads: int) -> dict[str, float]:
     return {"cpu": cpu, "wall": wall, "words": len(words), "memory": memory, "squares": squares}
 
 
-def _as_pieces(words: np.ndarray, left: np.ndarray) -> files.Tokens:
+def _as_pieces(words: np.ndarray, left: np.ndarray) -> Tokens:
     """Tokens of which every word is one word-piece, so that the words need no numbering."""
     starts = np.append(np.flatnonzero(np.append(True, left[:-1] == 1)), len(words))
-    return files.Tokens(words, starts, starts[:-1], np.ones(int(words.max()) + 1, bool))
+    return Tokens(words, starts, starts[:-1], np.ones(int(words.max()) + 1, bool))
 
 
-def _ours(read: files.Tokens, form: str, threads: int, words: int) -> int:
+def _ours(read: Tokens, form: str, threads: int, words: int) -> int:
     threads = threads if form == "threads" else 1
     unit = "word" if form == "pieces" else "wordpiece"
     counted = ngrams.count(read, unit=unit, window=WINDOW, threads=threads, memory=words if form == "memory" else None)

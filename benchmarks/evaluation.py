@@ -18,8 +18,8 @@ import numpy as np
 import pandas as pd
 
 from benchmarks.tables import table
-from cdmae import files, trec
-from cdmae.files import Run
+from cdmae import trec
+from cdmae.files.runs import Run, read_run, write_run
 from cdmae.measures import measure
 
 MEASURES = ["RR@10", "R@50", "R@1000", "nDCG@10", "AP@1000"]
@@ -53,7 +53,7 @@ def main() -> None:
         folder = Path(name)
         trec.write_run(folder / "run.trec", run, query_ids, passage_ids, "ours")
         trec.write_qrels(folder / "qrels.trec", qrels, query_ids, passage_ids)
-        files.write_run(folder / "run.parquet", run)
+        write_run(folder / "run.parquet", run)
         wall, cpu = time.perf_counter(), time.process_time()
         parsed = [ir_measures.parse_measure(each) for each in MEASURES]
         judged = list(ir_measures.read_trec_qrels(str(folder / "qrels.trec")))
@@ -61,7 +61,7 @@ def main() -> None:
         expected = {(each.query_id, str(each.measure)): each.value for each in found}
         peer = time.perf_counter() - wall, time.process_time() - cpu
         wall, cpu = time.perf_counter(), time.process_time()
-        frame = measure(files.read_run(folder / "run.parquet"), qrels, query_ids, MEASURES)
+        frame = measure(read_run(folder / "run.parquet"), qrels, query_ids, MEASURES)
         ours = time.perf_counter() - wall, time.process_time() - cpu
     assert len(frame) == len(expected)
     for query_id, measured, value in frame.itertuples(index=False):

@@ -24,7 +24,7 @@ from benchmarks.masking import BATCH, LENGTH, retromae, timed
 from benchmarks.tables import table
 from cdmae import masking
 from cdmae.batches import Reader
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 from cdmae.masking import Side
 from cdmae.objectives import simlm
 from cdmae.vocabulary import Vocabulary

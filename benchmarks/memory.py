@@ -25,7 +25,11 @@ from benchmarks.tables import table
 ROOT = Path(__file__).resolve().parent.parent
 START = json.dumps({"collection": "made-up", "vocabulary": 30522})
 COUNTING = json.dumps({"window": 4, "unit": "word", "pmi": "min", "normaliser": "order", "edges": "literal"})
-TAKE = "import sys, numpy; from cdmae import files; files.take_passages(sys.argv[1], numpy.linspace(0, {}, 60))"
+TAKE = """
+import sys, numpy
+from cdmae.files.collections import take_passages
+take_passages(sys.argv[1], numpy.linspace(0, {}, 60))
+"""
 NOTHING = "import cdmae.tokens, cdmae.bm25, cdmae.importance"
 
 

@@ -30,7 +30,7 @@ from benchmarks.tables import table
 from cdmae import pretrain, training
 from cdmae.batches import Batch, Reader, Step
 from cdmae.config import Encoder
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 from cdmae.objectives import objective, objectives
 from cdmae.ranks import Ranks
 from cdmae.vocabulary import Vocabulary

@@ -27,7 +27,8 @@ import numpy as np
 from benchmarks import processes, zipf
 from benchmarks.processes import Taken
 from benchmarks.tables import table
-from cdmae import files, inference, machine
+from cdmae import inference, machine
+from cdmae.files.vectors import read_vectors
 from cdmae.report import charts
 from cdmae.search import search
 
@@ -118,7 +119,7 @@ def searching(folder: Path, vectors: int, dimensions: int, queries: int, depth: 
 
 def search_shards(folder: Path, queries: int, depth: int, threads: int) -> None:
     """What the process that is measured does."""
-    shards = files.read_vectors(folder)
+    shards = read_vectors(folder)
     asked = np.random.default_rng(1).standard_normal((queries, shards[0].shape[1]), np.float32)
     search(asked, shards, depth, threads=threads)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cdmae import files
+from cdmae.files.collections import read_passages
 
 STRING = re.compile(r'"""(.{100,}?)"""', re.DOTALL)
 
@@ -16,7 +16,7 @@ STRING = re.compile(r'"""(.{100,}?)"""', re.DOTALL)
 def passages(letters: int, collection: Path | None = None) -> pa.Table:
     """Passages (title, text) of about so many letters together, of a collection of yours or of installed packages."""
     if collection is not None:
-        found = files.read_passages(collection, ["title", "text"]).to_pylist()
+        found = read_passages(collection, ["title", "text"]).to_pylist()
         texts = [(each["title"], each["text"]) for each in found]
     else:
         texts = [("", text) for text in _documentation(letters)]

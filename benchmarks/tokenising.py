@@ -22,10 +22,11 @@ import pyarrow as pa
 
 from benchmarks import texts
 from benchmarks.tables import table
-from cdmae import files, importance, ngrams, tokens
+from cdmae import importance, ngrams, tokens
+from cdmae.files.tokens import Tokens
 
 
-def end_to_end(passages: pa.Table, tokenizer: Path) -> files.Tokens:
+def end_to_end(passages: pa.Table, tokenizer: Path) -> Tokens:
     """Tokens, counts, importance."""
     found = tokens.tokenise(passages, tokenizer, 1)
     counted = ngrams.count(found)

@@ -19,7 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdmae import files
+from cdmae.files.collections import PASSAGES, QRELS, QUERIES
+from cdmae.files.outputs import write_json
+from cdmae.files.tokens import stream_tokens
 
 BLOCK = 1 << 16  # passages made together
 WORDS = 56.0  # of a passage of MS MARCO, on average
@@ -79,7 +81,7 @@ def write_tokens(folder: Path, passages: int) -> int:
             total += len(words)
             yield _pieces(words, lengths)
 
-    files.stream_tokens(folder, parts(), np.uint16, np.arange(PIECES) < SPECIAL + BEGINS)
+    stream_tokens(folder, parts(), np.uint16, np.arange(PIECES) < SPECIAL + BEGINS)
     return total
 
 
@@ -109,21 +111,21 @@ def write_collection(folder: Path, passages: int, queries: int) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     asked, done = [], 0
     judged = np.linspace(0, passages - 1, queries).astype(np.int32)
-    with pq.ParquetWriter(folder / "passages.parquet", files.PASSAGES) as writer:
+    with pq.ParquetWriter(folder / "passages.parquet", PASSAGES) as writer:
         for words, lengths in blocks(passages):
             texts = _spelt(words, lengths)
             names = pc.cast(pa.array(np.arange(done, done + len(texts))), pa.string())
             titles = pa.array([""] * len(texts), pa.string())
-            writer.write_table(pa.table([names, titles, texts], schema=files.PASSAGES))
+            writer.write_table(pa.table([names, titles, texts], schema=PASSAGES))
             here = judged[(judged >= done) & (judged < done + len(texts))] - done
             asked += [" ".join(text.split()[:6]) for text in texts.take(pa.array(here)).to_pylist()]
             done += len(texts)
     rows = pa.array(np.arange(queries, dtype=np.int32))
     split, grade = pa.array(["dev"] * queries), pa.array(np.ones(queries, np.int16))
     names = pc.cast(rows, pa.string())
-    pq.write_table(pa.table([split, names, pa.array(asked)], schema=files.QUERIES), folder / "queries.parquet")
-    pq.write_table(pa.table([split, rows, judged, grade], schema=files.QRELS), folder / "qrels.parquet")
-    files.write_json(folder / "about.json", {"source": "made up by Zipf's law"})
+    pq.write_table(pa.table([split, names, pa.array(asked)], schema=QUERIES), folder / "queries.parquet")
+    pq.write_table(pa.table([split, rows, judged, grade], schema=QRELS), folder / "qrels.parquet")
+    write_json(folder / "about.json", {"source": "made up by Zipf's law"})
 
 
 def _spelt(words: np.ndarray, lengths: np.ndarray) -> pa.Array:

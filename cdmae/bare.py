@@ -15,8 +15,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from cdmae import files, huggingface
+from cdmae import huggingface
 from cdmae.errors import InputError
+from cdmae.files.outputs import read_json, write_json
 
 ACTIVATIONS = {"gelu": nn.GELU, "relu": nn.ReLU, "silu": nn.SiLU}  # transformers' names
 HEADS = ("cls.", "classifier.")  # of a masked language model, of a reranker
@@ -169,7 +170,7 @@ def read(folder: Path | str, network: type[nn.Module] = Bert, drawn: torch.Gener
     from safetensors.torch import load_file
 
     folder = Path(folder)
-    config = files.read_json(folder / "config.json")
+    config = read_json(folder / "config.json")
     try:
         with torch.device("meta"):
             found = network(config)
@@ -235,7 +236,7 @@ def write(folder: Path, network: Bert | Scorer | MaskedLM) -> None:
     else:
         config |= {"architectures": ["BertForSequenceClassification"], "id2label": {"0": "LABEL_0"}}
         config["label2id"] = {"LABEL_0": 0}  # by which transformers knows that there is one
-    files.write_json(folder / "config.json", config)
+    write_json(folder / "config.json", config)
     with huggingface.writing():
         save_file(weights, folder / "model.safetensors", {"format": "pt"})
 

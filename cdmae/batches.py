@@ -32,7 +32,7 @@ from cdmae.packed import Packed, Ragged, Rows
 from cdmae.training import seed_of
 
 if TYPE_CHECKING:
-    from cdmae.files import Tokens
+    from cdmae.files.tokens import Tokens
     from cdmae.masking import Side
     from cdmae.vocabulary import Vocabulary
 

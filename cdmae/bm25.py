@@ -20,8 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from cdmae import files, lucene
-from cdmae.files import Run, complete
+from cdmae import lucene
+from cdmae.files.collections import count_passages, stream_passages
+from cdmae.files.outputs import complete
+from cdmae.files.runs import Run
 from cdmae.lucene import java
 from cdmae.progress import Progress
 
@@ -43,7 +45,7 @@ def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
     Each thread indexes a range of rows; the parts are joined in order, so that the index, and what it ranks, does not
     depend on the number of threads. Kept are ids, term frequencies and lengths, not the text.
     """
-    count = files.count_passages(collection)
+    count = count_passages(collection)
     threads = max(1, min(threads, count // BATCH))
     cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
     with complete(folder) as aside, lucene.speaking(folder):
@@ -120,7 +122,7 @@ def _add(writer: Any) -> Any:
 
 def _batches(collection: Path | str, first: int, last: int) -> Iterator[Batch]:
     """Ids, and titles and texts joined, of the passages `first` to `last`, `BATCH` at a time."""
-    for passages in files.stream_passages(collection, rows=16 * BATCH, first=first, last=last):
+    for passages in stream_passages(collection, rows=16 * BATCH, first=first, last=last):
         for batch in passages.to_batches(max_chunksize=BATCH):
             ids, titles, texts = (column.to_pylist() for column in batch.columns)
             yield ids, [f"{title} {text}" if title else text for title, text in zip(titles, texts, strict=True)]

@@ -8,8 +8,9 @@ from typing import Any
 import pandas as pd
 import yaml
 
-from cdmae import files
 from cdmae.errors import InputError
+from cdmae.files.outputs import complete, link, read_json
+from cdmae.files.tables import read_measures
 from cdmae.formats import count, duration, listed, markdown, measure_name, plural, points, short_count
 
 README = "README.md"
@@ -92,17 +93,17 @@ def release(model: Path | str, measures: Path | str, facts: dict[str, Any], outp
     Hidden files stay behind: Snakemake keeps a folder's time in one, and two folders must not share it.
     """
     model = Path(model)
-    facts = facts | {"about": {name: files.read_json(path) for name, path in facts["about"].items()}}
-    facts["training"] = files.read_json(model / "about.json") if (model / "about.json").exists() else {}
-    text = card(facts, files.read_measures(measures), read_lengths(model), str(output))
-    with files.complete(output) as folder:
+    facts = facts | {"about": {name: read_json(path) for name, path in facts["about"].items()}}
+    facts["training"] = read_json(model / "about.json") if (model / "about.json").exists() else {}
+    text = card(facts, read_measures(measures), read_lengths(model), str(output))
+    with complete(output) as folder:
         for path in sorted(model.rglob("*")):
             place = folder / path.relative_to(model)
             if path.is_dir():
                 place.mkdir(parents=True, exist_ok=True)
             elif path.relative_to(model) != Path(README) and not path.name.startswith("."):
                 place.parent.mkdir(parents=True, exist_ok=True)
-                files.link(path, place)
+                link(path, place)
         (folder / README).write_text(text, encoding="utf-8")
 
 
@@ -110,7 +111,7 @@ def read_lengths(model: Path) -> dict[str, Any]:
     """The kind and the lengths of a trained model."""
     if not (model / "cdmae.json").exists():
         raise InputError(f"{model} holds no trained model: it has no cdmae.json; delete the folder and train it again")
-    return files.read_json(model / "cdmae.json")
+    return read_json(model / "cdmae.json")
 
 
 def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any], place: str) -> str:

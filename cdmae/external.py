@@ -14,9 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdmae import files
 from cdmae.errors import InputError
-from cdmae.files import Made
+from cdmae.files.collections import count_passages, stream_passages
+from cdmae.files.outputs import complete
+from cdmae.files.vectors import Made
 from cdmae.progress import Progress
 
 if TYPE_CHECKING:
@@ -80,8 +81,8 @@ def _first(error: Exception) -> str:
 
 def encode_passages(model: str, collection: Path, output: Path, length: int) -> None:
     """Write the vectors of a collection, float32 shards [p, D]; title and text are joined, cut to `length` pieces."""
-    count = files.count_passages(collection)
-    with files.complete(output) as aside, Progress(count, unit="passages", label=f"encode with {model}") as progress:
+    count = count_passages(collection)
+    with complete(output) as aside, Progress(count, unit="passages", label=f"encode with {model}") as progress:
         aside.mkdir()
         for number, shard in enumerate(shards(model, collection, length, progress)):
             np.save(aside / f"{number:05d}.npy", shard[:])
@@ -89,10 +90,10 @@ def encode_passages(model: str, collection: Path, output: Path, length: int) -> 
 
 def shards(model: str, collection: Path, length: int, progress: Progress | None = None) -> list[Made]:
     """The same shards, encoded whenever they are read."""
-    loaded, count = _cut(load(model), length), files.count_passages(collection)
+    loaded, count = _cut(load(model), length), count_passages(collection)
 
     def make(first: int, last: int) -> np.ndarray:
-        (passages,) = files.stream_passages(collection, ["title", "text"], rows=SHARD, first=first, last=last)
+        (passages,) = stream_passages(collection, ["title", "text"], rows=SHARD, first=first, last=last)
         columns = passages.to_pydict()
         texts = [f"{title} {text}" if title else text for title, text in zip(*columns.values(), strict=True)]
         batches = (texts[begin : begin + 16 * BATCH] for begin in range(0, len(texts), 16 * BATCH))

@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from cdmae import files, groups, loop, models, sequences, training
+from cdmae import groups, loop, models, sequences, training
 from cdmae.errors import InputError
+from cdmae.files.tokens import Tokens, read_tokens
 from cdmae.loop import Schedule
 from cdmae.progress import say
 from cdmae.settings import asdict
 
 if TYPE_CHECKING:
     from cdmae.config import Stage
-    from cdmae.files import Tokens
     from cdmae.groups import Examples
     from cdmae.models import Model
 
@@ -36,7 +36,7 @@ def read(
     stage: Stage, model: Model, encoder: Path, collection: Path, tokens: Path, negatives: Path, seed: int, threads: int
 ) -> Data:
     """Read what a stage trains `model` on; raises `InputError` where the files do not fit together."""
-    passages = files.read_tokens(tokens)
+    passages = read_tokens(tokens)
     models.check_tokens(model, passages.word_starts, str(tokens))
     examples = groups.read(
         collection,

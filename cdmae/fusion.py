@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from cdmae.errors import InputError
-from cdmae.files import Run
+from cdmae.files.runs import Run
 
 
 def reciprocal_rank(runs: Sequence[Run], k: float, depth: int) -> Run:

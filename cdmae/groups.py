@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from cdmae import files
 from cdmae.errors import InputError
-from cdmae.files import Run, Tokens
+from cdmae.files.collections import read_qrels, read_queries
+from cdmae.files.runs import Run, read_run
+from cdmae.files.tokens import Tokens, read_tokens
 from cdmae.progress import say
 from cdmae.training import seed_of
 
@@ -166,8 +167,8 @@ def read(
 
     `depth` is how far down the run negatives are taken from. Raises `InputError` if the files do not fit together.
     """
-    pieces, run, qrels = files.read_tokens(tokens), files.read_run(negatives), files.read_qrels(collection, split)
-    queries = len(files.read_queries(collection, split))
+    pieces, run, qrels = read_tokens(tokens), read_run(negatives), read_qrels(collection, split)
+    queries = len(read_queries(collection, split))
     if len(run) != queries:
         raise InputError(f"{negatives} has {len(run)} queries, the split {split!r} of {collection} has {queries}")
     for name, largest in ((negatives, run.passages.max(initial=-1)), (collection, qrels["passage"].max())):
@@ -249,7 +250,7 @@ class Teacher:
         """Read the run, which must be there: training must not go on without what it was asked to learn from."""
         if not path.exists():
             raise InputError(f"the teacher's scores {path} do not exist; make them, or train without a teacher")
-        return cls(files.read_run(path), str(path))
+        return cls(read_run(path), str(path))
 
     def scores(self, queries: np.ndarray, passages: np.ndarray) -> np.ndarray:
         """The scores of the groups of some queries: [B], [B, N] -> float32 [B, N].

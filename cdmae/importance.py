@@ -11,9 +11,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdmae import files, ngram_table, ngrams
+from cdmae import ngram_table, ngrams
 from cdmae.compiled import Threads, compiled
 from cdmae.errors import InputError
+from cdmae.files.arrays import read_array
+from cdmae.files.outputs import complete, read_json, write_json
+from cdmae.files.tokens import Tokens
 
 if TYPE_CHECKING:
     from cdmae.vocabulary import Vocabulary
@@ -120,7 +123,7 @@ def _ami(counts, first, last, norms, logs, smallest, mean, values):  # noqa: ANN
             values[begin + place] = sums[place] * weight
 
 
-def broadcast(values: np.ndarray, tokens: files.Tokens, unit: str) -> np.ndarray:
+def broadcast(values: np.ndarray, tokens: Tokens, unit: str) -> np.ndarray:
     """Give every word-piece the importance of its word: float16 [T]."""
     edges = ngrams.segment_edges(tokens)
     starts = np.ones_like(tokens.word_starts) if unit == "wordpiece" else tokens.word_starts
@@ -166,17 +169,17 @@ class Table:
     def write(self, folder: Path) -> None:
         """Write the table into the existing `folder`."""
         ngram_table.write(folder, self.ngrams)
-        files.write_json(folder / "settings.json", self.settings)
+        write_json(folder / "settings.json", self.settings)
 
     @classmethod
     def read(cls, folder: Path | str) -> Table:
         """Read it from the folder of an importance."""
-        return cls(ngram_table.read(folder), files.read_json(Path(folder) / "settings.json"))
+        return cls(ngram_table.read(folder), read_json(Path(folder) / "settings.json"))
 
 
 def write(folder: Path | str, values: np.ndarray, table: Table) -> None:
     """Write an importance: ``values.npy`` float16 [T], aligned with the ids of the tokens, and the table."""
-    with files.complete(folder) as aside:
+    with complete(folder) as aside:
         aside.mkdir()
         np.save(aside / "values.npy", values)
         table.write(aside)
@@ -184,4 +187,4 @@ def write(folder: Path | str, values: np.ndarray, table: Table) -> None:
 
 def read_values(folder: Path | str) -> np.ndarray:
     """The importance of every word-piece of a collection, float16 [T], memory-mapped."""
-    return files.read_array(Path(folder) / "values.npy")
+    return read_array(Path(folder) / "values.npy")

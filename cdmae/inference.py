@@ -18,9 +18,11 @@ from typing import Any
 import numpy as np
 import torch
 
-from cdmae import files, models, sequences, training, transformer
+from cdmae import models, sequences, training, transformer
 from cdmae.errors import InputError
-from cdmae.files import Made
+from cdmae.files.outputs import complete, read_json, write_json
+from cdmae.files.tokens import read_tokens
+from cdmae.files.vectors import Made
 from cdmae.models import Model
 from cdmae.progress import Progress, say
 from cdmae.sequences import Sequences
@@ -34,7 +36,7 @@ def encode_passages(model: Path | str, tokens: Path | str, output: Path | str, t
 
     A killed run goes on after its last whole shard.
     """
-    output, count = Path(output), len(files.read_tokens(tokens))
+    output, count = Path(output), len(read_tokens(tokens))
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD]
     with pieces(output, key) as folder:
         with Progress(count, unit="passages", label="encode") as progress:
@@ -44,7 +46,7 @@ def encode_passages(model: Path | str, tokens: Path | str, output: Path | str, t
                     progress.advance(len(shard))
                 else:
                     save(path, shard[:])
-        with files.complete(output) as aside:
+        with complete(output) as aside:
             aside.mkdir()
             for path in folder.glob("*.npy"):
                 path.rename(aside / path.name)
@@ -52,7 +54,7 @@ def encode_passages(model: Path | str, tokens: Path | str, output: Path | str, t
 
 def shards(model: Path | str, tokens: Path | str, threads: int, progress: Progress | None = None) -> list[Made]:
     """The vectors of a collection, float32 [p, D] each in the order of the passages, encoded whenever they are read."""
-    device, source = training.set_up(threads), files.read_tokens(tokens)
+    device, source = training.set_up(threads), read_tokens(tokens)
     retriever = models.load(model, "retriever")
     models.check_tokens(retriever, source.word_starts, str(tokens))
     retriever.network.to(device)
@@ -105,20 +107,20 @@ def pieces(output: Path, key: Any) -> Iterator[Path]:
     """
     folder = output.with_name(f".{output.name}.pieces")
     kept = folder / "key.json"
-    if folder.exists() and (not kept.exists() or files.read_json(kept) != key):
+    if folder.exists() and (not kept.exists() or read_json(kept) != key):
         shutil.rmtree(folder)
     done = len(list(folder.glob("[0-9]*.npy"))) if folder.exists() else 0
     if done:
         say(f"going on with {done} finished pieces of {output}")
     folder.mkdir(parents=True, exist_ok=True)
-    files.write_json(kept, key)
+    write_json(kept, key)
     yield folder
     shutil.rmtree(folder)
 
 
 def save(path: Path, array: np.ndarray) -> None:
     """Write an array, whole or not at all."""
-    with files.complete(path) as aside, open(aside, "wb") as file:
+    with complete(path) as aside, open(aside, "wb") as file:
         np.save(file, array)
 
 

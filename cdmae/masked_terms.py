@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from cdmae import files, importance, masking
+from cdmae import importance, masking
+from cdmae.files.tokens import Tokens
 from cdmae.tokens import tokenise
 from cdmae.vocabulary import Vocabulary, read_pieces
 
@@ -38,7 +39,7 @@ TOP = 10
 
 
 def describe(
-    tokens: files.Tokens,
+    tokens: Tokens,
     tokenizer: Path | str,
     importance_folder: Path | str,
     *,

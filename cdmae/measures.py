@@ -18,7 +18,7 @@ import pandas as pd
 
 from cdmae.checks import MEASURE
 from cdmae.errors import InputError
-from cdmae.files import Run
+from cdmae.files.runs import Run
 from cdmae.settings import show
 
 
@@ -117,8 +117,8 @@ def check(name: str) -> tuple[str, int]:
 def measure(run: Run, qrels: pd.DataFrame, query_ids: Iterable[str], measures: Iterable[str]) -> pd.DataFrame:
     """A frame (query_id, measure, value): every measure of every judged query, 0 where the run found nothing.
 
-    qrels: (query, passage, grade) rows as `cdmae.files.read_qrels` gives them; query_ids: the id of every query of the
-    run. Queries without judgments are left out, as trec_eval does.
+    qrels: (query, passage, grade) rows as `cdmae.files.collections.read_qrels` gives them; query_ids: the id of every
+    query of the run. Queries without judgments are left out, as trec_eval does.
     """
     query_ids = np.asarray(list(query_ids), dtype=object)
     if len(run) != len(query_ids):

@@ -21,8 +21,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
-from cdmae import bare, files, huggingface
+from cdmae import bare, huggingface
 from cdmae.errors import InputError
+from cdmae.files.outputs import read_json, write_json
 from cdmae.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
@@ -82,10 +83,10 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     else:
         huggingface.save(network, folder)
     shutil.copyfile(Path(tokenizer) / "tokenizer.json", folder / "tokenizer.json")
-    options = files.read_json(Path(tokenizer) / "tokenizer_config.json")
-    files.write_json(folder / "tokenizer_config.json", {**options, "model_max_length": longest})
-    files.write_json(folder / "cdmae.json", {"kind": model.kind, **model.lengths, "precision": model.precision})
-    files.write_json(folder / "about.json", about)
+    options = read_json(Path(tokenizer) / "tokenizer_config.json")
+    write_json(folder / "tokenizer_config.json", {**options, "model_max_length": longest})
+    write_json(folder / "cdmae.json", {"kind": model.kind, **model.lengths, "precision": model.precision})
+    write_json(folder / "about.json", about)
 
 
 def load(folder: Path | str, kind: str) -> Model:
@@ -99,7 +100,7 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
     path = Path(folder) / "cdmae.json"
     if not path.exists():
         raise InputError(f"{folder} holds no model trained here: it has no cdmae.json; train it, or check the path")
-    found = files.read_json(path)
+    found = read_json(path)
     if found.get("kind") != kind:
         raise InputError(f"{folder} holds a {found.get('kind')}; here it must be a {kind}")
     for key in (*LENGTHS[kind], "precision"):
@@ -141,7 +142,7 @@ def _config(folder: Path) -> dict[str, Any]:
     path = folder / "config.json"
     if not path.exists():
         raise InputError(f"{folder} holds no model in transformers format: it has no config.json")
-    config = files.read_json(path)
+    config = read_json(path)
     if config.get("model_type") not in FAMILIES:
         raise InputError(f"{folder} holds a model of type {config.get('model_type')}; allowed: {', '.join(FAMILIES)}")
     return config
@@ -170,7 +171,7 @@ def _sentence_transformers_layout(folder: Path, width: int, longest: int) -> Non
     ]
     pooling = {"word_embedding_dimension": width, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
     (folder / "1_Pooling").mkdir()
-    files.write_json(folder / "modules.json", modules)
-    files.write_json(folder / "1_Pooling" / "config.json", pooling)
-    files.write_json(folder / "sentence_bert_config.json", {"max_seq_length": longest, "do_lower_case": False})
-    files.write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "dot"})
+    write_json(folder / "modules.json", modules)
+    write_json(folder / "1_Pooling" / "config.json", pooling)
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": longest, "do_lower_case": False})
+    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "dot"})

@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae import files
 from cdmae.errors import InputError
+from cdmae.files.arrays import read_array
+from cdmae.files.outputs import read_json, write_json
 
 
 @dataclass(frozen=True)
@@ -92,20 +93,20 @@ def write(folder: Path, table: Table) -> None:
     """Write `table` into the existing `folder`: ``table.json`` and an array a file."""
     for name, array in _arrays(table).items():
         np.save(folder / f"{name}.npy", array)
-    files.write_json(folder / "table.json", {"unit": table.unit, "pieces": table.pieces, "window": table.window})
+    write_json(folder / "table.json", {"unit": table.unit, "pieces": table.pieces, "window": table.window})
 
 
 def read(folder: Path | str) -> Table:
     """Read what `write` wrote; the arrays stay on disk. Raises `InputError` where there is no whole table."""
     folder = Path(folder)
     try:
-        about = files.read_json(folder / "table.json")
+        about = read_json(folder / "table.json")
         orders = range(2, about["window"] + 1)
-        words = (files.read_array(folder / f"{name}.npy") for name in ("word_keys", "word_numbers", "occurrences"))
+        words = (read_array(folder / f"{name}.npy") for name in ("word_keys", "word_numbers", "occurrences"))
         keys, counts = (
-            tuple(files.read_array(folder / f"{name}_{order}.npy") for order in orders) for name in ("keys", "counts")
+            tuple(read_array(folder / f"{name}_{order}.npy") for order in orders) for name in ("keys", "counts")
         )
-        totals = files.read_array(folder / "totals.npy")
+        totals = read_array(folder / "totals.npy")
         return Table(about["unit"], about["pieces"], *words, keys, counts, totals)
     except (OSError, KeyError, TypeError) as error:
         raise InputError(f"{folder} holds no table of n-grams ({error!r}); delete it and run again") from None

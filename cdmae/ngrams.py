@@ -15,9 +15,12 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae import counting, files, ngram_table
+from cdmae import counting, ngram_table
 from cdmae.compiled import Threads
 from cdmae.errors import InputError
+from cdmae.files.arrays import read_array
+from cdmae.files.outputs import complete
+from cdmae.files.tokens import Tokens
 from cdmae.ngram_table import Table
 
 PARTITION = 1 << 14  # keys a partition should hold: its table then fits a core's second-level cache
@@ -46,7 +49,7 @@ class Counts:
 
     def write(self, folder: Path | str) -> None:
         """Write everything as a folder."""
-        with files.complete(folder) as aside:
+        with complete(folder) as aside:
             aside.mkdir()
             np.save(aside / "counts.npy", self.counts)
             self._write_rest(aside)
@@ -60,12 +63,12 @@ class Counts:
         """Read what `write` wrote; the counts stay on disk."""
         folder = Path(folder)
         table = ngram_table.read(folder)
-        return cls(files.read_array(folder / "counts.npy"), np.load(folder / "segments.npy"), table.totals, table)
+        return cls(read_array(folder / "counts.npy"), np.load(folder / "segments.npy"), table.totals, table)
 
 
-def count_to(folder: Path | str, tokens: files.Tokens, *, unit: str, window: int, threads: int, memory: int) -> None:
+def count_to(folder: Path | str, tokens: Tokens, *, unit: str, window: int, threads: int, memory: int) -> None:
     """Count as `count` does, but straight into the files that `Counts.write` would write."""
-    with files.complete(folder) as aside:
+    with complete(folder) as aside:
         aside.mkdir()
 
         def allocate(shape: tuple[int, int], kind: type) -> np.ndarray:
@@ -80,7 +83,7 @@ def count_to(folder: Path | str, tokens: files.Tokens, *, unit: str, window: int
 
 
 def count(
-    tokens: files.Tokens,
+    tokens: Tokens,
     *,
     unit: str = "word",
     window: int = 4,
@@ -123,7 +126,7 @@ def count(
     return Counts(counts, segments, table.totals, table)
 
 
-def segment_edges(tokens: files.Tokens) -> np.ndarray:
+def segment_edges(tokens: Tokens) -> np.ndarray:
     """Where the title and the text of each passage begin, in word-pieces: int64 [2 P + 1]."""
     return np.append(np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1])
 
@@ -138,7 +141,7 @@ def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def _words(tokens: files.Tokens, unit: str, pool: Threads) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _words(tokens: Tokens, unit: str, pool: Threads) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """The words as numbers uint32 [W], the segments in words int64 [2 P + 1], the keys of words of several pieces."""
     ids, pieces, edges = np.asarray(tokens.ids), len(tokens.word_starts), segment_edges(tokens)
     if unit == "wordpiece":

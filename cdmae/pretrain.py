@@ -16,10 +16,12 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor, nn
 
-from cdmae import files, loop, masking, ngram_table, objectives, probes, ranks, starts, training
+from cdmae import loop, masking, ngram_table, objectives, probes, ranks, starts, training
 from cdmae.batches import Reader, Step
 from cdmae.config import Encoder, Start
 from cdmae.errors import InputError
+from cdmae.files.outputs import complete, write_json
+from cdmae.files.tokens import read_tokens
 from cdmae.loop import Schedule
 from cdmae.ranks import Ranks
 from cdmae.settings import asdict
@@ -71,7 +73,7 @@ def pretrain(
     if not settings.pretrained:
         with ranks.joined(device) as group:
             if group.first:
-                with files.complete(output) as aside:
+                with complete(output) as aside:
                     write(aside, model, tokenizer, about)
         return
     reader = read(settings, model.config, tokenizer, tokens, importance, seed)
@@ -193,7 +195,7 @@ def read(
     if tokens is None:
         raise InputError(f"objective {settings.objective} needs the tokens of a collection (--tokens)")
     vocabulary = Vocabulary.read(tokenizer)
-    found = files.read_tokens(tokens)
+    found = read_tokens(tokens)
     if len(found.word_starts) != vocabulary.size:
         raise InputError(
             f"{tokens} was made by a tokenizer of {len(found.word_starts):,} word-pieces, "
@@ -238,4 +240,4 @@ def write(folder: Path, model: PreTrainedModel, tokenizer: Path, about: dict[str
     """Write the encoder with its LM head, its tokenizer and what it was made from into `folder`."""
     shutil.copytree(tokenizer, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("config.json"))
     starts.save(folder, model)
-    files.write_json(folder / "about.json", about)
+    write_json(folder / "about.json", about)

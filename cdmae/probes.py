@@ -16,8 +16,9 @@ import numpy as np
 import torch
 from torch import nn
 
-from cdmae import bottleneck, files, halves
+from cdmae import bottleneck, halves
 from cdmae.errors import InputError
+from cdmae.files.outputs import write_text
 
 if TYPE_CHECKING:
     from cdmae.batches import Reader
@@ -53,7 +54,7 @@ class Probes:
         except ValueError as error:  # of the numbers, and of text that is not UTF-8
             raise InputError(f"{path} is damaged ({error}); delete it and run again") from None
         row = "\t".join([str(step), *(f"{value:.6g}" for value in found.values())])
-        files.write_text(path, "".join(f"{each}\n" for each in [header, *kept, row]))
+        write_text(path, "".join(f"{each}\n" for each in [header, *kept, row]))
 
 
 def copy(state: Path, folder: Path) -> None:

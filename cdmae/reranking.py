@@ -10,9 +10,10 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae import files, groups, inference, models, reranker, sequences, training
+from cdmae import groups, inference, models, reranker, sequences, training
 from cdmae.errors import InputError
-from cdmae.files import Run, Tokens
+from cdmae.files.runs import Run, read_run, write_run
+from cdmae.files.tokens import Tokens, read_tokens
 from cdmae.models import Model
 from cdmae.progress import Progress
 
@@ -76,7 +77,7 @@ def teacher(
     precision is that of training. A killed run goes on after its last piece.
     """
     device = training.set_up(threads)
-    judge, passages = models.load(model, "reranker"), files.read_tokens(tokens)
+    judge, passages = models.load(model, "reranker"), read_tokens(tokens)
     models.check_tokens(judge, passages.word_starts, str(tokens))
     judge.network.to(device)
     settings = {"depth": depth, "group": group, "random_negatives": random_negatives, "seed": seed}
@@ -97,7 +98,7 @@ def teacher(
                 for query, members, values in zip(asked, lists, _split(np.load(path), lists), strict=True):
                     ranked[query] = _ranked(members, values)
                 progress.advance(len(asked))
-        files.write_run(output, Run.of(*map(list, zip(*ranked, strict=True))))
+        write_run(output, Run.of(*map(list, zip(*ranked, strict=True))))
 
 
 def rerank(
@@ -120,12 +121,12 @@ def rerank(
     judge = models.load(model, "reranker")
     judge.network.to(device)
     for collection, pieces, split, path, output in zip(collections, tokens, splits, runs, outputs, strict=True):
-        passages, run = files.read_tokens(pieces), files.read_run(path)
+        passages, run = read_tokens(pieces), read_run(path)
         models.check_tokens(judge, passages.word_starts, str(pieces))
         queries = sequences.queries_of(collection, split, model, threads)
         if len(run) != len(queries):
             raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(queries)}")
-        files.write_run(output, reorder(judge, queries, passages, run, depth, label=f"rerank {collection.name}"))
+        write_run(output, reorder(judge, queries, passages, run, depth, label=f"rerank {collection.name}"))
 
 
 def reorder(judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: int, *, label: str = "") -> Run:

@@ -30,7 +30,8 @@ import faiss
 import numpy as np
 
 from cdmae.errors import InputError
-from cdmae.files import Made, Run
+from cdmae.files.runs import Run
+from cdmae.files.vectors import Made
 from cdmae.progress import Progress, say
 
 EMPTY = -(1 << 63)  # the key of nothing, below all others

@@ -1,7 +1,7 @@
 """What a fine-tuned model reads: ``[CLS] passage [SEP]``, or ``[CLS] query [SEP] passage [SEP]`` for a reranker.
 
-Word-pieces come from `files.Tokens`, for queries too (`queries`), so every text is tokenised in one place. A passage is
-its title, then its text. Many sequences are kept end to end, sorted by length and cut into chunks: what is computed
+Word-pieces come from `Tokens`, for queries too (`queries`), so every text is tokenised in one place. A passage is its
+title, then its text. Many sequences are kept end to end, sorted by length and cut into chunks: what is computed
 together has nearly one length, and memory follows the chunk.
 """
 
@@ -15,8 +15,9 @@ import numpy as np
 import pyarrow as pa
 import torch
 
-from cdmae import files, packed, tokens
-from cdmae.files import Tokens
+from cdmae import packed, tokens
+from cdmae.files.collections import read_queries
+from cdmae.files.tokens import Tokens
 from cdmae.packed import Packed, Ragged
 from cdmae.vocabulary import Vocabulary
 
@@ -61,7 +62,7 @@ def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens
 
 def queries_of(collection: Path | str, split: str, tokenizer: Path | str, threads: int) -> Tokens:
     """The word-pieces of the queries of a collection's split, by the tokenizer in a folder."""
-    return queries(files.read_queries(collection, split)["text"].tolist(), tokenizer, threads)
+    return queries(read_queries(collection, split)["text"].tolist(), tokenizer, threads)
 
 
 def single(source: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary) -> Sequences:

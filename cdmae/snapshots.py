@@ -16,8 +16,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdmae import files
 from cdmae.errors import InputError
+from cdmae.files.outputs import complete, link, read_json, write_json
 
 if TYPE_CHECKING:
     from cdmae.states import State
@@ -50,7 +50,7 @@ class Snapshots:
         if step == self._held.step:
             self._check(step)
         if step in self._steps:
-            with files.complete(_place(self._held.folder, step)) as aside:
+            with complete(_place(self._held.folder, step)) as aside:
                 aside.mkdir()
                 self._write(aside, step)
 
@@ -67,7 +67,7 @@ class Snapshots:
         header, *rows = (self._held.folder / "steps.tsv").read_text(encoding="utf-8").splitlines()
         for step in self._steps:
             place = _place(folder, step)
-            shutil.copytree(_place(self._held.folder, step), place, copy_function=files.link)
+            shutil.copytree(_place(self._held.folder, step), place, copy_function=link)
             kept = [row for row in rows if int(row.split("\t")[0]) <= step]
             (place / "steps.tsv").write_text("".join(f"{row}\n" for row in [header, *kept]), encoding="utf-8")
 
@@ -85,7 +85,7 @@ def take(*, name: str, encoder: Path, step: int, output: Path) -> None:
     place = _place(encoder, step)
     if not place.is_dir():
         raise InputError(f"{encoder} has no snapshot of step {step:,}; delete it and run again")
-    about = files.read_json(place / "about.json")
-    with files.complete(output) as aside:
-        shutil.copytree(place, aside, copy_function=files.link, ignore=shutil.ignore_patterns("about.json"))
-        files.write_json(aside / "about.json", about | {"name": name})
+    about = read_json(place / "about.json")
+    with complete(output) as aside:
+        shutil.copytree(place, aside, copy_function=link, ignore=shutil.ignore_patterns("about.json"))
+        write_json(aside / "about.json", about | {"name": name})

@@ -23,8 +23,9 @@ from typing import Any, TextIO
 
 import torch
 
-from cdmae import files, leases
+from cdmae import leases
 from cdmae.errors import InputError
+from cdmae.files.outputs import complete, write_text
 from cdmae.leases import Lease
 
 KEPT = 2  # states: the newest, and the one before it in case the newest is damaged
@@ -48,7 +49,7 @@ class Curve:
         self.columns = columns
         if path.name == "steps.tsv":
             kept = [row for row in _rows(path, columns) if int(row[0]) <= step]
-            files.write_text(path, "".join("\t".join(row) + "\n" for row in [columns, *kept]))
+            write_text(path, "".join("\t".join(row) + "\n" for row in [columns, *kept]))
         self._file: TextIO = open(path, "a", encoding="utf-8")  # noqa: SIM115 (closed by the state)
 
     def add(self, **values: float) -> None:
@@ -119,7 +120,7 @@ class State:
         if self._curve:
             self._curve.sync()  # its rows up to `step` must outlive a crash as the state does
         path = self.folder / f"step-{step:08d}"
-        with files.complete(path) as aside:
+        with complete(path) as aside:
             torch.save({"step": step, **payload}, aside)
             checksum = _checksum(aside)
         path.rename(path.with_name(f"{path.name}.{checksum:08x}.pt"))
@@ -146,7 +147,7 @@ class State:
         Nothing is left of the states afterwards.
         """
         self.close()
-        with files.complete(output) as aside:
+        with complete(output) as aside:
             aside.mkdir()
             yield aside
             shutil.copyfile(self.folder / "steps.tsv", aside / "steps.tsv")

@@ -15,8 +15,9 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdmae import files
-from cdmae.files import Run
+from cdmae.files.collections import ROW_GROUP, read_queries, stream_passages, take_passages
+from cdmae.files.outputs import read_json
+from cdmae.files.runs import Run, write_run
 from cdmae.progress import say
 
 Find = Callable[[int, list[list[str]], int], list[Run]]  # number of a target, queries of splits, depth; their runs
@@ -29,25 +30,25 @@ def search(collections: Sequence[Path], splits: Sequence[str], outputs: Sequence
     """
     for collection in dict.fromkeys(collections):
         numbers = [number for number, each in enumerate(collections) if each == collection]
-        queries = [files.read_queries(collection, splits[number]) for number in numbers]
+        queries = [read_queries(collection, splits[number]) for number in numbers]
         own = [own_passages(collection, each) for each in queries]
         extra = int(any((each >= 0).any() for each in own))
         runs = find(numbers[0], [each["text"].tolist() for each in queries], depth + extra)
         for number, run, left_out in zip(numbers, runs, own, strict=True):
             if count := int((left_out >= 0).sum()):
                 say(f"{count:,} queries of {splits[number]} are passages themselves, which are left out of their runs")
-            files.write_run(outputs[number], without(run, left_out, depth) if extra else run)
+            write_run(outputs[number], without(run, left_out, depth) if extra else run)
 
 
 def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
     """The row of the passage that each query (query_id, text) is, or -1: int64 [Q]."""
     none = np.full(len(queries), -1)
-    about = files.read_json(Path(collection) / "about.json")
+    about = read_json(Path(collection) / "about.json")
     if about.get("source") != "beir" and not about.get("dataset", "").startswith("beir/"):
         return none
     rows = _rows(collection, pa.array(queries["query_id"], pa.string()))
     same = np.flatnonzero(rows >= 0)
-    texts = files.take_passages(collection, rows[same])["text"].to_pylist()
+    texts = take_passages(collection, rows[same])["text"].to_pylist()
     for query, text in zip(same, texts, strict=True):
         if text.split() == queries["text"].iloc[query].split():
             none[query] = rows[query]
@@ -57,7 +58,7 @@ def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
 def _rows(collection: Path, ids: pa.Array) -> np.ndarray:
     """The rows of the passages with these ids, -1 where there is none: int64."""
     rows, done = np.full(len(ids), -1), 0
-    for passages in files.stream_passages(collection, ["passage_id"], rows=files.ROW_GROUP):
+    for passages in stream_passages(collection, ["passage_id"], rows=ROW_GROUP):
         found = pc.index_in(passages["passage_id"].combine_chunks(), ids)
         here = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
         rows[found.drop_null().to_numpy()] = done + here

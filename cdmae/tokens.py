@@ -20,9 +20,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdmae import chunks, files
+from cdmae import chunks
 from cdmae.compiled import Threads
 from cdmae.errors import InputError
+from cdmae.files.collections import stream_passages
+from cdmae.files.tokens import Tokens, stream_tokens
 from cdmae.vocabulary import SPECIALS, Vocabulary, check, read_backend
 
 if TYPE_CHECKING:
@@ -116,14 +118,14 @@ class Texts:
     def __iter__(self) -> Iterator[str]:
         """All titles, then all texts."""
         for name in ("title", "text"):
-            for passages in files.stream_passages(self.collection, [name]):
+            for passages in stream_passages(self.collection, [name]):
                 yield from filter(None, passages[name].to_pylist())
 
 
 # --- tokenising a collection -----------------------------------------------------------------------------------------
 
 
-def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> files.Tokens:
+def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
     """The word-pieces of `passages` (columns title and text) by the tokenizer in the folder `tokenizer`.
 
     The ids are those that the Hugging Face tokenizer gives for the title and for the text without special tokens. A
@@ -133,14 +135,14 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> files.T
     done = list(_tokenised([passages], tokenizer, vocabulary, threads))
     ids = np.concatenate([np.empty(0, _kind(vocabulary)), *(pieces for pieces, _ in done)])
     lengths = np.concatenate([np.empty(0, np.int64), *(each for _, each in done)])
-    return files.Tokens.of(ids, lengths, vocabulary.word_starts)
+    return Tokens.of(ids, lengths, vocabulary.word_starts)
 
 
 def tokenise_to(folder: Path | str, passages: Iterable[pa.Table], tokenizer: Path | str, threads: int) -> None:
-    """Tokenise as `tokenise` does, passages as they come, straight into the files of `files.write_tokens`."""
+    """Tokenise as `tokenise` does, passages as they come, straight into the files that `write_tokens` would write."""
     vocabulary = Vocabulary.read(tokenizer)
     done = _tokenised(passages, tokenizer, vocabulary, threads)
-    files.stream_tokens(folder, done, _kind(vocabulary), vocabulary.word_starts)
+    stream_tokens(folder, done, _kind(vocabulary), vocabulary.word_starts)
 
 
 def _kind(vocabulary: Vocabulary) -> type:

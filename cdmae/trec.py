@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdmae.errors import InputError
-from cdmae.files import Run, complete
+from cdmae.files.outputs import complete
+from cdmae.files.runs import Run
 from cdmae.progress import say
 
 WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$"  # what str.split() splits at, and nothing at all

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from cdmae.errors import InputError
-from cdmae.files import Run
+from cdmae.files.runs import Run
 from cdmae.progress import Progress
 
 BLOCK = 1 << 26  # bytes of text at a time

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdmae import files
 from cdmae.errors import InputError
+from cdmae.files.outputs import read_json
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -78,7 +78,7 @@ def read_backend(folder: Path | str) -> Tokenizer:
     path = Path(folder) / "tokenizer.json"
     if not path.exists():
         raise InputError(f"{folder} holds no tokenizer.json; make it with the rule tokenizer")
-    check(files.read_json(path), folder)
+    check(read_json(path), folder)
     tokenizer = Tokenizer.from_file(str(path))
     tokenizer.no_truncation()
     tokenizer.no_padding()

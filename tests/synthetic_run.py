@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from cdmae import files
+from cdmae.files.collections import Collection, write_collection
+from cdmae.files.outputs import write_json
+from cdmae.files.tables import write_measures
 
 MEASURES = ["RR@10", "R@50", "R@1000", "nDCG@10"]
 SKILL = {  # the mean of log rank: smaller is better
@@ -123,11 +125,11 @@ def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", 
             if entry["kind"] in ("retriever", "reranker"):
                 facts["trained"][name] = _trained(folder / "trained" / name, entry, rng)
     if "masked_terms" in parts:
-        files.write_json(folder / "masked_terms" / "cdmae.json", masked_terms())
+        write_json(folder / "masked_terms" / "cdmae.json", masked_terms())
         facts["masked_terms"]["cdmae"] = str(folder / "masked_terms" / "cdmae.json")
     if "benchmarks" in parts:
         _benchmarks(folder / "benchmarks", values)
-    files.write_json(folder / "facts.json", facts)
+    write_json(folder / "facts.json", facts)
     return folder / "facts.json"
 
 
@@ -181,7 +183,7 @@ def _measures(folder, skill, targets, rng):
                     columns = {"collection": collection, "split": split, "query_id": ids, "measure": measure}
                     frames[name].append(pd.DataFrame({**columns, "value": values[measure]}))
     for name, parts in frames.items():
-        files.write_measures(folder / "measures" / f"{name}.tsv", pd.concat(parts))
+        write_measures(folder / "measures" / f"{name}.tsv", pd.concat(parts))
     return {name: str(folder / "measures" / f"{name}.tsv") for name in skill}
 
 
@@ -204,14 +206,14 @@ def _collection(folder, name, splits):
         "counts": {"objects": 61240, "with a summary and a body": 24105},
         "drops": {"near-duplicates": 2710, "templated summaries": 1181},
     }
-    files.write_collection(folder, files.Collection(passages, queries, qrels, about))
+    write_collection(folder, Collection(passages, queries, qrels, about))
     return str(folder)
 
 
 def _encoder(folder, entry, rng):
     folder.mkdir(parents=True)
     if entry["objective"] == "none":
-        files.write_json(folder / "about.json", {"parameters": 4_402_688})
+        write_json(folder / "about.json", {"parameters": 4_402_688})
         return str(folder)
     steps = np.arange(10, 6001, 10)
     floor = 4.6 if entry["decoder_masking"] == "importance" else 3.2
@@ -220,7 +222,7 @@ def _encoder(folder, entry, rng):
         "decoder_loss": floor + (8.3 - floor) * np.exp(-steps / 1400) + rng.normal(0, 0.06, len(steps)),
     }
     pd.DataFrame({"step": steps, **losses, "learning_rate": 1e-3}).to_csv(folder / "steps.tsv", sep="\t", index=False)
-    files.write_json(folder / "about.json", {"parameters": 4_402_688, "steps": 6000, "seconds": 188.2})
+    write_json(folder / "about.json", {"parameters": 4_402_688, "steps": 6000, "seconds": 188.2})
     return str(folder)
 
 
@@ -230,7 +232,7 @@ def _trained(folder, entry, rng):
     start = {"none": 3.1, "mae": 2.6}.get(entry["encoder"], 2.4)
     loss = 0.7 + start * np.exp(-steps / 110) + rng.normal(0, 0.12, len(steps))
     pd.DataFrame({"step": steps, "loss": loss}).to_csv(folder / "steps.tsv", sep="\t", index=False)
-    files.write_json(folder / "about.json", {"steps": 375, "seconds": 61.0})
+    write_json(folder / "about.json", {"steps": 375, "seconds": 61.0})
     return str(folder)
 
 

@@ -9,7 +9,7 @@ import torch
 from cdmae import masking
 from cdmae.batches import Reader, Step, _cuts
 from cdmae.errors import InputError
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 from cdmae.masking import Side
 from cdmae.vocabulary import Vocabulary
 

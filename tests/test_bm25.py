@@ -13,7 +13,8 @@ import pytest
 
 from cdmae import bm25, lucene
 from cdmae.errors import InputError
-from cdmae.files import PASSAGES, read_run, write_run
+from cdmae.files.collections import PASSAGES
+from cdmae.files.runs import read_run, write_run
 
 WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen", "ibex", "jay", "koi", "lark"]
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from test_pretrain import SETTINGS, START, inputs, run, source_of, whole  # noqa: F401 (fixtures)
 
-from cdmae import bottleneck, files, objectives, starts
+from cdmae import bottleneck, objectives, starts
+from cdmae.files.tables import read_table
 from cdmae.objectives._prediction import predict
 from cdmae.report import facts
 from cdmae.report.facts import Facts
@@ -22,7 +23,7 @@ def network_of(inputs, settings=SETTINGS):  # noqa: F811
 
 
 def test_before_anything_is_learnt_the_loss_is_that_of_guessing(whole):  # noqa: F811
-    found = files.read_table(whole / "bottleneck.tsv")
+    found = read_table(whole / "bottleneck.tsv")
     assert found.columns.tolist() == ["step", *bottleneck.VECTORS]
     assert abs(found["true"][0] - np.log(50)) < 0.5  # of 50 word-pieces
 
@@ -53,9 +54,9 @@ def test_the_section_shows_what_the_vector_saves_and_finds(whole):  # noqa: F811
     found = section.section(Facts({"encoders": {"x": {"objective": "mae"}}}, encoders={"x": training}))
     assert [figure.name for figure in found.figures] == ["bottleneck-worth", "bottleneck-x", "halves"]
     carried, halves = found.tables
-    last = files.read_table(whole / "bottleneck.tsv").iloc[-1]
+    last = read_table(whole / "bottleneck.tsv").iloc[-1]
     assert carried.rows[-1][-1].value == pytest.approx(last["shuffled"] - last["true"], abs=1e-5)
-    last = files.read_table(whole / "retrieval.tsv").iloc[-1]
+    last = read_table(whole / "retrieval.tsv").iloc[-1]
     assert halves.rows[-1][-1].value == pytest.approx(100 * last["rr"])
     assert section.section(Facts({})) is None
 

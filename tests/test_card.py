@@ -1,4 +1,5 @@
 import ast
+import os
 import re
 import subprocess
 import sys
@@ -7,9 +8,11 @@ import pandas as pd
 import pytest
 import yaml
 
-from cdmae import card, files
+from cdmae import card
 from cdmae.config import concepts
 from cdmae.errors import InputError
+from cdmae.files.outputs import write_json
+from cdmae.files.tables import read_measures, write_measures
 
 FACTS = {
     "name": "cdmae-stage1",
@@ -36,10 +39,10 @@ def trained(tmp_path):
     (folder / "model.safetensors").write_bytes(b"weights")
     (folder / "1_Pooling" / "config.json").write_text("{}")
     (folder / "README.md").write_text("the trainer's")
-    files.write_json(folder / "cdmae.json", LENGTHS["retriever"])
-    files.write_json(folder / "about.json", FACTS["training"])
-    files.write_json(tmp_path / "about.json", FACTS["about"]["pydocs"])
-    files.write_measures(tmp_path / "measures.tsv", measures())
+    write_json(folder / "cdmae.json", LENGTHS["retriever"])
+    write_json(folder / "about.json", FACTS["training"])
+    write_json(tmp_path / "about.json", FACTS["about"]["pydocs"])
+    write_measures(tmp_path / "measures.tsv", measures())
     facts = {key: value for key, value in FACTS.items() if key != "training"}
     facts["about"] = {"pydocs": str(tmp_path / "about.json")}
     return folder, tmp_path / "measures.tsv", facts, tmp_path / "models" / "cdmae-stage1"
@@ -80,7 +83,7 @@ def test_release_links_every_file_and_adds_the_card(trained):
     assert (output / "model.safetensors").stat().st_ino == (folder / "model.safetensors").stat().st_ino
     assert (output / "1_Pooling" / "config.json").exists()
     lengths = LENGTHS["retriever"]
-    assert (output / "README.md").read_text() == card.card(FACTS, files.read_measures(tsv), lengths, str(output))
+    assert (output / "README.md").read_text() == card.card(FACTS, read_measures(tsv), lengths, str(output))
     assert (folder / "README.md").read_text() == "the trainer's"
 
 
@@ -90,7 +93,7 @@ def test_release_copies_where_links_are_impossible(trained, monkeypatch):
     def refuse(*_):
         raise OSError(18, "Invalid cross-device link")
 
-    monkeypatch.setattr(files.os, "link", refuse)
+    monkeypatch.setattr(os, "link", refuse)
     card.release(folder, tsv, facts, output)
     assert (output / "model.safetensors").read_bytes() == b"weights"
 

@@ -12,9 +12,9 @@ from typing import Any
 
 import pytest
 
-from cdmae import files
 from cdmae.command import birth, command, last_words, read_arguments
 from cdmae.errors import InputError, Interrupted
+from cdmae.files.outputs import complete
 from cdmae.settings import setting
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -139,7 +139,7 @@ def test_an_unforeseen_error_keeps_its_traceback(capsys):
 @pytest.mark.parametrize("error", [Interrupted("stopped"), KeyboardInterrupt(), ZeroDivisionError()])
 def test_whatever_ends_a_command_leaves_no_half_written_file(tmp_path, error):
     (tmp_path / "old").write_text("whole")
-    with pytest.raises(type(error)), files.complete(tmp_path / "old") as aside:
+    with pytest.raises(type(error)), complete(tmp_path / "old") as aside:
         aside.write_text("hal")
         raise error
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "whole"}
@@ -160,8 +160,8 @@ def test_success_ends_with_status_0(capsys):
 
 WAITS = """
 import sys, time
-from cdmae import files
 from cdmae.command import command
+from cdmae.files import collections
 
 @command
 def main(*, seconds: float):

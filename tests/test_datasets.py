@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from cdmae import datasets, files
+from cdmae import datasets
 from cdmae.datasets import _judged, beir, msmarco
 from cdmae.errors import InputError
+from cdmae.files import collections
+from cdmae.files.collections import read_passages, read_qrels, write_collection
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = [
@@ -154,9 +156,9 @@ def test_beir_comes_through_whole(tmp_path, suffix):
 
 def test_beir_is_written_with_row_numbers(tmp_path):
     collection = beir.load(beir.Settings(path=beir_folder(tmp_path / "in")))
-    files.write_collection(tmp_path / "out", collection)
-    assert files.read_passages(tmp_path / "out")["passage_id"].to_pylist() == ["p1", "p2", "p3"]
-    assert files.read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 1], [0, 1, 0], [1, 2, 2]]
+    write_collection(tmp_path / "out", collection)
+    assert read_passages(tmp_path / "out")["passage_id"].to_pylist() == ["p1", "p2", "p3"]
+    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 1], [0, 1, 0], [1, 2, 2]]
 
 
 def test_beir_without_titles(tmp_path):
@@ -175,8 +177,8 @@ def test_beir_without_judgments_has_one_split_without_judgments(tmp_path):
 def test_beir_of_text_alone(tmp_path):
     settings = beir.Settings(path=beir_folder(tmp_path, **{"qrels/test.tsv": None, "queries.jsonl": None}))
     assert beir.splits(settings) == {}
-    files.write_collection(tmp_path / "out", beir.load(settings))
-    assert len(files.read_passages(tmp_path / "out")) == 3
+    write_collection(tmp_path / "out", beir.load(settings))
+    assert len(read_passages(tmp_path / "out")) == 3
 
 
 def test_beir_tolerates_a_byte_order_mark_numbers_as_ids_and_a_missing_header(tmp_path):
@@ -334,7 +336,7 @@ def test_msmarco_with_titles_needs_three_columns(tmp_path):
 
 
 def test_batches_join_in_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "ROW_GROUP", 2)
+    monkeypatch.setattr(collections, "ROW_GROUP", 2)
     collection = msmarco.load(msmarco.Settings(path=msmarco_folder(tmp_path)))
     assert [batch["passage_id"].to_pylist() for batch in collection.passages] == [["0", "1"], ["2"]]
 

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from made_up import make_model
 from tiny_objectives import V, language_model, learnt, vocabulary
 
 from cdmae import datasets, masking
@@ -21,7 +22,7 @@ from cdmae.batches import Reader
 from cdmae.config import Encoder, Evaluation, Importance, Report, Stage, Start, System, gather, load, read_yaml, stack
 from cdmae.datasets import ir_datasets, pydocs
 from cdmae.errors import InputError
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 from cdmae.graph import Graph
 from cdmae.objectives import objective, objectives
 
@@ -161,7 +162,7 @@ def settled(monkeypatch):
 @pytest.fixture(autouse=True)
 def own(tmp_path, monkeypatch):
     """The folders that the templates name."""
-    (tmp_path / "models/foreign").mkdir(parents=True)
+    make_model(tmp_path / "models/foreign")
     (tmp_path / "data/mine/qrels").mkdir(parents=True)
     monkeypatch.chdir(tmp_path)
     for name, text in {

@@ -7,8 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cdmae import external, files
+from cdmae import external
 from cdmae.errors import InputError
+from cdmae.files.collections import Collection, write_collection
+from cdmae.files.vectors import read_vectors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ask", "say", ":", "ant", "bee", "cow", "dog"]
 
@@ -38,7 +40,7 @@ def collection(tmp_path):
     passages = pa.table(
         {"passage_id": ["a", "b", "c"], "title": ["ant", "", "bee"], "text": ["bee cow", "dog", "cow dog " * 20]}
     )
-    files.write_collection(tmp_path / "docs", files.Collection(passages, {}, {}, {}))
+    write_collection(tmp_path / "docs", Collection(passages, {}, {}, {}))
     return tmp_path / "docs"
 
 
@@ -47,7 +49,7 @@ def test_passages_and_queries_are_encoded_the_models_own_way(model, collection, 
 
     monkeypatch.setattr(external, "SHARD", 2)
     external.encode_passages(str(model), collection, tmp_path / "vectors", 0)
-    shards = files.read_vectors(tmp_path / "vectors")
+    shards = read_vectors(tmp_path / "vectors")
     assert [shard.shape for shard in shards] == [(2, 8), (1, 8)]
     vectors = np.concatenate(shards)
     assert vectors.dtype == np.float32

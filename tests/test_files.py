@@ -1,4 +1,4 @@
-"""The files of a collection."""
+"""Formats: what is written is read back, in the pieces that are asked for; what is damaged is named."""
 
 import re
 
@@ -7,15 +7,28 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cdmae import files
 from cdmae.errors import InputError
-from cdmae.files import Run
+from cdmae.files import runs
+from cdmae.files.arrays import appending
+from cdmae.files.collections import (
+    PASSAGES,
+    Collection,
+    count_passages,
+    read_passages,
+    stream_passages,
+    take_passages,
+    write_collection,
+)
+from cdmae.files.outputs import read_json
+from cdmae.files.runs import Run, count_queries, read_run, write_run
+from cdmae.files.tables import read_measures, read_table
+from cdmae.files.tokens import Tokens, read_tokens, write_tokens
 
 
 @pytest.fixture
 def passages(tmp_path):
     """Ten passages in row groups of three."""
-    table = pa.table({name: [f"{name} {row}" for row in range(10)] for name in files.PASSAGES.names})
+    table = pa.table({name: [f"{name} {row}" for row in range(10)] for name in PASSAGES.names})
     pq.write_table(table, tmp_path / "passages.parquet", row_group_size=3)
     return table
 
@@ -41,37 +54,37 @@ def groups(monkeypatch):
 
 @pytest.mark.parametrize("rows", [[6, 0, 5, 6], [3], [9, 4, 2], []])
 def test_rows_are_taken_in_their_order_from_the_groups_they_lie_in(tmp_path, passages, groups, rows) -> None:
-    assert files.take_passages(tmp_path, np.array(rows)).equals(passages.take(pa.array(rows, pa.int64())))
+    assert take_passages(tmp_path, np.array(rows)).equals(passages.take(pa.array(rows, pa.int64())))
     assert groups == sorted({row // 3 for row in rows})
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 10, 99])
 def test_passages_stream_in_tables_of_one_size_whatever_the_row_groups(tmp_path, passages, rows) -> None:
-    found = list(files.stream_passages(tmp_path, rows=rows))
+    found = list(stream_passages(tmp_path, rows=rows))
     assert [len(table) for table in found] == [min(rows, 10 - first) for first in range(0, 10, rows)]
     assert pa.concat_tables(found).equals(passages)
-    assert files.count_passages(tmp_path) == 10
-    texts = pa.concat_tables(files.stream_passages(tmp_path, ["text"], rows=rows))
-    assert texts.equals(passages.select(["text"])) and files.read_passages(tmp_path, ["text"]).equals(texts)
+    assert count_passages(tmp_path) == 10
+    texts = pa.concat_tables(stream_passages(tmp_path, ["text"], rows=rows))
+    assert texts.equals(passages.select(["text"])) and read_passages(tmp_path, ["text"]).equals(texts)
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 10), (2, 4), (3, 6), (5, 6), (7, None), (4, 4), (0, 0)])
 def test_a_stretch_of_passages_reads_the_groups_it_lies_in(tmp_path, passages, groups, first, last) -> None:
-    found = list(files.stream_passages(tmp_path, rows=2, first=first, last=last))
+    found = list(stream_passages(tmp_path, rows=2, first=first, last=last))
     assert [row for table in found for row in table["text"].to_pylist()] == passages["text"].to_pylist()[first:last]
     assert groups == sorted({row // 3 for row in range(10)[first:last]})
 
 
 def test_a_collection_without_passages_streams_nothing(tmp_path) -> None:
-    pq.write_table(files.PASSAGES.empty_table(), tmp_path / "passages.parquet")
-    assert list(files.stream_passages(tmp_path)) == [] and files.count_passages(tmp_path) == 0
+    pq.write_table(PASSAGES.empty_table(), tmp_path / "passages.parquet")
+    assert list(stream_passages(tmp_path)) == [] and count_passages(tmp_path) == 0
 
 
 @pytest.mark.parametrize("kind", [np.uint16, np.uint32])
 @pytest.mark.parametrize("lengths", [[], [0], [3, 0, 200_000]])
 def test_an_array_that_was_appended_to_is_the_file_that_numpy_saves(tmp_path, kind, lengths) -> None:
     parts = [np.arange(length).astype(kind) for length in lengths]
-    with files.appending(tmp_path / "grown.npy", kind) as append:
+    with appending(tmp_path / "grown.npy", kind) as append:
         for part in parts:
             append(part)
     np.save(tmp_path / "whole.npy", np.concatenate([np.empty(0, kind), *parts]))
@@ -81,15 +94,15 @@ def test_an_array_that_was_appended_to_is_the_file_that_numpy_saves(tmp_path, ki
 @pytest.mark.parametrize("lengths", [[2, 0, 3, 1, 0, 2], [0, 0], [1], []])
 def test_runs_are_read_list_by_list_as_they_were_written(tmp_path, monkeypatch, lengths) -> None:
     """In row groups of two queries, and some queries only."""
-    monkeypatch.setattr(files, "QUERY_GROUP", 2)
-    monkeypatch.setattr(files, "QUERIES_AT_ONCE", 1)
+    monkeypatch.setattr(runs, "QUERY_GROUP", 2)
+    monkeypatch.setattr(runs, "QUERIES_AT_ONCE", 1)
     rng = np.random.default_rng(0)
     ranked = [rng.integers(0, 99, length).astype(np.int32) for length in lengths]
     scores = [rng.random(length, np.float32) for length in lengths]
-    files.write_run(tmp_path / "run.parquet", files.Run.of(ranked, scores))
+    write_run(tmp_path / "run.parquet", Run.of(ranked, scores))
     assert pq.read_metadata(tmp_path / "run.parquet").num_row_groups == max(1, (len(lengths) + 1) // 2)
-    assert files.count_queries(tmp_path / "run.parquet") == len(lengths)
-    whole, some = (files.read_run(tmp_path / "run.parquet", rows) for rows in (None, np.arange(0, len(lengths), 2)))
+    assert count_queries(tmp_path / "run.parquet") == len(lengths)
+    whole, some = (read_run(tmp_path / "run.parquet", rows) for rows in (None, np.arange(0, len(lengths), 2)))
     for query in range(len(lengths)):
         for found, expected in zip(whole.ranked(query), (ranked[query], scores[query]), strict=True):
             np.testing.assert_array_equal(found, expected)
@@ -100,11 +113,11 @@ def test_runs_are_read_list_by_list_as_they_were_written(tmp_path, monkeypatch, 
 
 def test_truncated_tokens_are_named(tmp_path) -> None:
     arrays = [np.arange(3, dtype=np.uint16), np.array([0, 3]), np.array([1]), np.ones(4, bool)]
-    files.write_tokens(tmp_path / "tokens", files.Tokens(*arrays))
+    write_tokens(tmp_path / "tokens", Tokens(*arrays))
     path = tmp_path / "tokens/starts.npy"
     path.write_bytes(path.read_bytes()[:100])
     with pytest.raises(InputError, match=r"starts\.npy is not a complete array"):
-        files.read_tokens(tmp_path / "tokens")
+        read_tokens(tmp_path / "tokens")
 
 
 @pytest.mark.parametrize(
@@ -122,15 +135,15 @@ def test_truncated_tokens_are_named(tmp_path) -> None:
 def test_tokens_that_lead_nowhere_are_named(tmp_path, name, place, value, what) -> None:
     """A flipped bit in a complete file: compiled code would read beyond the arrays."""
     ids, starts = np.arange(6, dtype=np.uint16) % 4, np.array([0, 2, 4, 6])
-    written = files.Tokens(ids, starts, starts[:-1] + [0, 1, 2], np.ones(4, bool))
-    files.write_tokens(tmp_path / "tokens", written)
-    assert files.read_tokens(tmp_path / "tokens").starts.tolist() == [0, 2, 4, 6]
+    written = Tokens(ids, starts, starts[:-1] + [0, 1, 2], np.ones(4, bool))
+    write_tokens(tmp_path / "tokens", written)
+    assert read_tokens(tmp_path / "tokens").starts.tolist() == [0, 2, 4, 6]
     array = np.load(tmp_path / f"tokens/{name}.npy")
     array[place] = value
     np.save(tmp_path / f"tokens/{name}.npy", array)
     message = re.escape(f"tokens/{name}.npy is damaged: it does not hold {what}")
     with pytest.raises(InputError, match=message + ".*; delete .*tokens and run again"):
-        files.read_tokens(tmp_path / "tokens")
+        read_tokens(tmp_path / "tokens")
 
 
 @pytest.mark.parametrize("text", ["", "collection\tsplit\tquery_id\tmeasure\tvalue\na\tdev\tq\tRR@10\t\n"])
@@ -138,7 +151,7 @@ def test_damaged_measures_are_named(tmp_path, text):
     path = tmp_path / "measures.tsv"
     path.write_text(text)
     with pytest.raises(InputError, match="measures.tsv is damaged .*; delete it and run again"):
-        files.read_measures(path)
+        read_measures(path)
 
 
 def flipped(path):
@@ -156,13 +169,13 @@ def flipped(path):
 def test_a_flipped_bit_in_passages_or_runs_is_noticed(tmp_path) -> None:
     numbers = [str(row * 7919 % 2000) for row in range(2000)]
     table = pa.table({"passage_id": numbers, "title": numbers, "text": [f"text {each}" for each in numbers]})
-    files.write_collection(tmp_path, files.Collection(table, {}, {}, {}))
+    write_collection(tmp_path, Collection(table, {}, {}, {}))
     rng = np.random.default_rng(0)
     scores = [rng.random(50, np.float32) for _ in range(100)]
-    files.write_run(tmp_path / "run.parquet", Run.of([np.arange(50)] * 100, scores))
+    write_run(tmp_path / "run.parquet", Run.of([np.arange(50)] * 100, scores))
     for name, read in {
-        "passages.parquet": lambda: files.read_passages(tmp_path),
-        "run.parquet": lambda: files.read_run(tmp_path / "run.parquet"),
+        "passages.parquet": lambda: read_passages(tmp_path),
+        "run.parquet": lambda: read_run(tmp_path / "run.parquet"),
     }.items():
         for _ in flipped(tmp_path / name):
             with pytest.raises(InputError) as caught:
@@ -172,15 +185,13 @@ def test_a_flipped_bit_in_passages_or_runs_is_noticed(tmp_path) -> None:
 
 def test_every_reader_of_passages_notices(tmp_path) -> None:
     numbers = [str(row) for row in range(2000)]
-    files.write_collection(
-        tmp_path, files.Collection(pa.table(dict.fromkeys(files.PASSAGES.names, numbers)), {}, {}, {})
-    )
+    write_collection(tmp_path, Collection(pa.table(dict.fromkeys(PASSAGES.names, numbers)), {}, {}, {}))
     place = next(flipped(tmp_path / "passages.parquet"))
     assert place
     for read in (
-        lambda: files.read_passages(tmp_path),
-        lambda: list(files.stream_passages(tmp_path)),
-        lambda: files.take_passages(tmp_path, np.arange(3)),
+        lambda: read_passages(tmp_path),
+        lambda: list(stream_passages(tmp_path)),
+        lambda: take_passages(tmp_path, np.arange(3)),
     ):
         with pytest.raises(InputError, match="passages.parquet is damaged .*; delete it and run again"):
             read()
@@ -192,24 +203,24 @@ def test_what_is_to_be_deleted_is_a_whole_output(tmp_path) -> None:
     for place in (folder, folder / "snapshots" / "1", tmp_path):
         (place / "about.json").write_text("{")
     with pytest.raises(InputError, match="about.json is not JSON .*; delete it and run again"):
-        files.read_json(folder / "about.json")
+        read_json(folder / "about.json")
     (folder / ".snakemake_timestamp").touch()  # Snakemake knows the folder now
     for place in (folder, folder / "snapshots" / "1"):
         with pytest.raises(InputError, match=re.escape(f"; delete {folder} and run again")):
-            files.read_json(place / "about.json")
+            read_json(place / "about.json")
     with pytest.raises(InputError, match="delete it and run again"):
-        files.read_json(tmp_path / "about.json")
+        read_json(tmp_path / "about.json")
 
 
 def test_ids_that_are_no_whole_numbers_are_named(tmp_path) -> None:
     ids = np.arange(3, dtype=np.float32)
-    found = files.Tokens(ids, np.array([0, 3]), np.array([0]), np.ones(4, bool))
-    files.write_tokens(tmp_path / "tokens", found)
+    found = Tokens(ids, np.array([0, 3]), np.array([0]), np.ones(4, bool))
+    write_tokens(tmp_path / "tokens", found)
     with pytest.raises(InputError, match="ids.npy is damaged: it does not hold numbers of the 4 word-pieces"):
-        files.read_tokens(tmp_path / "tokens")
+        read_tokens(tmp_path / "tokens")
 
 
 def test_a_row_that_is_cut_is_noticed(tmp_path) -> None:
     (tmp_path / "retrieval.tsv").write_text("step\trr\tpassages\n0\t0.5\t20\n10\t0.")
     with pytest.raises(InputError, match="a row is not complete"):
-        files.read_table(tmp_path / "retrieval.tsv", gaps=False)
+        read_table(tmp_path / "retrieval.tsv", gaps=False)

@@ -18,7 +18,7 @@ PROJECT = {
 from __future__ import annotations
 from typing import TYPE_CHECKING
 import numpy.linalg
-from cdmae.files import read_run as read
+from cdmae.files.runs import read_run as read
 from .states import State
 if TYPE_CHECKING:
     from cdmae.report import page
@@ -29,8 +29,9 @@ def go(x: int = 1):
     import cdmae.masking.batches
     return read(x)  # why
 """,
-    "cdmae/files.py": "LIMIT = 3\ndef read_run(x):\n    return x\n",
-    "cdmae/states.py": "from . import files\nclass State:\n    '''A state.'''\n    size = 1\n",
+    "cdmae/files/__init__.py": "",
+    "cdmae/files/runs.py": "LIMIT = 3\ndef read_run(x):\n    return x\n",
+    "cdmae/states.py": "from .files import runs\nclass State:\n    '''A state.'''\n    size = 1\n",
     "cdmae/reached.py": "",
     "cdmae/other.py": "",
     "cdmae/report/__init__.py": "",
@@ -61,6 +62,7 @@ def test_every_module_that_is_imported_and_no_other(root):
     assert list(fingerprint(SCRIPT, root=root)) == [
         "cdmae",
         "cdmae.files",
+        "cdmae.files.runs",
         "cdmae.masking",
         "cdmae.masking.batches",
         "cdmae.noise",
@@ -99,8 +101,8 @@ def test_comments_docstrings_and_layout_do_not_count(root, old, new):
     [
         (SCRIPT, "go()", "go(2)", SCRIPT),
         ("cdmae/pretrain.py", "int = 1", "int = 2", "cdmae.pretrain"),
-        ("cdmae/files.py", "LIMIT = 3", "LIMIT = 4", "cdmae.files"),
-        ("cdmae/files.py", "return x", "return -x", "cdmae.files"),
+        ("cdmae/files/runs.py", "LIMIT = 3", "LIMIT = 4", "cdmae.files.runs"),
+        ("cdmae/files/runs.py", "return x", "return -x", "cdmae.files.runs"),
         ("cdmae/states.py", "size = 1", "size = '1'", "cdmae.states"),
         ("cdmae/states.py", "size = 1", "rank = 1", "cdmae.states"),
         ("cdmae/noise.py", "def draw", "async def draw", "cdmae.noise"),
@@ -122,7 +124,7 @@ def test_a_change_elsewhere_does_not_show(root):
 
 def test_the_hash_is_the_same_on_every_python(root):
     """The number is written down: a Python that names syntax differently would restart a user's trainings."""
-    assert fingerprint("cdmae/files.py", root=root) == {"cdmae/files.py": "4247fc768dab"}
+    assert fingerprint("cdmae/files/runs.py", root=root) == {"cdmae/files/runs.py": "4247fc768dab"}
 
 
 def test_neutral_modules_exist_and_import_nothing_that_computes():
@@ -142,9 +144,25 @@ def test_every_script_has_one(script):
     assert all(len(value) == 12 for value in found.values())
 
 
+@pytest.mark.parametrize(
+    ("script", "formats"),
+    [
+        ("fuse", {"outputs", "parquet", "runs"}),
+        ("ngrams", {"outputs", "arrays", "tokens"}),
+        ("pretrain", {"outputs", "parquet", "collections", "arrays", "tokens"}),
+        ("snapshot", {"outputs"}),
+        ("release", {"outputs", "tables"}),
+    ],
+)
+def test_a_job_depends_on_the_formats_that_it_uses_and_on_no_other(script, formats):
+    """So that another column of the measures does not pre-train again."""
+    found = fingerprint(f"workflow/scripts/{script}.py")
+    assert {name.removeprefix("cdmae.files.") for name in found if name.startswith("cdmae.files.")} == formats
+
+
 def test_it_finds_what_python_imports():
-    """Against the interpreter: modules that an import of cdmae.graph loads, less the neutral ones."""
-    importlib.import_module("cdmae.files")
-    found = {name for name in fingerprint("cdmae/files.py") if name.startswith("cdmae.")}
+    """Against the interpreter: modules that an import of cdmae.files.runs loads, less the neutral ones."""
+    importlib.import_module("cdmae.files.runs")
+    found = {name for name in fingerprint("cdmae/files/runs.py") if name.startswith("cdmae.")}
     assert found <= set(sys.modules) | NEUTRAL
-    assert Path("cdmae/files.py").as_posix() in fingerprint("cdmae/files.py")
+    assert Path("cdmae/files/runs.py").as_posix() in fingerprint("cdmae/files/runs.py")

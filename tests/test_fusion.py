@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from cdmae.errors import InputError
-from cdmae.files import Run
+from cdmae.files.runs import Run
 from cdmae.fusion import reciprocal_rank
 
 

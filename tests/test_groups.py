@@ -4,9 +4,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cdmae import files, groups
+from cdmae import groups
 from cdmae.errors import InputError
-from cdmae.files import Run, Tokens
+from cdmae.files.collections import Collection, write_collection
+from cdmae.files.runs import Run, write_run
+from cdmae.files.tokens import Tokens, write_tokens
 from cdmae.groups import Teacher
 
 PASSAGES, QUERIES = 60, 12
@@ -194,19 +196,19 @@ def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.Captu
     passages = pa.table({"passage_id": names, "title": [""] * PASSAGES, "text": names})
     queries = pd.DataFrame({"query_id": [f"q{row}" for row in range(QUERIES)], "text": ["?"] * QUERIES})
     judged = QRELS.assign(query_id=[f"q{q}" for q in QRELS["query"]], passage_id=[f"p{p}" for p in QRELS["passage"]])
-    files.write_collection(tmp_path / "c", files.Collection(passages, {"train": queries}, {"train": judged}, {}))
-    files.write_tokens(tmp_path / "t", tokens_of([[row, row] for row in range(PASSAGES)]))
-    files.write_run(tmp_path / "r.parquet", run)
+    write_collection(tmp_path / "c", Collection(passages, {"train": queries}, {"train": judged}, {}))
+    write_tokens(tmp_path / "t", tokens_of([[row, row] for row in range(PASSAGES)]))
+    write_run(tmp_path / "r.parquet", run)
     how = {"split": "train", "depth": 20, "group": 4, "random_negatives": 0, "seed": 1}
     assert len(groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "r.parquet", **how)) == QUERIES
     assert "12 training queries of split train" in capsys.readouterr().err
-    files.write_run(tmp_path / "short.parquet", Run.of([np.array([1])], [np.array([1.0])]))
+    write_run(tmp_path / "short.parquet", Run.of([np.array([1])], [np.array([1.0])]))
     with pytest.raises(InputError, match="has 1 queries"):
         groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "short.parquet", **how)
-    files.write_run(tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES))
+    write_run(tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES))
     with pytest.raises(InputError, match="names passage 99"):
         groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "far.parquet", **how)
     none = Run.of([np.array([query]) for query in range(QUERIES)], [np.array([1.0])] * QUERIES)
-    files.write_run(tmp_path / "none.parquet", none)
+    write_run(tmp_path / "none.parquet", none)
     with pytest.raises(InputError, match="no query"):
         groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "none.parquet", **how)

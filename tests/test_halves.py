@@ -8,8 +8,8 @@ import pytest
 import torch
 from test_pretrain import PIECES, SETTINGS, START, inputs, run, source_of  # noqa: F401 (fixtures)
 
-from cdmae import files, halves, objectives, starts
-from cdmae.files import Tokens
+from cdmae import halves, objectives, starts
+from cdmae.files.tokens import Tokens, read_tokens
 
 CPU = torch.device("cpu")
 CLS, SEP = 2, 3
@@ -84,7 +84,7 @@ def test_every_objective_has_a_vector_to_search_with(name, inputs):  # noqa: F81
     model = starts.load(START, inputs["tokenizer"], 1)
     network = objectives.objective(name).create(model, settings, 1)
     found = halves.look(network, source_of(inputs, settings), 4096, CPU)()
-    assert found["passages"] == sum(np.diff(files.read_tokens(inputs["tokens"]).starts) >= 14) and 0 <= found["rr"] <= 1
+    assert found["passages"] == sum(np.diff(read_tokens(inputs["tokens"]).starts) >= 14) and 0 <= found["rr"] <= 1
 
 
 def test_too_few_long_passages_are_not_looked_at(inputs):  # noqa: F811

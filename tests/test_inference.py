@@ -7,9 +7,11 @@ import pytest
 from safetensors.torch import load_file, save_file
 from tiny_training import PASSAGES, QUERIES, tiny  # noqa: F401
 
-from cdmae import files, inference, models, reranking, sequences
+from cdmae import inference, models, reranking, sequences
 from cdmae.errors import InputError
-from cdmae.files import Run
+from cdmae.files.runs import Run, read_run
+from cdmae.files.tokens import read_tokens
+from cdmae.files.vectors import read_vectors
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +37,7 @@ def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_
     monkeypatch.setattr(inference, "SHARD", 50)
     monkeypatch.setattr(inference, "BUDGET", {"cpu": 100})
     inference.encode_passages(retriever, tiny.tokens, tmp_path / "three", 1)
-    one, three = files.read_vectors(tmp_path / "one"), files.read_vectors(tmp_path / "three")
+    one, three = read_vectors(tmp_path / "one"), read_vectors(tmp_path / "three")
     assert [len(each) for each in one] == [PASSAGES]
     assert [len(each) for each in three] == [50, 50, 20]
     np.testing.assert_allclose(np.concatenate(three), one[0], atol=2e-6)
@@ -46,7 +48,7 @@ def test_shards_that_are_not_kept_are_those_that_are(retriever, tiny, tmp_path, 
     monkeypatch.setattr(inference, "SHARD", 50)
     inference.encode_passages(retriever, tiny.tokens, tmp_path / "kept", 1)
     made = inference.shards(retriever, tiny.tokens, 1)
-    for kept, shard in zip(files.read_vectors(tmp_path / "kept"), made, strict=True):
+    for kept, shard in zip(read_vectors(tmp_path / "kept"), made, strict=True):
         assert shard.shape == kept.shape
         np.testing.assert_array_equal(shard[:], kept)
 
@@ -71,7 +73,7 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["v"]
     monkeypatch.setattr(inference, "encode", encode)
     inference.encode_passages(retriever, tiny.tokens, tmp_path / "w", 1)
-    for first, second in zip(files.read_vectors(tmp_path / "v"), files.read_vectors(tmp_path / "w"), strict=True):
+    for first, second in zip(read_vectors(tmp_path / "v"), read_vectors(tmp_path / "w"), strict=True):
         assert (first == second).all()
 
 
@@ -103,7 +105,7 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     settings = {"depth": 5, "group": 12, "random_negatives": 3, "seed": 9}
     how = {"model": reranker, "split": "train", "threads": 1, "epochs": 2.5, **files_, **settings}
     reranking.teacher(**how, output=tmp_path / "t.parquet")
-    run = files.read_run(tmp_path / "t.parquet")
+    run = read_run(tmp_path / "t.parquet")
     taught = groups.Teacher.read(tmp_path / "t.parquet")
     examples = groups.read(**files_, split="train", **settings)
     assert len(run) == QUERIES
@@ -113,14 +115,14 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
         found = taught.scores(examples.queries, drawn)
         queries = sequences.queries(tiny.queries, reranker, 1)
         asked = np.repeat(examples.queries, 12)
-        judge, passages = models.load(reranker, "reranker"), files.read_tokens(tiny.tokens)
+        judge, passages = models.load(reranker, "reranker"), read_tokens(tiny.tokens)
         expected = reranking.score(judge, queries, asked, passages, drawn.ravel(), precision="fp32")
         np.testing.assert_allclose(found.ravel(), expected, atol=2e-6)
     for query in range(QUERIES):
         assert (np.diff(run.ranked(query)[1]) <= 0).all()
     monkeypatch.setattr(reranking, "PIECE", 40)
     reranking.teacher(**how, output=tmp_path / "pieces.parquet")
-    pieces = files.read_run(tmp_path / "pieces.parquet")
+    pieces = read_run(tmp_path / "pieces.parquet")
     assert (pieces.starts == run.starts).all()
     np.testing.assert_allclose(pieces.scores, run.scores, atol=2e-6)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pieces.parquet", "t.parquet"]
@@ -131,8 +133,8 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
     how = {"model": reranker, "depth": 8, "threads": 1, "splits": ["train"]}
     lists = {"collections": [tiny.collection], "tokens": [tiny.tokens], "runs": [tiny.negatives]}
     reranking.rerank(**how, **lists, outputs=[tmp_path / "r.parquet"])
-    before, after = files.read_run(tiny.negatives), files.read_run(tmp_path / "r.parquet")
-    judge, passages = models.load(reranker, "reranker"), files.read_tokens(tiny.tokens)
+    before, after = read_run(tiny.negatives), read_run(tmp_path / "r.parquet")
+    judge, passages = models.load(reranker, "reranker"), read_tokens(tiny.tokens)
     queries = sequences.queries(tiny.queries, reranker, 1)
     for query in range(QUERIES):
         old, (new, scores) = before.ranked(query)[0], after.ranked(query)
@@ -145,7 +147,7 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
 
 
 def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch) -> None:  # noqa: F811
-    judge, passages = models.load(reranker, "reranker"), files.read_tokens(tiny.tokens)
+    judge, passages = models.load(reranker, "reranker"), read_tokens(tiny.tokens)
     queries = sequences.queries(tiny.queries[:3], reranker, 1)
     monkeypatch.setattr(reranking, "score", lambda *given, **_: np.zeros(len(given[2]), np.float32))
     run = Run.of([np.array([9, 4, 7, 2]), np.array([]), np.array([8])], [np.arange(4.0), np.array([]), np.ones(1)])

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 import synthetic_run
 
-from cdmae import files, report
+from cdmae import report
 from cdmae.config import load
-from cdmae.files import Run
+from cdmae.files.collections import Collection, write_collection
+from cdmae.files.outputs import read_json, write_json
+from cdmae.files.runs import Run, write_run
 from cdmae.graph import Graph
 from cdmae.report import facts as facts_module
 from cdmae.report import insight
@@ -47,7 +49,7 @@ def run(tmp_path_factory):
     for stage in config["stages"].values():
         stage["depth"] = DEPTH
     made = synthetic_run.make(folder, config, targets={"pydocs": {"dev": QUERIES}}, parts=())
-    given = files.read_json(made)
+    given = read_json(made)
     rows = range(QUERIES)
     text = pa.table({
         "passage_id": [f"p{row}" for row in range(PASSAGES)], "title": [""] * PASSAGES,
@@ -59,18 +61,18 @@ def run(tmp_path_factory):
     )
     asked = pd.DataFrame({"query_id": [f"q{row}" for row in rows], "text": [f"question <{row}>" for row in rows]})
     both = {"train": asked, "dev": asked}
-    files.write_collection(folder / "docs", files.Collection(text, both, dict.fromkeys(both, qrels), {}))
+    write_collection(folder / "docs", Collection(text, both, dict.fromkeys(both, qrels), {}))
     given["collections"] = {"pydocs": str(folder / "docs")}
     given |= {"mined": {}, "teachers": {"cdmae-stage3": str(folder / "teacher.parquet")}, "runs": {}}
     given["shown"] = ["pydocs", "dev"]
     for seed, stage in enumerate((1, 2, 3)):
         given["mined"][f"cdmae-stage{stage}"] = str(folder / f"mined-{stage}.parquet")
-        files.write_run(folder / f"mined-{stage}.parquet", a_run(seed))
-    files.write_run(folder / "teacher.parquet", a_run(9, depth=PASSAGES - 5))
+        write_run(folder / f"mined-{stage}.parquet", a_run(seed))
+    write_run(folder / "teacher.parquet", a_run(9, depth=PASSAGES - 5))
     for seed, name in enumerate(("mae-stage1", "cdmae-stage1")):
         given["runs"][name] = str(folder / f"{name}.parquet")
-        files.write_run(folder / f"{name}.parquet", a_run(20 + seed))
-    files.write_json(made, given)
+        write_run(folder / f"{name}.parquet", a_run(20 + seed))
+    write_json(made, given)
     return facts_module.read(made)
 
 

@@ -18,9 +18,11 @@ from pathlib import Path
 import pytest
 import requests
 
-from cdmae import datasets, files, targets
+from cdmae import datasets, targets
 from cdmae.datasets.ir_datasets import catalogue, fetching
 from cdmae.errors import InputError
+from cdmae.files.collections import read_passages, read_qrels, read_queries, write_collection
+from cdmae.files.outputs import read_json
 
 source = datasets.source("ir_datasets")
 SCRIPTS = Path(__file__).resolve().parent.parent / "workflow" / "scripts"
@@ -152,16 +154,16 @@ def loaded(folder, **settings):
 
 def test_msmarco_with_titles_comes_through_whole(home, tmp_path):
     collection = loaded(home, **MSMARCO)
-    assert files.write_collection(tmp_path / "out", collection) == 3
-    assert files.read_passages(tmp_path / "out").to_pylist() == [
+    assert write_collection(tmp_path / "out", collection) == 3
+    assert read_passages(tmp_path / "out").to_pylist() == [
         {"passage_id": "0", "title": "Tea", "text": "Tea is a drink."},
         {"passage_id": "1", "title": "", "text": "So is caf\u00e9 au lait."},
         {"passage_id": "2", "title": "Bread", "text": "Bread is not."},
     ]
-    read = {split: files.read_queries(tmp_path / "out", split)["query_id"].tolist() for split in MSMARCO["splits"]}
+    read = {split: read_queries(tmp_path / "out", split)["query_id"].tolist() for split in MSMARCO["splits"]}
     assert read == {"train": ["10"], "dev": ["20"], "dl19": ["30"], "dl20": ["40"]}
-    assert files.read_qrels(tmp_path / "out", "dl19").to_numpy().tolist() == [[0, 0, 3], [0, 2, 0]]
-    about = files.read_json(tmp_path / "out" / "about.json")
+    assert read_qrels(tmp_path / "out", "dl19").to_numpy().tolist() == [[0, 0, 3], [0, 2, 0]]
+    about = read_json(tmp_path / "out" / "about.json")
     assert (about["dataset"], about["titles"], about["passages"]) == ("msmarco-passage", True, 3)
     assert about["queries"]["train"]["read"] == 2
     assert about["queries"]["train"]["judged"] == 1
@@ -178,20 +180,20 @@ def test_titles_are_a_variant(home, tmp_path):
 
 @pytest.mark.parametrize("dataset", ["beir/nq", "beir/cqadupstack/tex", "beir/webis-touche2020/v2"])
 def test_beir_comes_through_whole(home, tmp_path, dataset):
-    files.write_collection(tmp_path / "out", loaded(home, dataset=dataset))
-    passages = files.read_passages(tmp_path / "out").to_pylist()
+    write_collection(tmp_path / "out", loaded(home, dataset=dataset))
+    passages = read_passages(tmp_path / "out").to_pylist()
     assert passages[0] == {"passage_id": "doc0", "title": "Tea", "text": "Tea is a drink."}
     assert [each["passage_id"] for each in passages] == ["doc0", "q1"]  # the one without text is dropped
-    queries = files.read_queries(tmp_path / "out", "test")
+    queries = read_queries(tmp_path / "out", "test")
     assert queries["query_id"].tolist() == ["q1"]
-    assert files.read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 2]]
-    dropped = files.read_json(tmp_path / "out" / "about.json")["queries"]["test"]
+    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 2]]
+    dropped = read_json(tmp_path / "out" / "about.json")["queries"]["test"]
     assert (dropped["judgments of dropped passages"], dropped["judgments of unknown passages"]) == (1, 1)
     assert targets.own_passages(tmp_path / "out", queries).tolist() == [1]
 
 
 def test_published_triples_are_negatives(home, tmp_path):
-    files.write_collection(tmp_path / "c", loaded(home, **MSMARCO))
+    write_collection(tmp_path / "c", loaded(home, **MSMARCO))
     settings = source.Settings(files=str(home), **MSMARCO)
     assert "train/triples-v2" in source.triples(settings)
     script = runpy.run_path(str(SCRIPTS / "mine_bm25.py"))
@@ -208,8 +210,8 @@ def test_a_part_of_the_triples_is_no_file(home):
 
 
 def test_wikipedia_is_text_alone(home, tmp_path):
-    assert files.write_collection(tmp_path / "out", loaded(home, dataset="dpr-w100")) == 2
-    assert files.read_passages(tmp_path / "out").to_pylist()[1] == {
+    assert write_collection(tmp_path / "out", loaded(home, dataset="dpr-w100")) == 2
+    assert read_passages(tmp_path / "out").to_pylist()[1] == {
         "passage_id": "2", "title": "Tea", "text": "So is milk.",
     }  # fmt: skip
 

@@ -12,7 +12,9 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from cdmae import checks, files, importance, masked_terms, ngrams, tokens, vocabulary
+from cdmae import checks, importance, masked_terms, ngrams, tokens, vocabulary
+from cdmae.files.collections import Collection, write_collection
+from cdmae.files.tokens import read_tokens, write_tokens
 
 SCRIPTS = Path(__file__).parents[1] / "workflow" / "scripts"
 EXAMPLE = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
@@ -44,9 +46,9 @@ def made(tmp_path_factory):
     passages = pa.table(
         {"passage_id": [str(row) for row in range(len(texts))], "title": [""] * len(texts), "text": texts}
     )
-    files.write_collection(folder / "collection", files.Collection(passages, {}, {}, {}))
-    files.write_tokens(folder / "tokens", tokens.tokenise(passages, folder / "tokenizer", 1))
-    read = files.read_tokens(folder / "tokens")
+    write_collection(folder / "collection", Collection(passages, {}, {}, {}))
+    write_tokens(folder / "tokens", tokens.tokenise(passages, folder / "tokenizer", 1))
+    read = read_tokens(folder / "tokens")
     counted = ngrams.count(read)
     counted.write(folder / "ngrams")
     values = importance.broadcast(importance.ami(counted.counts, counted.totals), read, "word")
@@ -56,7 +58,7 @@ def made(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def found(made):
-    read = files.read_tokens(made / "tokens")
+    read = read_tokens(made / "tokens")
     return masked_terms.describe(
         read, made / "tokenizer", made / "importance", settings=SETTINGS, seed=42, example=EXAMPLE
     )
@@ -105,7 +107,7 @@ def test_the_example_is_masked_by_its_importance(found):
 
 
 def test_an_empty_example(made):
-    read = files.read_tokens(made / "tokens")
+    read = read_tokens(made / "tokens")
     given = {"settings": SETTINGS | {"sigma": math.inf}, "seed": 1, "example": " "}
     found = masked_terms.describe(read, made / "tokenizer", made / "importance", **given)
     assert found["example"]["words"] == []

@@ -11,7 +11,7 @@ from scipy import stats
 
 from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 from cdmae.masking import Batch, Side
 from cdmae.masking._top import budget, top
 from cdmae.masking.importance import perturb

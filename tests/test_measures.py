@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from cdmae import trec
 from cdmae.errors import InputError
-from cdmae.files import Run
+from cdmae.files.runs import Run
 from cdmae.measures import FUNCTIONS, check, measure
 
 NAMES = [f"{name}@{depth}" for name in FUNCTIONS for depth in (1, 3, 10, 1000)]

@@ -8,8 +8,10 @@ import torch
 import transformers
 from tiny_training import PASSAGES, QUERIES, encoder, tiny  # noqa: F401
 
-from cdmae import files, inference, models, reranking, sequences, tokens
+from cdmae import inference, models, reranking, sequences, tokens
 from cdmae.errors import InputError
+from cdmae.files.tokens import read_tokens
+from cdmae.files.vectors import read_vectors
 
 
 def save(model, folder, tokenizer):
@@ -33,7 +35,7 @@ def reranker(request, tiny, tmp_path):  # noqa: F811
 
 def vectors(folder, tiny):  # noqa: F811
     inference.encode_passages(folder, tiny.tokens, folder.parent / "vectors", 1)
-    return np.concatenate(files.read_vectors(folder.parent / "vectors"))
+    return np.concatenate(read_vectors(folder.parent / "vectors"))
 
 
 def test_automodel_gives_our_vectors_and_finds_every_weight(retriever, tiny, capfd, caplog) -> None:  # noqa: F811
@@ -77,7 +79,7 @@ def test_queries_are_cut_at_the_query_length(retriever, tiny) -> None:  # noqa: 
 
 def ours_of(folder, tiny, pairs):  # noqa: F811
     judge = models.load(folder, "reranker")
-    queries, passages = sequences.queries(tiny.queries, folder, 1), files.read_tokens(tiny.tokens)
+    queries, passages = sequences.queries(tiny.queries, folder, 1), read_tokens(tiny.tokens)
     return reranking.score(judge, queries, pairs[:, 0], passages, pairs[:, 1], precision="fp32")
 
 

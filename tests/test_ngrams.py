@@ -7,7 +7,7 @@ import pytest
 
 from cdmae import ngram_table, ngrams
 from cdmae.errors import InputError
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 
 PIECES = 12  # word-pieces 9, 10 and 11 continue a word
 WORD_STARTS = np.array([True] * 9 + [False] * 3)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from cdmae import packed
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 
 TOKENS = Tokens(
     ids=np.array([11, 12, 13, 14, 21, 31, 32], np.uint16),

@@ -17,9 +17,10 @@ import pyarrow as pa
 import pytest
 from made_up import make_model
 
-from cdmae import datasets, files, inference, pretrain, reranking, search
+from cdmae import datasets, inference, pretrain, reranking, search
 from cdmae.config import Encoder, Start, concepts, gather, load, read_yaml, stack
 from cdmae.errors import InputError
+from cdmae.files.collections import ROW_GROUP, Collection, write_collection
 from cdmae.graph import Graph
 from cdmae.planning import arithmetic, machine, objectives, work
 from cdmae.planning.arithmetic import Network
@@ -166,7 +167,7 @@ def test_sizes_are_counted_where_a_collection_is_made(planned, tmp_path):
     passages = pa.table({"passage_id": ["a", "b"], "title": ["", ""], "text": ["five words in this one"] * 2})
     queries = pd.DataFrame({"query_id": ["q"], "text": ["why"]})
     about = {"source": "toy"}
-    files.write_collection(tmp_path / "collections" / "docs", files.Collection(passages, {"dev": queries}, {}, about))
+    write_collection(tmp_path / "collections" / "docs", Collection(passages, {"dev": queries}, {}, about))
     found = size(planned.graph, "docs")
     assert (found.passages, found.queries, found.measured) == (2, {"dev": 1}, True)
     assert 1 < found.words < 30
@@ -278,7 +279,7 @@ def test_an_unknown_gpu_is_refused():
 
 def test_what_is_held_at_a_time_is_what_is_planned():
     """Kept twice, since importing torch and faiss for a plan would take seconds."""
-    assert (work.ROW_GROUP, work.SHARD, work.PIECE) == (files.ROW_GROUP, inference.SHARD, reranking.PIECE)
+    assert (work.ROW_GROUP, work.SHARD, work.PIECE) == (ROW_GROUP, inference.SHARD, reranking.PIECE)
     assert (work.QUERY_BLOCK, work.BLOCK, work.KEPT) == (search.QUERIES, search.PASSAGES, search.KEPT)
     assert pretrain.MOST_ROWS["cpu"] == work.MICRO_BATCH
 

@@ -16,10 +16,12 @@ from safetensors.torch import load_file
 from tiny_training import together
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertTokenizer
 
-from cdmae import files, objectives, pretrain, starts, states, training
+from cdmae import objectives, pretrain, starts, states, training
 from cdmae.batches import Reader
 from cdmae.config import Encoder, Start
 from cdmae.errors import InputError, Interrupted
+from cdmae.files.outputs import read_json
+from cdmae.files.tokens import Tokens, read_tokens, write_tokens
 from cdmae.loop import Schedule
 from cdmae.ranks import Ranks
 
@@ -39,7 +41,7 @@ def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     rng = np.random.default_rng(0)
     starts = np.concatenate([[0], np.cumsum(rng.integers(1, 20, 20))])
     ids = rng.integers(5, len(PIECES), starts[-1]).astype(np.uint16)
-    files.write_tokens(folder / "tokens", files.Tokens(ids, starts, starts[:-1], np.ones(len(PIECES), bool)))
+    write_tokens(folder / "tokens", Tokens(ids, starts, starts[:-1], np.ones(len(PIECES), bool)))
     return {"tokenizer": folder / "tokenizer", "tokens": folder / "tokens"}
 
 
@@ -74,7 +76,7 @@ def test_what_is_written(whole: Path) -> None:
     assert curve[:, 0].tolist() == list(range(1, 8))
     assert np.allclose(curve[:, 1], curve[:, 2] + curve[:, 3], atol=1e-4)
     assert curve[:, -1].tolist() == pytest.approx([training.learning_rate(n, 7, 1, 1e-2) for n in range(7)], rel=1e-4)
-    about = files.read_json(whole / "about.json")
+    about = read_json(whole / "about.json")
     assert (about["name"], about["steps"], about["passages"], about["precision"]) == ("x", 7, 20, "fp32")
     assert about["settings"]["batch"] == 6
     assert about["parameters"] == sum(each.numel() for each in model.parameters())
@@ -277,7 +279,7 @@ def test_objective_none_is_the_start_itself(inputs: dict[str, Path], tmp_path: P
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     assert AutoTokenizer.from_pretrained(tmp_path / "encoder").vocab_size == len(PIECES)
     assert not (tmp_path / "state").exists()
-    about = files.read_json(tmp_path / "encoder/about.json")
+    about = read_json(tmp_path / "encoder/about.json")
     assert about["parameters"] == sum(each.numel() for each in starts.load(START, inputs["tokenizer"], 1).parameters())
 
 
@@ -314,7 +316,7 @@ def test_files_that_do_not_fit_together_are_refused(inputs: dict[str, Path], tmp
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, decoder_masking="importance"))
     with pytest.raises(InputError, match="max_length is 33; allowed: up to 32, the positions"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, max_length=33))
-    tokens = files.read_tokens(inputs["tokens"])
-    files.write_tokens(tmp_path / "other", dataclasses.replace(tokens, word_starts=np.ones(51, bool)))
+    tokens = read_tokens(inputs["tokens"])
+    write_tokens(tmp_path / "other", dataclasses.replace(tokens, word_starts=np.ones(51, bool)))
     with pytest.raises(InputError, match="made by a tokenizer of 51 word-pieces, .* has 50"):
         run(inputs, tmp_path, tokens=tmp_path / "other")

@@ -6,8 +6,9 @@ import signal
 import pytest
 from test_pretrain import after, differences, inputs, run, whole  # noqa: F401 (fixtures)
 
-from cdmae import files, probes
+from cdmae import probes
 from cdmae.errors import InputError, Interrupted
+from cdmae.files.tables import read_table
 
 
 def test_weights_are_the_same_bits_with_and_without(inputs, whole, tmp_path, monkeypatch):  # noqa: F811
@@ -20,7 +21,7 @@ def test_weights_are_the_same_bits_with_and_without(inputs, whole, tmp_path, mon
 
 @pytest.mark.parametrize("file", probes.PROBES)
 def test_a_few_steps_are_looked_at_the_first_and_the_last_among_them(whole, file):  # noqa: F811
-    found = files.read_table(whole / file)
+    found = read_table(whole / file)
     assert found["step"].tolist() == [0, 1, 3, 5, 7]
     assert found.notna().all().all()
 

@@ -62,10 +62,10 @@ def test_passages_hold_no_markup_and_not_their_query(smoke):
 
 
 def test_the_same_bytes_in_another_process_and_in_two(tmp_path):
-    script = "import sys; from cdmae import files; from cdmae.datasets import pydocs; "
+    script = "import sys; from cdmae.files.collections import write_collection; from cdmae.datasets import pydocs; "
     script += "pydocs.SMOKE = ('asyncio', 'builtins'); processes = int(sys.argv[2]); "
     script += "collection = pydocs.load(pydocs.Settings(size='smoke'), threads=processes); "
-    script += "files.write_collection(sys.argv[1], collection)"
+    script += "write_collection(sys.argv[1], collection)"
     for seed in ("1", "2"):
         environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(REPOSITORY)}
         subprocess.run([sys.executable, "-c", script, str(tmp_path / seed), seed], check=True, env=environment)

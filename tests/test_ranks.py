@@ -14,9 +14,9 @@ import pytest
 import torch
 from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
 
-from cdmae import files, finetuning, models, objectives, pretrain, ranks, reranker, retriever, starts
+from cdmae import finetuning, models, objectives, pretrain, ranks, reranker, retriever, starts
 from cdmae.config import Encoder, Start
-from cdmae.files import Run
+from cdmae.files.runs import Run, write_run
 from cdmae.groups import Teacher
 
 SIZES = (1, 2, 4)
@@ -126,7 +126,7 @@ def found(tiny, tmp_path_factory):  # noqa: F811
     folder = tmp_path_factory.mktemp("ranks")
     generator = np.random.default_rng(11)
     scores = [generator.normal(size=PASSAGES).astype(np.float32) for _ in range(QUERIES)]
-    files.write_run(folder / "teacher.parquet", Run.of([np.arange(PASSAGES)] * QUERIES, scores))
+    write_run(folder / "teacher.parquet", Run.of([np.arange(PASSAGES)] * QUERIES, scores))
     folders = tiny.inputs() | {
         "encoder": encoder(folder / "encoder", tiny.encoder, dropout=0.0), "teacher": folder / "teacher.parquet",
     }  # fmt: skip

@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 import synthetic_run
 
-from cdmae import files, report, significance
+from cdmae import report, significance
 from cdmae.errors import InputError
+from cdmae.files.outputs import read_json, write_json
 from cdmae.report import comparisons, facts
 from cdmae.report.facts import Target
 from cdmae.report.sections import changes, ranking, results, zero_shot
@@ -109,10 +110,10 @@ def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
     values["encoders"]["again"] = {**values["encoders"]["cdmae"], "seed": 7}
     values["systems"]["again-stage1"] = {**values["systems"]["cdmae-stage1"], "encoder": "again"}
     path = synthetic_run.make(tmp_path, values, targets={"pydocs": {"dev": 30}}, parts=())
-    given = files.read_json(path)
+    given = read_json(path)
     for seed in SEEDS[1:]:
         del given["measures"][f"again-stage1@{seed}"]
-    files.write_json(path, given)
+    write_json(path, given)
     run = facts.read(path)
     assert ["cdmae-stage1", "again-stage1"] in comparisons.repeated(run)
     assert run.by_seed("again-stage1", DEV, "RR@10") == (run.value("again-stage1", DEV, "RR@10"),)

@@ -10,9 +10,10 @@ import torch
 import transformers
 from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny, together  # noqa: F401
 
-from cdmae import files, finetuning, losses, models, retriever
+from cdmae import finetuning, losses, models, retriever
 from cdmae.errors import InputError, Interrupted
-from cdmae.files import Run
+from cdmae.files.runs import Run, read_run, write_run
+from cdmae.files.tokens import Tokens, read_tokens, write_tokens
 from cdmae.groups import Teacher
 from cdmae.loop import Schedule
 from cdmae.ranks import Ranks
@@ -54,7 +55,7 @@ def teacher(tiny, tmp_path):  # noqa: F811
     generator = np.random.default_rng(11)
     every = [np.arange(PASSAGES)] * QUERIES
     run = Run.of(every, [generator.normal(size=PASSAGES).astype(np.float32) for _ in range(QUERIES)])
-    files.write_run(tmp_path / "teacher.parquet", run)
+    write_run(tmp_path / "teacher.parquet", run)
     return tmp_path / "teacher.parquet"
 
 
@@ -244,9 +245,9 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys) -> None: 
 def test_a_missing_teacher_is_an_error(tiny, tmp_path, teacher) -> None:  # noqa: F811
     with pytest.raises(InputError, match="do not exist"):
         train(tiny, tmp_path, stage("retriever"), tmp_path / "nowhere.parquet")
-    run = files.read_run(teacher)
+    run = read_run(teacher)
     half = Run.of(*zip(*((p[::2], s[::2]) for p, s in map(run.ranked, range(QUERIES))), strict=True))
-    files.write_run(tmp_path / "half.parquet", half)
+    write_run(tmp_path / "half.parquet", half)
     with pytest.raises(InputError, match="lack"):
         train(tiny, tmp_path, stage("retriever"), tmp_path / "half.parquet")
 
@@ -258,9 +259,9 @@ def test_divergence_ends_with_words(tiny, tmp_path) -> None:  # noqa: F811
 
 
 def test_tokens_of_another_tokenizer_are_an_error(tiny, tmp_path) -> None:  # noqa: F811
-    found = files.read_tokens(tiny.tokens)
+    found = read_tokens(tiny.tokens)
     more = np.append(found.word_starts, True)
-    files.write_tokens(tmp_path / "t", files.Tokens(found.ids, found.starts, found.text_starts, more))
+    write_tokens(tmp_path / "t", Tokens(found.ids, found.starts, found.text_starts, more))
     with pytest.raises(InputError, match="another tokenizer"):
         train(tiny, tmp_path, stage("retriever"), tokens=tmp_path / "t")
 

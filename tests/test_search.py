@@ -6,7 +6,7 @@ import pytest
 
 from cdmae import search as module
 from cdmae.errors import InputError
-from cdmae.files import Made
+from cdmae.files.vectors import Made
 from cdmae.search import search, search_together
 
 

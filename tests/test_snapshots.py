@@ -12,8 +12,10 @@ import pytest
 from test_pretrain import SETTINGS, Killed, after, differences, inputs, run, whole  # noqa: F401 (fixtures)
 from transformers import BertForMaskedLM
 
-from cdmae import files, snapshots
+from cdmae import pretrain, snapshots
 from cdmae.errors import InputError, Interrupted
+from cdmae.files.outputs import read_json
+from cdmae.files.tables import read_table
 
 
 @pytest.fixture(scope="module")
@@ -32,7 +34,7 @@ def test_a_snapshot_is_what_a_training_that_ends_there_gives(kept: Path, at_4: P
     snapshots.take(name="early", encoder=kept, step=4, output=tmp_path / "early")
     assert differences(at_4, tmp_path / "early") == []
     assert (tmp_path / "early/steps.tsv").read_text() == (at_4 / "steps.tsv").read_text()
-    about, expected = (files.read_json(folder / "about.json") for folder in (tmp_path / "early", at_4))
+    about, expected = (read_json(folder / "about.json") for folder in (tmp_path / "early", at_4))
     assert about["name"] == "early"
     assert {key: about[key] for key in ("settings", "steps")} == {key: expected[key] for key in ("settings", "steps")}
     assert BertForMaskedLM.from_pretrained(tmp_path / "early").config.hidden_size == 16
@@ -71,7 +73,7 @@ def test_a_kill_in_the_middle_of_a_snapshot_leaves_none_and_the_next_run_writes_
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write = snapshots.files.write_json
+    write = pretrain.write_json
 
     def kill(path: Path, value: dict) -> None:
         if "00000004" in str(path):
@@ -80,7 +82,7 @@ def test_a_kill_in_the_middle_of_a_snapshot_leaves_none_and_the_next_run_writes_
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setenv("CDMAE_SAVE_SECONDS", "0")
-        patch.setattr(files, "write_json", kill)
+        patch.setattr(pretrain, "write_json", kill)
         run(inputs, tmp_path, snapshots=[2, 4])
     assert [path.name for path in (tmp_path / "state/snapshots").iterdir()] == ["00000002"]
     again = run(inputs, tmp_path, snapshots=[2, 4])
@@ -113,7 +115,7 @@ def test_an_encoder_without_the_snapshot_is_refused(whole: Path, tmp_path: Path)
 def test_an_encoder_goes_on_from_another_with_its_weights(inputs, whole, tmp_path):  # noqa: F811
     """Its first loss is lower than that of a start, and hardly trained it is the other one, head included."""
     again = run(inputs, tmp_path, after=whole)
-    first = [files.read_table(each / "steps.tsv")["encoder_loss"][0] for each in (whole, again)]
+    first = [read_table(each / "steps.tsv")["encoder_loss"][0] for each in (whole, again)]
     assert first[1] < first[0]
     assert len(differences(whole, again)) > 20
     still = run(inputs, tmp_path / "still", dataclasses.replace(SETTINGS, learning_rate=1e-12), after=whole)

@@ -4,20 +4,21 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from cdmae import files, targets
-from cdmae.files import Run
+from cdmae import targets
+from cdmae.files.collections import Collection, read_queries, write_collection
+from cdmae.files.runs import Run, read_run
 
 
 def collection(folder, source="beir"):
     ids = ["1", "2", "3", "arg"]
     passages = pa.table({"passage_id": ids, "title": ["T"] * 4, "text": ["one", "two", "three", "An  argument."]})
     queries = pd.DataFrame({"query_id": ["arg", "2", "9"], "text": ["An argument.", "what is two?", "nine"]})
-    files.write_collection(folder, files.Collection(passages, {"test": queries}, {}, {"source": source}))
+    write_collection(folder, Collection(passages, {"test": queries}, {}, {"source": source}))
     return folder
 
 
 def test_a_passage_with_the_id_and_the_text_of_the_query_is_its_own(tmp_path):
-    queries = files.read_queries(collection(tmp_path), "test")
+    queries = read_queries(collection(tmp_path), "test")
     assert targets.own_passages(tmp_path, queries).tolist() == [3, -1, -1]
     assert targets.own_passages(collection(tmp_path / "b", "msmarco"), queries).tolist() == [-1, -1, -1]
 
@@ -34,7 +35,7 @@ def test_runs_are_searched_one_deeper_and_cut(tmp_path):
     collection(tmp_path)
     targets.search([tmp_path], ["test"], [tmp_path / "run.parquet"], 2, find)
     assert asked == [(0, [["An argument.", "what is two?", "nine"]], 3)]
-    run = files.read_run(tmp_path / "run.parquet")
+    run = read_run(tmp_path / "run.parquet")
     assert [run.ranked(query)[0].tolist() for query in range(3)] == [[0, 1], [3, 0], []]
     assert run.ranked(0)[1].tolist() == [2, 1]
 
@@ -47,7 +48,7 @@ def test_the_splits_of_a_collection_are_searched_together(tmp_path):
         "test": pd.DataFrame({"query_id": ["q"], "text": ["?"]}),
     }
     for name in ("first", "second"):
-        files.write_collection(tmp_path / name, files.Collection(passages, own, {}, {"source": "beir"}))
+        write_collection(tmp_path / name, Collection(passages, own, {}, {"source": "beir"}))
     asked = []
 
     def find(number, texts, depth):
@@ -59,7 +60,7 @@ def test_the_splits_of_a_collection_are_searched_together(tmp_path):
     outputs = [tmp_path / f"{name}.{split}.parquet" for name, split in order]
     targets.search([tmp_path / name for name, _ in order], [split for _, split in order], outputs, 2, find)
     assert asked == [(0, [["?"], ["one"]], 3), (1, [["one"]], 3)]
-    assert [files.read_run(path).passages.tolist() for path in outputs] == [[2, 1], [1, 2], [2, 1]]
+    assert [read_run(path).passages.tolist() for path in outputs] == [[2, 1], [1, 2], [2, 1]]
 
 
 def test_empty_runs_stay_empty():

@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cdmae import chunks, files, tokens, vocabulary
+from cdmae import chunks, tokens, vocabulary
 from cdmae.errors import InputError
+from cdmae.files.collections import Collection, write_collection
+from cdmae.files.tokens import TOKENS, read_tokens, stream_tokens, write_tokens
 
 ENGLISH = [
     "The decoder's task is to recover masked tokens, aggressively masked (50 %), from one vector.",
@@ -139,12 +141,11 @@ def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads):
             yield part
 
     whole = tokens.tokenise(table([texts[-row] for row in range(len(texts))], texts), tokenizer, 1)
-    files.write_tokens(tmp_path / "whole", whole)
+    write_tokens(tmp_path / "whole", whole)
     with pytest.MonkeyPatch.context() as patch:
-        write = files.stream_tokens
-        patch.setattr(files, "stream_tokens", lambda folder, parts, *rest: write(folder, ahead(parts), *rest))
+        patch.setattr(tokens, "stream_tokens", lambda folder, parts, *rest: stream_tokens(folder, ahead(parts), *rest))
         tokens.tokenise_to(tmp_path / "streamed", stream(), tokenizer, threads)
-    for name in files.TOKENS:
+    for name in TOKENS:
         one, other = ((tmp_path / which / f"{name}.npy").read_bytes() for which in ("whole", "streamed"))
         assert one == other
     assert len(written) == len(texts) and max(written) <= 2 * threads + 2
@@ -152,7 +153,7 @@ def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads):
 
 def test_a_tokenizer_reads_a_collection_as_often_as_it_likes(tmp_path):
     passages = pa.table({"passage_id": ["a", "b", "c"], "title": ["A", "", "C"], "text": ["one", "two", ""]})
-    files.write_collection(tmp_path, files.Collection(passages, {}, {}, {}))
+    write_collection(tmp_path, Collection(passages, {}, {}, {}))
     texts = tokens.Texts(tmp_path)
     assert list(texts) == list(texts) == ["A", "C", "one", "two"]
     assert tokens.train_pieces(texts, 100) == tokens.train_pieces(["A", "C", "one", "two"], 100)
@@ -171,8 +172,8 @@ def test_missing_titles_are_empty(tokenizer, hugging_face):
 
 def test_tokens_are_read_as_written(tokenizer, tmp_path):
     found = tokens.tokenise(table(ODD, ODD), tokenizer, 1)
-    files.write_tokens(tmp_path / "tokens", found)
-    read = files.read_tokens(tmp_path / "tokens")
+    write_tokens(tmp_path / "tokens", found)
+    read = read_tokens(tmp_path / "tokens")
     for name in ("ids", "starts", "text_starts", "word_starts"):
         assert np.array_equal(getattr(read, name), getattr(found, name))
 

@@ -7,7 +7,7 @@ import pytest
 
 from cdmae import trec
 from cdmae.errors import InputError
-from cdmae.files import Run
+from cdmae.files.runs import Run
 
 QUERIES, PASSAGES = ["q-1", "q2", "七"], [f"d{i}" for i in range(6)]
 RUN = Run.of(

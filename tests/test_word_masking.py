@@ -9,7 +9,7 @@ from test_masking import KEY, batch_of, random_batch, select, words_of
 
 from cdmae import importance, masking, ngram_table, ngrams
 from cdmae.errors import InputError
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 from cdmae.masking import Side
 from cdmae.masking.pmi_span import collocations, pmi
 from cdmae.masking.span import length

@@ -12,7 +12,7 @@ from transformers import BertConfig, BertForMaskedLM
 
 from cdmae.batches import Batch, Masked, Reader, Step
 from cdmae.config import Encoder
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 from cdmae.objectives import objective
 from cdmae.ranks import Ranks
 from cdmae.vocabulary import Vocabulary

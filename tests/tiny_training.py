@@ -12,9 +12,11 @@ import pyarrow as pa
 import pytest
 import torch
 
-from cdmae import files, tokens
+from cdmae import tokens
 from cdmae.config import Stage
-from cdmae.files import Collection, Run
+from cdmae.files.collections import Collection, write_collection
+from cdmae.files.runs import Run, write_run
+from cdmae.files.tokens import write_tokens
 from cdmae.ranks import Ranks
 
 PASSAGES, QUERIES, LISTED = 120, 24, 20
@@ -122,12 +124,12 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     table = pa.table({"passage_id": [f"p{row}" for row in range(PASSAGES)], "title": titles, "text": passages})
     asked = pd.DataFrame({"query_id": [f"q{row}" for row in range(QUERIES)], "text": queries})
     judged = pd.DataFrame({"query_id": asked["query_id"], "passage_id": [f"p{r}" for r in range(QUERIES)], "grade": 1})
-    files.write_collection(folder / "c", Collection(table, {"train": asked}, {"train": judged}, {}))
+    write_collection(folder / "c", Collection(table, {"train": asked}, {"train": judged}, {}))
     tokens.train_tokenizer(passages, 160).save_pretrained(folder / "tokenizer")
-    files.write_tokens(folder / "tokens", tokens.tokenise(table, folder / "tokenizer", 1))
+    write_tokens(folder / "tokens", tokens.tokenise(table, folder / "tokenizer", 1))
     lists = [generator.choice(PASSAGES, LISTED, replace=False) for _ in range(QUERIES)]
     scores = [np.arange(LISTED, 0, -1, dtype=np.float32)] * QUERIES
-    files.write_run(folder / "run.parquet", Run.of(lists, scores))
+    write_run(folder / "run.parquet", Run.of(lists, scores))
     joined = [f"{title} {text}".strip() for title, text in zip(titles, passages, strict=True)]
     return Tiny(
         folder / "c",

@@ -8,8 +8,9 @@ A source offers
   of harvested packages; when either changes, the collection is made again;
 - ``check(settings, name)``: read everything and raise an `InputError` with file and line for what is wrong; returns, as
   `relevant` does, what it then knows;
-- ``load(settings, threads)``: the `cdmae.files.Collection`, with what was counted and dropped in its ``about``; the
-  same whatever the number of threads. Nothing is drawn at random: data stay as they are when `seed` changes.
+- ``load(settings, threads)``: the `cdmae.files.collections.Collection`, with what was counted and dropped in its
+  ``about``; the same whatever the number of threads. Nothing is drawn at random: data stay as they are when `seed`
+  changes.
 
 It may offer ``triples(settings)``, the names of published training triples, with ``triples_file(settings, name)``;
 ``expected(settings)``: the number of passages, the words in one, and the queries by split, as far as they

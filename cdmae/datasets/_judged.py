@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from cdmae import files
+    from cdmae.files.collections import Collection
 
 
 class Rows(Protocol):
@@ -63,12 +63,12 @@ def check(parts: Parts) -> dict[str, int]:
     return datasets.relevant(_read(parts)[2])
 
 
-def load(parts: Parts, about: dict[str, Any]) -> files.Collection:
+def load(parts: Parts, about: dict[str, Any]) -> Collection:
     """Read and check everything; the passages are read a second time as they are written."""
-    from cdmae import files
+    from cdmae.files.collections import Collection
 
     passages, queries, qrels, counts = _read(parts)
-    return files.Collection(_stream(parts.passages, passages), queries, qrels, {**about, **counts})
+    return Collection(_stream(parts.passages, passages), queries, qrels, {**about, **counts})
 
 
 def _read(parts: Parts) -> tuple[int, dict[str, pd.DataFrame], dict[str, pd.DataFrame], dict[str, Any]]:
@@ -112,17 +112,17 @@ def _stream(passages: Rows, total: int) -> pa.RecordBatchReader:
     """The passages with text, batch by batch."""
     import pyarrow as pa
 
-    from cdmae import files
+    from cdmae.files.collections import PASSAGES, ROW_GROUP
 
     def batches() -> Iterator[pa.RecordBatch]:
         kept = (row for _, row in passages.rows() if _has_text(*row[1:]))
         with Progress(total, unit="passages", label="collection") as progress:
-            while batch := list(islice(kept, files.ROW_GROUP)):
+            while batch := list(islice(kept, ROW_GROUP)):
                 columns = [pa.array(column, pa.string()) for column in zip(*batch, strict=True)]
-                yield pa.record_batch(columns, schema=files.PASSAGES)
+                yield pa.record_batch(columns, schema=PASSAGES)
                 progress.advance(len(batch))
 
-    return pa.RecordBatchReader.from_batches(files.PASSAGES, batches())
+    return pa.RecordBatchReader.from_batches(PASSAGES, batches())
 
 
 def _queries(queries: Rows) -> pd.DataFrame:

@@ -20,7 +20,7 @@ from cdmae.datasets._judged import Parts
 from cdmae.errors import InputError
 
 if TYPE_CHECKING:
-    from cdmae import files
+    from cdmae.files.collections import Collection
 _GRADE = re.compile(r"[+-]?[0-9]+")  # int() would take 1_0 and digits of other scripts, too
 _SAMPLE = 1000  # lines that the size of a file is told from
 _PACKED = 3  # how many times a text shrinks in a .gz
@@ -169,6 +169,6 @@ class Layout:
         except InputError as error:
             raise InputError(f"collections.{name}: {error}") from None
 
-    def load(self, settings: Any, threads: int = 1) -> files.Collection:
+    def load(self, settings: Any, threads: int = 1) -> Collection:
         """Read the collection; `threads` is not used, nothing being computed."""
         return _judged.load(self.parts(settings), {"source": self.source, "titles": settings.titles})

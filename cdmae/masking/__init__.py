@@ -29,7 +29,7 @@ from cdmae.errors import InputError
 from cdmae.noise import draws, key
 
 if TYPE_CHECKING:
-    from cdmae.files import Tokens
+    from cdmae.files.tokens import Tokens
     from cdmae.vocabulary import Vocabulary
 
 __all__ = [

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdmae import files, importance, ngrams
+from cdmae import importance, ngrams
 from cdmae.compiled import compiled
 from cdmae.counting import count_words, number_words
 from cdmae.errors import InputError
+from cdmae.files.tokens import Tokens
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking._top import budget, top
 from cdmae.noise import UNIT, draws
@@ -45,13 +46,13 @@ def _perturb(draws, weights, word_starts, candidates, noise):  # noqa: ANN001, A
             noise[passage, place] = value if candidates[passage, place] else np.float32(-np.inf)
 
 
-def frequencies(tokens: files.Tokens) -> np.ndarray:
+def frequencies(tokens: Tokens) -> np.ndarray:
     """How often the collection has each of its words, in the order of the text: int64 [W]."""
     words, _ = _numbered(tokens)
     return np.bincount(words)[words]
 
 
-def document_frequencies(tokens: files.Tokens) -> np.ndarray:
+def document_frequencies(tokens: Tokens) -> np.ndarray:
     """How many passages have each of the collection's words, in the order of the text: int64 [W]."""
     words, passages = _numbered(tokens)
     found = np.zeros(int(words.max(initial=0)) + 1, np.int64)
@@ -59,12 +60,12 @@ def document_frequencies(tokens: files.Tokens) -> np.ndarray:
     return found[words]
 
 
-def spread(logarithms: np.ndarray, tokens: files.Tokens) -> np.ndarray:
+def spread(logarithms: np.ndarray, tokens: Tokens) -> np.ndarray:
     """The logarithms of the words' weights [W], for each of their word-pieces: float16 [T]."""
     return importance.broadcast(logarithms, tokens, "word")
 
 
-def _numbered(tokens: files.Tokens) -> tuple[np.ndarray, np.ndarray]:
+def _numbered(tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
     """The words as numbers uint32 [W], and where each passage begins among them, int64 [P + 1]."""
     ids, edges, pieces = np.asarray(tokens.ids), ngrams.segment_edges(tokens), len(tokens.word_starts)
     segments = np.zeros(len(edges), np.int64)

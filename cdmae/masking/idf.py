@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 from cdmae.masking import Batch, Side
 from cdmae.masking._weights import document_frequencies, spread, weighted
 

@@ -9,7 +9,7 @@ import numpy as np
 from cdmae import importance as estimated
 from cdmae.compiled import compiled
 from cdmae.errors import InputError
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking._top import budget, top
 from cdmae.noise import normals

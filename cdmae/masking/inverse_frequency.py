@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 from cdmae.masking import Batch, Side
 from cdmae.masking._weights import frequencies, spread, weighted
 

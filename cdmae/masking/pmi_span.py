@@ -16,7 +16,7 @@ import numpy as np
 from cdmae import ngram_table, ngrams
 from cdmae.compiled import compiled
 from cdmae.errors import InputError
-from cdmae.files import Tokens
+from cdmae.files.tokens import Tokens
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking._top import budget
 from cdmae.masking.whole_word import choose

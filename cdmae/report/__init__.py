@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cdmae import files, formats
+from cdmae import formats
+from cdmae.files.outputs import complete, write_text
 from cdmae.report import exhibits
 from cdmae.report import facts as facts_module
 from cdmae.report.facts import Facts
@@ -51,7 +52,7 @@ def build(facts: Path | str, output: Path | str) -> None:
 def write(facts: Facts, output: Path | str) -> None:
     """Write ``index.html``, ``tables/`` and ``figures/``; the folder appears when all of it is there."""
     sections = [found for module in ORDER if (found := module.section(facts))]
-    with files.complete(output) as folder:
+    with complete(output) as folder:
         for name in ("tables", "figures"):
             (folder / name).mkdir(parents=True)
         for section in sections:
@@ -70,7 +71,7 @@ def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
     else:
         forms = _forms(table)
     for kind, text in forms.items():
-        files.write_text(Path(output) / f"{name}.{kind}", text)
+        write_text(Path(output) / f"{name}.{kind}", text)
 
 
 def kicker(facts: Facts) -> list[str]:

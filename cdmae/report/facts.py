@@ -14,9 +14,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cdmae import files, replicas, significance
+from cdmae import replicas, significance
 from cdmae.config import Report
 from cdmae.errors import InputError
+from cdmae.files.collections import count_passages, read_qrels, read_queries
+from cdmae.files.outputs import read_json
+from cdmae.files.tables import read_measures, read_table
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
 MANY = 5  # judgments per query from which on the first relevant passage says too little
@@ -224,7 +227,7 @@ BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]
 
 def read(path: Path | str) -> Facts:
     """Read the facts file and all it points to."""
-    given = files.read_json(path)
+    given = read_json(path)
     config = given.get("config") or {}
     values = _values(given.get("measures") or {})
     about = given.get("masked_terms") or {}
@@ -237,12 +240,12 @@ def read(path: Path | str) -> Facts:
         },
         encoders={name: training(folder) for name, folder in (given.get("encoders") or {}).items()},
         trained={name: training(folder) for name, folder in (given.get("trained") or {}).items()},
-        masked_terms={name: files.read_json(each) for name, each in about.items() if Path(each).exists()},
+        masked_terms={name: read_json(each) for name, each in about.items() if Path(each).exists()},
         benchmarks=benchmarks(given.get("benchmarks")),
         versions=given.get("versions") or {},
         machine=given.get("machine") or {},
         started=(given.get("started") or "")[: len("2025-01-01 12:00")],
-        latency=files.read_json(given["latency"]) if given.get("latency") else {},
+        latency=read_json(given["latency"]) if given.get("latency") else {},
         paths={name: given[name] for name in PATHS if given.get(name)},
     )
 
@@ -257,24 +260,24 @@ def used_splits(config: dict[str, Any], collection: str) -> list[str]:
 def corpus(folder: Path | str, splits: list[str]) -> Corpus:
     """Count what a collection holds."""
     folder = Path(folder)
-    about = files.read_json(folder / "about.json") if (folder / "about.json").exists() else {}
-    queries = {split: len(files.read_queries(folder, split)) for split in splits}
-    qrels = {split: files.read_qrels(folder, split)["query"] for split in splits}
+    about = read_json(folder / "about.json") if (folder / "about.json").exists() else {}
+    queries = {split: len(read_queries(folder, split)) for split in splits}
+    qrels = {split: read_qrels(folder, split)["query"] for split in splits}
     judged = {split: int(found.nunique()) for split, found in qrels.items()}
     judgments = {split: len(found) for split, found in qrels.items()}
-    return Corpus(files.count_passages(folder), queries, judged, judgments, about)
+    return Corpus(count_passages(folder), queries, judged, judgments, about)
 
 
 def training(folder: Path | str) -> Training:
     """Read the curve and the record of a training; either may be missing."""
     folder = Path(folder)
     curve, bottleneck, retrieval = (
-        files.read_table(folder / name, gaps=gaps) if (folder / name).exists() else None
+        read_table(folder / name, gaps=gaps) if (folder / name).exists() else None
         for name, gaps in (("steps.tsv", True), ("bottleneck.tsv", False), ("retrieval.tsv", False))
     )
     if curve is not None and ("step" not in curve or curve.empty):
         curve = None
-    about = files.read_json(folder / "about.json") if (folder / "about.json").exists() else {}
+    about = read_json(folder / "about.json") if (folder / "about.json").exists() else {}
     return Training(curve, about, bottleneck, retrieval)
 
 
@@ -283,7 +286,7 @@ def benchmarks(folder: Path | str | None) -> pd.DataFrame:
     rows = []
     for path in sorted(Path(folder).rglob("*.tsv")) if folder and Path(folder).is_dir() else []:
         rule, *job = path.relative_to(folder).with_suffix("").parts
-        frame = files.read_table(path).rename(columns=str.strip)
+        frame = read_table(path).rename(columns=str.strip)
         if frame.empty or "s" not in frame or rule == "report":
             continue
         columns = [pd.to_numeric(frame[name], errors="coerce") if name in frame else None for name in _BENCHMARK]
@@ -306,7 +309,7 @@ def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], list[pd.Seri
 
 def _measured(path: str) -> dict[tuple[Target, str], pd.Series]:
     found = {}
-    for (collection, split, measure), rows in files.read_measures(path).groupby(
+    for (collection, split, measure), rows in read_measures(path).groupby(
         ["collection", "split", "measure"], sort=False
     ):
         values = rows.set_index("query_id")["value"]

@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdmae import files
-from cdmae.files import Run
+from cdmae.files.collections import read_qrels, read_queries, take_passages
+from cdmae.files.runs import Run, count_queries, read_run
 from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts, Target
 from cdmae.report.methods import main_chain
@@ -123,14 +123,14 @@ def _negatives(facts: Facts, student: str) -> tuple[Lists, np.ndarray, np.ndarra
     """What a student draws its mined negatives from, the rows that are looked at, and the judged keys."""
     stage = facts.entries("stages")[facts.entries("systems")[student]["stage"]]
     path = facts.paths["mined"][student]
-    rows = sampled(files.count_queries(path))
-    run = files.read_run(path, rows)
+    rows = sampled(count_queries(path))
+    run = read_run(path, rows)
     judged = _judged(facts, Target(stage["collection"], stage["split"]))
     return lists(run, rows, judged, stage["depth"]), rows, judged
 
 
 def _judged(facts: Facts, target: Target) -> np.ndarray:
-    qrels = files.read_qrels(facts.paths["collections"][target.collection], target.split)
+    qrels = read_qrels(facts.paths["collections"][target.collection], target.split)
     relevant = qrels[qrels["grade"] > 0]
     return relevant["query"].to_numpy(np.int64) * _WIDTH + relevant["passage"].to_numpy(np.int64)
 
@@ -142,7 +142,7 @@ def audit(facts: Facts) -> tuple[str, list[Bucket]]:
     if not student:
         return "", []
     mined, rows, judged = _negatives(facts, student)
-    return student, above_positive(files.read_run(facts.paths["teachers"][student], rows), rows, mined, judged)
+    return student, above_positive(read_run(facts.paths["teachers"][student], rows), rows, mined, judged)
 
 
 def above_positive(teacher: Run, rows: np.ndarray, mined: Lists, judged: np.ndarray) -> list[Bucket]:
@@ -190,9 +190,9 @@ def cases(facts: Facts) -> dict[str, list[Case]]:
     pair, target = compared(facts), main_target(facts)
     if not pair or not target or target != Target(*facts.paths["shown"]):
         return {}
-    before, after = (files.read_run(facts.paths["runs"][name]) for name in pair)
+    before, after = (read_run(facts.paths["runs"][name]) for name in pair)
     folder = facts.paths["collections"][target.collection]
-    qrels = files.read_qrels(folder, target.split)
+    qrels = read_qrels(folder, target.split)
     relevant = qrels[qrels["grade"] > 0]
     keys = relevant["query"].to_numpy(np.int64) * _WIDTH + relevant["passage"].to_numpy(np.int64)
     ranks = np.stack([first_ranks(run, keys) for run in (before, after)])
@@ -201,7 +201,7 @@ def cases(facts: Facts) -> dict[str, list[Case]]:
     rows = list(dict.fromkeys(itertools.chain(*chosen.values())))
     shown = {row: [*_first(before, row), *_first(after, row), int(positives[row])] for row in rows}
     texts = _texts(folder, sorted({passage for each in shown.values() for passage in each}))
-    queries = files.read_queries(folder, target.split)["text"]
+    queries = read_queries(folder, target.split)["text"]
     made = {
         row: Case(queries[row], *ranks[:, row].tolist(), *(texts.get(passage, "") for passage in passages))
         for row, passages in shown.items()
@@ -242,6 +242,6 @@ def _first(run: Run, row: int) -> list[int]:
 
 def _texts(folder: str, rows: list[int]) -> dict[int, str]:
     rows = [row for row in rows if row >= 0]
-    table = files.take_passages(folder, np.array(rows, dtype=np.int64))
+    table = take_passages(folder, np.array(rows, dtype=np.int64))
     titles, texts = (table[name].to_pylist() for name in ("title", "text"))
     return {row: f"{title} {text}".strip() for row, title, text in zip(rows, titles, texts, strict=True)}

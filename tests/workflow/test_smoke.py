@@ -8,8 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cdmae import files
 from cdmae.config import gather, load, read_yaml
+from cdmae.files.arrays import read_array
+from cdmae.files.collections import read_passages, read_qrels, read_queries
+from cdmae.files.outputs import read_json
+from cdmae.files.runs import read_run
+from cdmae.files.tables import read_measures
+from cdmae.files.tokens import read_tokens
 from cdmae.graph import Graph
 
 pytestmark = pytest.mark.workflow
@@ -60,32 +65,30 @@ def test_what_most_jobs_wait_for_goes_first(smoke, graph):
 
 def test_collection(graph):
     for name in graph.config.collections:
-        passages = files.read_passages(graph.collection(name))
+        passages = read_passages(graph.collection(name))
         assert len(passages) > 100
         assert len(set(passages["passage_id"].to_pylist())) == len(passages)
-    assert len(files.read_queries(graph.collection("pydocs"), "train")) == 200
-    judged = files.read_qrels(graph.collection("pydocs"), "dev")
-    assert len(judged) >= len(files.read_queries(graph.collection("pydocs"), "dev")) > 0
+    assert len(read_queries(graph.collection("pydocs"), "train")) == 200
+    judged = read_qrels(graph.collection("pydocs"), "dev")
+    assert len(judged) >= len(read_queries(graph.collection("pydocs"), "dev")) > 0
 
 
 def test_tokens_and_importance(graph):
-    tokens = files.read_tokens(graph.tokens("tiny", "pydocs"))
-    assert len(tokens) == len(files.read_passages(graph.collection("pydocs"), columns=[]))
+    tokens = read_tokens(graph.tokens("tiny", "pydocs"))
+    assert len(tokens) == len(read_passages(graph.collection("pydocs"), columns=[]))
     assert tokens.starts[-1] == len(tokens.ids) and tokens.ids.max() < 1000
-    values = files.read_array(graph.importance("ami", "tiny", "pydocs") + "/values.npy")
+    values = read_array(graph.importance("ami", "tiny", "pydocs") + "/values.npy")
     assert len(values) == len(tokens.ids)
     assert np.isfinite(values).all() and values.astype(np.float32).std() > 0
 
 
 def test_masked_terms(graph):
-    found = files.read_json(graph.masked_terms("cdmae"))
+    found = read_json(graph.masked_terms("cdmae"))
     assert found["importance"]["stop_word_share"] < found["uniform"]["stop_word_share"]
 
 
 def test_pretrain(graph):
-    steps = {
-        name: files.read_json(graph.encoder(name) + "/about.json").get("steps", 0) for name in graph.config.encoders
-    }
+    steps = {name: read_json(graph.encoder(name) + "/about.json").get("steps", 0) for name in graph.config.encoders}
     assert steps == {"none": 0, "mae": 30, "cdmae": 30}
     curve = pd.read_csv(graph.encoder("cdmae") + "/steps.tsv", sep="\t")
     assert curve["step"].iloc[-1] == 30
@@ -94,14 +97,14 @@ def test_pretrain(graph):
 
 @pytest.mark.parametrize("system", ["bm25", "cdmae-stage1", "cdmae-stage2"])
 def test_negatives(graph, system):
-    run = files.read_run(graph.negatives(system, "pydocs", "train"))
+    run = read_run(graph.negatives(system, "pydocs", "train"))
     assert len(run) == 200
     assert np.diff(run.starts).max() == 50, "the depth that the stages ask for"
 
 
 def test_teacher(graph):
-    run = files.read_run(graph.teacher("cdmae-stage3"))
-    positives = files.read_qrels(graph.collection("pydocs"), "train").groupby("query")["passage"].apply(set)
+    run = read_run(graph.teacher("cdmae-stage3"))
+    positives = read_qrels(graph.collection("pydocs"), "train").groupby("query")["passage"].apply(set)
     for query, judged in positives.items():
         passages, scores = run.ranked(query)
         assert judged & set(passages.tolist()), "positives are scored too"
@@ -111,15 +114,15 @@ def test_teacher(graph):
 def test_runs_and_measures(graph):
     for system in graph.config.systems:
         for (collection, split), path in zip(graph.targets(), graph.runs(system), strict=True):
-            run = files.read_run(path)
-            assert len(run) == len(files.read_queries(graph.collection(collection), split))
+            run = read_run(path)
+            assert len(run) == len(read_queries(graph.collection(collection), split))
             for query in range(0, len(run), 10):
                 passages, scores = run.ranked(query)
                 assert len(set(passages.tolist())) == len(passages) and (np.diff(scores) <= 0).all()
-        found = files.read_measures(graph.measures(system))
+        found = read_measures(graph.measures(system))
         assert found["value"].between(0, 1).all()
         assert set(found["measure"]) == set(graph.config.evaluation.measures)
-    values = files.read_measures(graph.measures("bm25"))
+    values = read_measures(graph.measures("bm25"))
     assert values.query("measure == 'RR@10' and collection == 'pydocs'")["value"].mean() > 0.1, "BM25 finds things"
 
 

@@ -5,10 +5,12 @@ import shutil
 import sys
 from pathlib import Path
 
-from cdmae import files, inference, training
+from cdmae import inference, training
 from cdmae.answers import Answer, show
 from cdmae.command import command
 from cdmae.errors import InputError
+from cdmae.files.collections import take_passages
+from cdmae.files.vectors import read_vectors
 from cdmae.progress import say
 from cdmae.search import search
 
@@ -19,10 +21,10 @@ def main(*, system: str, model: Path, vectors: Path, collection: Path, text: str
     if not text.strip():
         raise InputError("the text is empty; allowed: a text with at least one word")
     query = inference.encode_queries(model, [text], threads)
-    shards = files.read_vectors(vectors)
+    shards = read_vectors(vectors)
     run = search(query, shards, depth, threads=threads, device=str(training.device()))
     say(f"{system} on {collection.name}, {sum(map(len, shards)):,} passages:\n")
-    found = files.take_passages(collection, run.passages).to_pylist()
+    found = take_passages(collection, run.passages).to_pylist()
     answers = [Answer(score, **passage) for score, passage in zip(run.scores.tolist(), found, strict=True)]
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     print(show(text, answers, width=min(shutil.get_terminal_size((100, 24)).columns, 100), coloured=coloured))

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import datasets, files
+from cdmae import datasets
 from cdmae.command import command
 from cdmae.errors import InputError
+from cdmae.files.collections import write_collection
 from cdmae.progress import say
 from cdmae.settings import parse
 
@@ -25,7 +26,7 @@ def main(*, name: str, settings: dict[str, Any], batches: dict[str, Any], output
         relevant = datasets.relevant(collection.qrels)
         for stage, (split, queries) in batches.items():
             datasets.check_batch(stage, queries, name, split, relevant)
-        count = files.write_collection(output, collection)
+        count = write_collection(output, collection)
     except InputError as error:
         raise error if str(error).startswith((path, "stages.")) else InputError(f"{path}: {error}") from None
     queries = ", ".join(f"{len(frame):,} {split}" for split, frame in collection.queries.items()) or "none"

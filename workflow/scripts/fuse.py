@@ -2,9 +2,10 @@
 
 from pathlib import Path
 
-from cdmae import files, fusion
+from cdmae import fusion
 from cdmae.command import command
 from cdmae.errors import InputError
+from cdmae.files.runs import read_run, write_run
 
 
 @command
@@ -14,8 +15,8 @@ def main(*, runs: list[Path], outputs: list[Path], k: float, depth: int):
     if rest or not systems:
         raise InputError(f"--runs are {len(runs)} and --outputs {len(outputs)}; allowed: as many runs for every output")
     for number, output in enumerate(outputs):
-        parts = [files.read_run(path) for path in runs[number * systems : (number + 1) * systems]]
-        files.write_run(output, fusion.reciprocal_rank(parts, k, depth))
+        parts = [read_run(path) for path in runs[number * systems : (number + 1) * systems]]
+        write_run(output, fusion.reciprocal_rank(parts, k, depth))
 
 
 if __name__ == "__main__":

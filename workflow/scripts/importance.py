@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import files, importance
+from cdmae import importance
 from cdmae import ngrams as counted
 from cdmae.command import command
+from cdmae.files.tokens import read_tokens
 
 
 @command
@@ -14,7 +15,7 @@ def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path, 
     counts = counted.Counts.read(ngrams)
     formula = {name: settings[name] for name in ("pmi", "normaliser", "edges")}
     words = importance.ami(counts.counts, counts.totals, **formula, threads=threads)
-    values = importance.broadcast(words, files.read_tokens(tokens), counts.table.unit)
+    values = importance.broadcast(words, read_tokens(tokens), counts.table.unit)
     importance.write(output, values, importance.Table(counts.table, formula))
 
 

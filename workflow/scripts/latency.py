@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from benchmarks.latency import measure
-from cdmae import files
 from cdmae.command import command
+from cdmae.files.outputs import write_json
 
 
 @command
 def main(*, output: Path):
     """Write the milliseconds of every method to the JSON file `output`."""
-    files.write_json(output, measure())
+    write_json(output, measure())
 
 
 if __name__ == "__main__":

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import files
 from cdmae import masked_terms as terms
 from cdmae.command import command
+from cdmae.files.outputs import write_json
+from cdmae.files.tokens import read_tokens
 
 
 @command
@@ -20,10 +21,8 @@ def main(
     output: Path,
 ):
     """Mask passages by importance and at random; write which words were masked, and how an example fares."""
-    found = terms.describe(
-        files.read_tokens(tokens), tokenizer, importance, settings=settings, seed=seed, example=example
-    )
-    files.write_json(output, found)
+    found = terms.describe(read_tokens(tokens), tokenizer, importance, settings=settings, seed=seed, example=example)
+    write_json(output, found)
 
 
 if __name__ == "__main__":

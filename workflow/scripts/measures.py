@@ -4,8 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from cdmae import files
 from cdmae.command import command
+from cdmae.files.collections import read_qrels, read_queries
+from cdmae.files.runs import read_run
+from cdmae.files.tables import write_measures
 from cdmae.measures import measure
 
 
@@ -23,12 +25,12 @@ def main(
     """Measure the runs of `system`, one per target: the collection's name, its folder, the split, the run."""
     frames = []
     for name, collection, split, run in zip(names, collections, splits, runs, strict=True):
-        query_ids = files.read_queries(collection, split)["query_id"]
-        found = measure(files.read_run(run), files.read_qrels(collection, split), query_ids, measures)
+        query_ids = read_queries(collection, split)["query_id"]
+        found = measure(read_run(run), read_qrels(collection, split), query_ids, measures)
         frames.append(found.assign(collection=name, split=split))
         for label, value in found.groupby("measure", sort=False)["value"].mean().items():
             print(f"{system} {name} {split}: {label} {value:.4f} over {found['query_id'].nunique():,} queries")
-    files.write_measures(output, pd.concat(frames))
+    write_measures(output, pd.concat(frames))
 
 
 if __name__ == "__main__":

@@ -3,8 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import bm25, files, targets
+from cdmae import bm25, targets
 from cdmae.command import command
+from cdmae.files.collections import read_passages, read_queries
+from cdmae.files.runs import Run, write_run
 
 
 @command
@@ -22,16 +24,16 @@ def main(
 ):
     """Write the run over a split to `output`; `triples`, if any: their name and the settings of the collection."""
     if triples:
-        files.write_run(output, published(collection, split, triples, depth))
+        write_run(output, published(collection, split, triples, depth))
         return
 
-    def find(number: int, texts: list[list[str]], depth: int) -> list[files.Run]:
+    def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
         return [bm25.search(index, each, depth, k1, b, threads) for each in texts]
 
     targets.search([collection], [split], [output], depth, find)
 
 
-def published(collection: Path, split: str, triples: dict[str, Any], depth: int) -> files.Run:
+def published(collection: Path, split: str, triples: dict[str, Any], depth: int) -> Run:
     """The negatives of published triples; the file is fetched when it is not there."""
     import pyarrow as pa
 
@@ -41,8 +43,8 @@ def published(collection: Path, split: str, triples: dict[str, Any], depth: int)
 
     own = {key: each for key, each in triples.items() if key not in ("name", "source")}
     settings = parse(ir_datasets.Settings, own, "triples")
-    queries = pa.array(files.read_queries(collection, split)["query_id"], pa.string())
-    passages = files.read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
+    queries = pa.array(read_queries(collection, split)["query_id"], pa.string())
+    passages = read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
     return read(ir_datasets.triples_file(settings, triples["name"]), queries, passages, depth)
 
 

@@ -4,8 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from cdmae import files, ngrams
+from cdmae import ngrams
 from cdmae.command import command
+from cdmae.files.tokens import read_tokens
 
 
 @command
@@ -18,7 +19,7 @@ def main(
     """
     del tokenizer  # the tokens say which word-pieces begin a word
     unit, window = settings["unit"], settings["window"]
-    found = files.read_tokens(tokens)
+    found = read_tokens(tokens)
     ngrams.count_to(output, found, unit=unit, window=window, threads=threads, memory=memory or _quarter())
 
 

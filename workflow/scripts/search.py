@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
-from cdmae import files, inference, targets, training
+from cdmae import inference, targets, training
 from cdmae.command import command
+from cdmae.files.runs import Run
+from cdmae.files.vectors import read_vectors
 from cdmae.search import search_together
 
 
@@ -24,9 +26,9 @@ def main(
     For each of them its vectors, or its tokens, whose vectors are then made while they are searched and not kept.
     """
 
-    def find(number: int, texts: list[list[str]], depth: int) -> list[files.Run]:
+    def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
         queries = [inference.encode_queries(model, each, threads) for each in texts]
-        shards = files.read_vectors(vectors[number]) if vectors else inference.shards(model, tokens[number], threads)
+        shards = read_vectors(vectors[number]) if vectors else inference.shards(model, tokens[number], threads)
         return search_together(queries, shards, depth, threads=threads, device=str(training.device()))
 
     targets.search(collections, splits, outputs, depth, find)

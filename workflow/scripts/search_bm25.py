@@ -2,8 +2,9 @@
 
 from pathlib import Path
 
-from cdmae import bm25, files, targets
+from cdmae import bm25, targets
 from cdmae.command import command
+from cdmae.files.runs import Run
 
 
 @command
@@ -20,7 +21,7 @@ def main(
 ):
     """Search the index of each collection for the queries of its split and write the run to the output in its place."""
 
-    def find(number: int, texts: list[list[str]], depth: int) -> list[files.Run]:
+    def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
         return [bm25.search(indexes[number], each, depth, k1, b, threads) for each in texts]
 
     targets.search(collections, splits, outputs, depth, find)

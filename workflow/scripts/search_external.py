@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
-from cdmae import external, files, targets, training
+from cdmae import external, targets, training
 from cdmae.command import command
+from cdmae.files.runs import Run
+from cdmae.files.vectors import read_vectors
 from cdmae.search import search_together
 
 
@@ -26,10 +28,10 @@ def main(
     """
     training.set_up(threads)
 
-    def find(number: int, texts: list[list[str]], depth: int) -> list[files.Run]:
+    def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
         queries = [external.encode_queries(model, each, query_length) for each in texts]
         if vectors:
-            shards = files.read_vectors(vectors[number])
+            shards = read_vectors(vectors[number])
         else:
             shards = external.shards(model, collections[number], passage_length)
         return search_together(queries, shards, depth, threads=threads, device=str(training.device()))

@@ -3,8 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import files, tokens
+from cdmae import tokens
 from cdmae.command import command
+from cdmae.files.outputs import complete
 
 
 @command
@@ -14,7 +15,7 @@ def main(*, start: dict[str, Any], collection: Path | None = None, output: Path)
         tokenizer = tokens.load_tokenizer(start["checkpoint"])
     else:
         tokenizer = tokens.train_tokenizer(tokens.Texts(collection), start["vocabulary"])
-    with files.complete(output) as aside:
+    with complete(output) as aside:
         tokenizer.save_pretrained(aside)
 
 

@@ -24,7 +24,7 @@ from cdmae.errors import InputError
 from cdmae.settings import setting
 
 if TYPE_CHECKING:
-    from cdmae import files
+    from cdmae.files.collections import Collection
 
 PUBLISHED = "data/published"
 LETTERS = 6.0  # of a word, the space included
@@ -156,7 +156,7 @@ def downloads(settings: Settings) -> dict[Path, float]:
     return {path: size for path, size in found.items() if not path.exists()}
 
 
-def load(settings: Settings, threads: int = 1) -> files.Collection:
+def load(settings: Settings, threads: int = 1) -> Collection:
     """Fetch what is missing and read the collection; `threads` is not used, nothing being computed."""
     from cdmae.datasets.ir_datasets.titles import Titles
 

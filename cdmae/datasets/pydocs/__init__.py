@@ -28,8 +28,8 @@ from cdmae.errors import InputError
 from cdmae.settings import setting
 
 if TYPE_CHECKING:
-    from cdmae import files
     from cdmae.datasets.pydocs.division import Divided, Query
+    from cdmae.files.collections import Collection
 
 # What the environment pins anyway, as import names; the standard library first.
 IN_DOMAIN = (STDLIB, "numpy", "scipy", "pandas", "torch", "transformers", "matplotlib")
@@ -142,7 +142,7 @@ def threads(settings: Settings) -> int:
     return 1 if settings.part or settings.size == "smoke" else 4
 
 
-def load(settings: Settings, threads: int = 1) -> files.Collection:
+def load(settings: Settings, threads: int = 1) -> Collection:
     """Harvest, clean and divide. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
     from cdmae.datasets.pydocs import division
 
@@ -196,12 +196,12 @@ def _order(name: str) -> bytes:
 
 def _collection(
     settings: Settings, divided: Divided, queries: dict[str, list[Query]], documented: dict[str, int]
-) -> files.Collection:
+) -> Collection:
     import numpy as np
     import pandas as pd
     import pyarrow as pa
 
-    from cdmae import files
+    from cdmae.files.collections import PASSAGES, Collection
 
     names, texts = ([getattr(each, name) for each in divided.passages] for name in ("name", "text"))
     # Query ids differ from passage ids: evaluation in the manner of BEIR drops passages that have their query's id.
@@ -229,7 +229,7 @@ def _collection(
         },
         **divided.counts,
     }
-    return files.Collection(pa.table([names, [""] * len(names), texts], schema=files.PASSAGES), frames, qrels, about)
+    return Collection(pa.table([names, [""] * len(names), texts], schema=PASSAGES), frames, qrels, about)
 
 
 def _installed(package: str) -> str:
