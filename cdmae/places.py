@@ -1,4 +1,4 @@
-"""Where the config files say what a message complains of: file and line for the messages of `config.load`."""
+"""Where the config files say what a message complains of: file and line for the messages of `loading.load`."""
 
 from __future__ import annotations
 
@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae import config
+from cdmae import loading
 from cdmae.errors import InputError
 
 if TYPE_CHECKING:
     import yaml
+
+    from cdmae.config import Config
 
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where entries have their defaults from
 DEEPEST = 4  # keys down to a setting, such as collections.docs.parts.size
@@ -21,13 +23,13 @@ Keys = tuple[str, ...]
 
 def load(
     default: Path | str, overlays: Sequence[Path | str], values: dict[str, Any], given: Mapping[str, Any] | None = None
-) -> config.Config:
+) -> Config:
     """The config of a default file, overlays and their merged values; what is wrong is named with its place.
 
     `given` are those of the values that came with the command line.
     """
     try:
-        return config.load(config.gather(default, overlays, values))
+        return loading.load(loading.gather(default, overlays, values))
     except InputError as error:
         files = overlays if values.get("standalone") is True else [default, *overlays]
         raise located(error, files, given) from None

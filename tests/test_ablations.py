@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 from test_exhibits import lines, measured, shipped
 
-from cdmae.config import gather, load, read_yaml
 from cdmae.graph import Graph
+from cdmae.loading import gather, load, read_yaml
 from cdmae.planning.machine import Machine
 from cdmae.planning.plan import steps
 from cdmae.planning.schedule import course

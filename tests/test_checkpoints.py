@@ -8,8 +8,8 @@ import pytest
 from made_up import make_model
 
 from cdmae import checkpoints
-from cdmae.config import load
 from cdmae.errors import InputError
+from cdmae.loading import load
 from cdmae.places import located
 
 

@@ -8,9 +8,10 @@ import pytest
 from made_up import make_model
 
 from cdmae import checks, config
-from cdmae.config import Config, Encoder, Importance, Stage, Start, concepts, load
+from cdmae.config import Config, Encoder, Importance, Stage, Start, concepts
 from cdmae.errors import InputError
 from cdmae.graph import Graph
+from cdmae.loading import load
 from cdmae.settings import parse
 
 SCHEMA = [Start, Importance, Encoder, Stage, config.System, config.Evaluation, config.Report]

@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from made_up import make_model
 
-from cdmae.config import Config, Encoder, Stage, gather, load, merge, read_yaml, stack
+from cdmae.config import Config, Encoder, Stage
 from cdmae.datasets.ir_datasets import catalogue
 from cdmae.errors import InputError
 from cdmae.graph import Graph
+from cdmae.loading import gather, load, merge, read_yaml, stack
 from cdmae.reference import page
 
 FILES = Path(__file__).resolve().parent.parent / "config"

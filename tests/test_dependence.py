@@ -19,11 +19,12 @@ from tiny_objectives import V, language_model, learnt, vocabulary
 
 from cdmae import datasets, masking
 from cdmae.batches import Reader
-from cdmae.config import Encoder, Evaluation, Importance, Report, Stage, Start, System, gather, load, read_yaml, stack
+from cdmae.config import Encoder, Evaluation, Importance, Report, Stage, Start, System
 from cdmae.datasets import ir_datasets, pydocs
 from cdmae.errors import InputError
 from cdmae.files.tokens import Tokens
 from cdmae.graph import Graph
+from cdmae.loading import gather, load, read_yaml, stack
 from cdmae.objectives import objective, objectives
 
 FILES = Path(__file__).resolve().parent.parent / "config"

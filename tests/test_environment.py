@@ -21,6 +21,7 @@ from packaging.utils import canonicalize_name
 from cdmae.errors import InputError
 from cdmae.jobs import paths
 from tests.conftest import together
+from workflow import commands
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVS = ROOT / "envs"
@@ -153,7 +154,7 @@ def test_the_help_of_run_names_its_commands_without_an_environment(tmp_path):
     for option in ("--help", "-h", "help"):
         found = subprocess.run(["/bin/sh", tmp_path / "run", option], capture_output=True, text=True)
         assert found.returncode == 0 and not found.stderr
-        for name in (*module(ROOT / "workflow/start.py").COMMANDS, "test", "--help-snakemake", "COMMAND --help"):
+        for name in (*commands.COMMANDS, "test", "--help-snakemake", "COMMAND --help"):
             assert f"\n  ./run {name}" in found.stdout
         assert found.stdout.endswith("the first suitable one is taken.\n")
     assert not (tmp_path / ".venv").exists()
@@ -288,15 +289,14 @@ def test_a_relative_path_in_a_config_begins_at_the_checkout_and_is_told_whole(se
 
 @pytest.mark.parametrize("name", ["search", "importance"])
 def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
-    start = module(ROOT / "workflow/start.py")
     overlay, more, asked = tmp_path / "own.yaml", tmp_path / "more.yaml", []
     overlay.write_text("seed: 3\n")
     more.write_text("seed: 4\n")
-    monkeypatch.setattr(start, name, lambda graph, given: asked.append((graph.config.seed, given.words)))
+    monkeypatch.setattr(commands, name, lambda graph, given: asked.append((graph.config.seed, given.words)))
     monkeypatch.chdir(tmp_path)
     Path("lists").touch()  # a word that is a file, too
-    start.command([name, "--configfile", str(overlay), "sorted", "lists"])
-    start.command([name, "sorted", "--configfile", str(overlay), str(more), "lists"])
+    commands.command([name, "--configfile", str(overlay), "sorted", "lists"])
+    commands.command([name, "sorted", "--configfile", str(overlay), str(more), "lists"])
     assert asked == [(3, ["sorted", "lists"]), (4, ["sorted", "lists"])]
 
 
@@ -327,11 +327,11 @@ def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
     said = capsys.readouterr().out
     assert ended.value.code == 0
     assert said.startswith(f"usage: ./run {name} [-h]")
-    for example in start.COMMANDS[name].examples:
+    for example in commands.COMMANDS[name].examples:
         assert f"\n  {example}\n" in said
         program, command, *words = shlex.split(example)
         assert (program, command) == ("./run", name)
-        start.read(name, words)
+        commands.read(name, words)
 
 
 @pytest.mark.parametrize(

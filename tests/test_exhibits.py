@@ -10,10 +10,10 @@ import pandas as pd
 import pytest
 import synthetic_run
 
-from cdmae.config import gather, load, read_yaml, stack
 from cdmae.errors import InputError
 from cdmae.graph import Graph
 from cdmae.jobs import FIGURES, TABLES
+from cdmae.loading import gather, load, read_yaml, stack
 from cdmae.report import exhibits, published, write_exhibit
 from cdmae.report.facts import Facts, Target
 from cdmae.report.methods import methods

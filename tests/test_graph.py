@@ -5,9 +5,9 @@ import json
 import pytest
 from made_up import make_model
 
-from cdmae.config import load
 from cdmae.graph import COLLECTION_FILES, Graph
 from cdmae.jobs import ROOT
+from cdmae.loading import load
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 import synthetic_run
 
 from cdmae import report
-from cdmae.config import load
 from cdmae.files.collections import Collection, write_collection
 from cdmae.files.outputs import read_json, write_json
 from cdmae.files.runs import Run, write_run
 from cdmae.graph import Graph
+from cdmae.loading import load
 from cdmae.report import facts as facts_module
 from cdmae.report import insight
 from cdmae.report.facts import Target

@@ -288,7 +288,7 @@ def test_the_catalogue_has_the_counts_of_the_paper():
 
 def test_the_package_is_not_imported_to_check_a_config():
     script = (
-        "import sys; from cdmae.config import load; "
+        "import sys; from cdmae.loading import load; "
         "load({'collections': {'nq': {'source': 'ir_datasets', 'dataset': 'beir/nq'}}}); "
         "sys.exit('ir_datasets' in sys.modules or 'numpy' in sys.modules)"
     )

@@ -5,9 +5,9 @@ import copy
 import pytest
 
 from cdmae import jobs, lineage
-from cdmae.config import load
 from cdmae.graph import Graph
 from cdmae.lineage import Lineage, adopt
+from cdmae.loading import load
 
 
 @pytest.fixture(autouse=True)

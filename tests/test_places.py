@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from cdmae.config import gather, load, read_yaml, stack
 from cdmae.errors import InputError
+from cdmae.loading import gather, load, read_yaml, stack
 from cdmae.places import located
 
 DEFAULT = """\

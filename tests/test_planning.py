@@ -1,6 +1,5 @@
 """Plans: the arithmetic by hand, the schedule of small graphs, sizes, and what earlier runs change."""
 
-import importlib.util
 import os
 import re
 import shutil
@@ -18,10 +17,11 @@ import pytest
 from made_up import make_model
 
 from cdmae import datasets, inference, pretrain, reranking, search
-from cdmae.config import Encoder, Start, concepts, gather, load, read_yaml, stack
+from cdmae.config import Encoder, Start, concepts
 from cdmae.errors import InputError
 from cdmae.files.collections import ROW_GROUP, Collection, write_collection
 from cdmae.graph import Graph
+from cdmae.loading import gather, load, read_yaml, stack
 from cdmae.planning import arithmetic, machine, objectives, work
 from cdmae.planning.arithmetic import Network
 from cdmae.planning.machine import Machine, Record, Speed, _Run
@@ -29,6 +29,7 @@ from cdmae.planning.plan import steps, text
 from cdmae.planning.schedule import Course, Task, course, critical_path
 from cdmae.planning.sizes import Size, size
 from cdmae.planning.work import Planned, Work
+from workflow import commands
 
 ROOT = Path(__file__).resolve().parent.parent
 SMALL = Network(layers=3, width=2, inner=4, vocabulary=10, positions=8, heads=1)
@@ -509,14 +510,6 @@ def test_the_command_plans_the_paper_for_any_machine():
     assert refused.stderr.startswith("cdmae: --gpu is abacus; allowed: h200")
 
 
-def the_command():
-    """workflow/start.py as a module."""
-    spec = importlib.util.spec_from_file_location("start", ROOT / "workflow/start.py")
-    start = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(start)
-    return start
-
-
 @pytest.mark.parametrize(
     ("options", "known"),
     [
@@ -525,37 +518,37 @@ def the_command():
     ],
 )  # fmt: skip
 def test_records_of_this_machine_tell_nothing_of_another(monkeypatch, capsys, options, known):
-    start, asked = the_command(), []
+    asked = []
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr(machine, "here", lambda: Machine(4, memory=8e9))
     monkeypatch.setattr(machine, "records", lambda folder: asked.append(folder) or {})
-    start.command(["plan", "figure_sampling", "--configfile", "config/smoke.yaml", *options])
+    commands.command(["plan", "figure_sampling", "--configfile", "config/smoke.yaml", *options])
     assert asked == (["results/benchmarks", "results/smoke/benchmarks"] if known else [])
     assert (" are here" in capsys.readouterr().out) == known, "nor does its memory"
 
 
 def test_the_command_plans_what_a_run_takes(monkeypatch):
     """Targets are named first or behind options and config files; what they do not need is left out."""
-    start, asked = the_command(), []
+    asked = []
     monkeypatch.chdir(ROOT)
     with monkeypatch.context() as patch:
-        patch.setattr(start, "plan", lambda graph, given: asked.append((graph.results, given.words)))
-        start.command(["plan", "table_latency"])
-        start.command(["plan", "--configfile", "config/smoke.yaml", "table_latency", "figure_sampling"])
-        start.command(["plan", "table_latency", "--cores", "4", "results/report/index.html"])
-        start.command(["plan"])
+        patch.setattr(commands, "plan", lambda graph, given: asked.append((graph.results, given.words)))
+        commands.command(["plan", "table_latency"])
+        commands.command(["plan", "--configfile", "config/smoke.yaml", "table_latency", "figure_sampling"])
+        commands.command(["plan", "table_latency", "--cores", "4", "results/report/index.html"])
+        commands.command(["plan"])
     assert asked == [
         ("results", ["table_latency"]), ("results/smoke", ["table_latency", "figure_sampling"]),
         ("results", ["table_latency", "results/report/index.html"]), ("results", []),
     ]  # fmt: skip
     for word, near in (("tabel_main", "table_main"), ("results/encoders/cdmea", "results/encoders/cdmae")):
         with pytest.raises(InputError, match=f"{word} is nothing that this config makes; did you mean {near}?"):
-            start.command(["plan", word])
-    found = Planned(start.graph([]), ["table_latency"])
+            commands.command(["plan", word])
+    found = Planned(commands.graph([]), ["table_latency"])
     assert [job.rule for job in found.jobs] == ["latency", "table"]
     measuring = found.jobs[0]
     assert 13 < Machine(2).seconds(measuring, found.work(measuring), found) < 30, "18 s on an idle core"
-    sampling = [job.rule for job in Planned(start.graph([]), ["figure_sampling"]).jobs]
+    sampling = [job.rule for job in Planned(commands.graph([]), ["figure_sampling"]).jobs]
     assert "importance" in sampling and sampling[-1] == "figure" and "report" not in sampling
 
 

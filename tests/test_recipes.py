@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cdmae.config import gather, load, read_yaml, stack
 from cdmae.datasets.ir_datasets import catalogue
 from cdmae.graph import Graph
+from cdmae.loading import gather, load, read_yaml, stack
 from cdmae.planning.machine import Machine
 from cdmae.planning.plan import text
 from cdmae.planning.work import Planned

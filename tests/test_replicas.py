@@ -5,9 +5,9 @@ import re
 import pytest
 from made_up import make_model
 
-from cdmae.config import load
 from cdmae.errors import InputError
 from cdmae.graph import Graph
+from cdmae.loading import load
 from cdmae.replicas import base, first
 
 SEEDS = [7, 8, 9]  # the tests' config has seed 7

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import yaml
 
-from cdmae.config import load
 from cdmae.graph import Graph
 from cdmae.jobs import RULES
 from cdmae.lineage import script
+from cdmae.loading import load
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = re.findall(r'^include: "workflow/rules/(\w+)\.smk"', (ROOT / "Snakefile").read_text(), flags=re.MULTILINE)

@@ -1,31 +1,26 @@
-"""What `./run` does inside the environment: a command of its own, or Snakemake with the arguments given.
+"""What `./run` does inside the environment: one of our commands, or Snakemake with the arguments given.
 
 A config file that is missing or malformed is refused here in a sentence; Snakemake would answer with a traceback.
 """
 
 from __future__ import annotations
 
-import argparse
 import difflib
 import os
 import re
 import signal
 import sys
-from functools import reduce
 from itertools import pairwise
 from pathlib import Path
-from typing import NamedTuple, NoReturn
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from cdmae import places, replicas, surroundings  # noqa: E402 (the checkout is not installed)
-from cdmae.config import read_yaml, stack  # noqa: E402
+from cdmae import surroundings  # noqa: E402 (the checkout is not installed)
 from cdmae.errors import InputError, said  # noqa: E402
 from cdmae.graph import Graph  # noqa: E402
 from cdmae.jobs import ALONE, FIGURES, RULES, TABLES, check_target  # noqa: E402
-from cdmae.lineage import Lineage, adopt  # noqa: E402
-from cdmae.settings import suggestion  # noqa: E402
+from workflow.commands import COMMANDS, YAML, command, graph  # noqa: E402
 
 FLAGS = ("-n", "--dry-run", "-f", "--force", "-F", "--forceall", "-k", "--keep-going", "-p", "--printshellcmds",
          "--rerun-incomplete", "--ri")  # fmt: skip
@@ -37,7 +32,6 @@ LISTS = ("--cache", "--resources", "--res", "--set-threads", "--set-resources", 
          "--cm", "--quiet", "-q", "--wait-for-files", "--omit-flags", "--unneeded-temp-files", "--allowed-rules",
          "--shared-fs-usage", "--logger", "--software-deployment-method", "--deployment-method", "--deployment",
          "--sdm", "--target-jobs")  # fmt: skip
-YAML = (".yaml", ".yml")
 COMPLETE = re.compile(r"=|^-[cj]\d+$")  # options that have their value
 
 
@@ -139,231 +133,6 @@ def sorted_out(arguments: list[str]) -> tuple[list[str], list[str]]:
         else:
             (targets if after else found).append(argument)
     return targets + found, files
-
-
-def graph(overlays: list[str]) -> Graph:
-    """The graph of the default config with others laid over it; raises `InputError` for one that is wrong."""
-    values = reduce(stack, map(read_yaml, overlays), {})
-    return Graph(places.load(ROOT / "config/config.yaml", overlays, values))
-
-
-# --- commands of our own ---------------------------------------------------------------------------------------------
-
-
-class Command(NamedTuple):
-    """A command: what it does, the words it takes (their name and meaning), its options, and what one may type.
-
-    Options are by name: meaning, type (bool is a flag) and what their value is called.
-    """
-
-    meaning: str
-    words: tuple[str, str] | None
-    options: dict[str, tuple[str, type, str]]
-    examples: tuple[str, ...]
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that refuses in a sentence."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise an `InputError`."""
-        raise InputError(f"{message}; {self.prog} --help lists the options")
-
-
-def command(arguments: list[str]) -> None:
-    """Read the command line of one of our commands and run it."""
-    name, *rest = arguments
-    given = read(name, rest)
-    overlays = [str(Path(path).resolve()) for path in given.configfile]
-    os.chdir(ROOT)
-    found = graph(overlays)
-    {"plan": plan, "adopt": adopt_states, "search": search, "importance": importance}[name](found, given)
-
-
-def read(name: str, arguments: list[str]) -> argparse.Namespace:
-    """What is given to a command: options by name, `configfile`, and its `words`."""
-    meaning, words, options, examples = COMMANDS[name]
-    parser = Parser(
-        prog=f"./run {name}",
-        description=f"{meaning[0].upper()}{meaning[1:]}.",
-        epilog="\n  ".join(["examples:", *examples]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    if words:
-        parser.add_argument("words", nargs="*", metavar=words[0], help=words[1])
-    for option, (help_, kind, metavar) in options.items():
-        form = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": metavar}
-        parser.add_argument(f"--{option}", help=help_, **form)
-    parser.add_argument("--configfile", nargs="+", action="append", default=[], metavar="FILE", help=CONFIGFILE)
-    given = parser.parse_intermixed_args(arguments)
-    given.configfile, after = divided(given.configfile)
-    if after and not words:
-        parser.error(f"{after[0]} is no config file")
-    given.words = [*getattr(given, "words", []), *after]
-    return given
-
-
-def divided(given: list[list[str]]) -> tuple[list[str], list[str]]:
-    """What follows each --configfile: config files, and the words behind them, as in `sorted_out`."""
-    files, words = [], []
-    for first, *others in given:
-        files.append(first)
-        for each in others:
-            (files if Path(each).suffix in YAML else words).append(each)
-    return files, words
-
-
-def plan(wanted: Graph, given: argparse.Namespace) -> None:
-    """Tell what a run takes; earlier runs of the default config and of the same one tell how fast this machine is.
-
-    Of a machine with other GPUs or more cores than this one they tell nothing.
-    """
-    from cdmae.planning import machine
-    from cdmae.planning.plan import text
-    from cdmae.planning.work import Planned
-
-    here = machine.here()
-    gpus = here.gpus or int(bool(given.gpu)) if given.gpus is None else given.gpus
-    elsewhere = (given.cores or 0) > here.cores or given.gpus not in (None, here.gpus) or bool(given.gpu)
-    memory = None if elsewhere else here.memory
-    memory = memory if given.memory is None else given.memory * 2**30
-    found = machine.Machine(here.cores if given.cores is None else given.cores, gpus, given.gpu or here.gpu, memory)
-    planned = Planned(wanted, given.words)
-    for each in () if elsewhere else (Planned(graph([])), planned):
-        found = found.corrected(each, machine.records(each.graph.path("benchmarks")))
-    print(text(planned, found, everything=given.all))
-
-
-def adopt_states(graph: Graph, _: argparse.Namespace) -> None:
-    """Move the newest older state of every training to where the code as it is now looks for one."""
-    for line in adopt(Lineage(graph)) or ["there is no older training state to go on from"]:
-        print(line)
-
-
-def search(graph: Graph, given: argparse.Namespace) -> None:
-    """Ask a retriever: the passages nearest to a text."""
-    text = joined("search", given.words)
-    depth = 5 if given.depth is None else given.depth
-    if depth < 1:
-        raise InputError(f"--depth is {depth}; allowed: a whole number from 1")
-    systems = graph.systems("retriever")
-    if not systems:
-        raise InputError(
-            "the config trains no retriever that could be asked; give the --configfile of a run that trains one, or "
-            "add a system of kind retriever"
-        )
-    system = chosen("system", given.system, systems, replicas.first(systems)[-1:])
-    collection = chosen("collection", given.collection, graph.searched(system), graph.searched(system))
-    become(
-        "ask",
-        {
-            "system": system,
-            "model": made(graph.trained(system)),
-            "vectors": made(graph.vectors(system, collection), asked=not graph.config.evaluation.keep_vectors),
-            "collection": graph.collection(collection),
-            "text": text,
-            "depth": depth,
-        },
-    )
-
-
-def importance(graph: Graph, given: argparse.Namespace) -> None:
-    """Shade a text by the importance of its words."""
-    text = joined("importance", given.words)
-    encoders = graph.masked_by_importance()
-    if not encoders:
-        raise InputError(
-            "no encoder of the config is masked by importance, so that there is none; give the --configfile of a run "
-            "that has one, or add an encoder with decoder_masking: importance"
-        )
-    encoder = chosen("encoder", given.encoder, encoders, encoders[-1:])
-    tokenizer = graph.tokenizer(graph.config.encoders[encoder].start)
-    become(
-        "shade",
-        {"table": made(graph.importance_of(encoder)), "tokenizer": made(tokenizer), "text": text},
-    )
-
-
-def joined(name: str, words: list[str]) -> str:
-    """The words of a question as one text."""
-    if not words:
-        raise InputError(f"{name} needs words, such as {COMMANDS[name].examples[0]}")
-    return " ".join(words)
-
-
-def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
-    """A name of the config, or the first default."""
-    if name is None and default:
-        return default[0]
-    if name not in allowed:
-        raise InputError(f"--{what} is {name or 'missing'}; {suggestion(name or '', allowed)}")
-    return name
-
-
-def made(path: str, *, asked: bool = False) -> str:
-    """A result that is there; `asked`: that a run makes only where one asks for it."""
-    if not Path(path).exists():
-        what = f"./run {path}" if asked else "./run"
-        raise InputError(f"{path} is not made yet; {what} with the same config files makes it")
-    return path
-
-
-def become(script: str, options: dict[str, object]) -> None:
-    """Run a script in the place of this process."""
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    os.execv(sys.executable, [sys.executable, f"workflow/scripts/{script}.py", *words])
-
-
-CONFIGFILE = "config files, as for a run: laid over config/config.yaml, later ones over earlier ones"
-COMMANDS = {
-    "plan": Command(
-        "tell what a run takes: jobs, hours, disk, memory",
-        (
-            "TARGET",
-            "what would be asked of a run: a table or figure such as table_stages, or a path such as "
-            "results/report/index.html; default: the whole run",
-        ),
-        {
-            "cores": ("processor cores; default: those of this machine", int, "N"),
-            "gpus": ("GPUs; default: those of this machine, or 1 if it has none but --gpu is given", int, "N"),
-            "gpu": ("their kind: h200, h100, a100, l40s, v100, rtx4090; default: that of this machine", str, "KIND"),
-            "memory": ("memory; default: that of this machine, unknown if another one is described", int, "GB"),
-            "all": ("count what is made already, too", bool, ""),
-        },
-        (
-            "./run plan",
-            "./run plan table_main",
-            "./run plan --configfile config/paper.yaml --cores 128 --gpus 8 --gpu h200 --memory 1024",
-        ),
-    ),
-    "adopt": Command(
-        "go on from the newest training states that an edit of the code has orphaned; for edits that leave the results "
-        "as they are",
-        None,
-        {},
-        ("./run adopt", "./run adopt --configfile mine.yaml"),
-    ),
-    "search": Command(
-        "ask a trained retriever: the passages nearest to a text",
-        ("WORD", "the text, in quotation marks or not"),
-        {
-            "system": ("a retriever of the config; default: the last one", str, "NAME"),
-            "collection": ("a collection that it has searched; default: the first one", str, "NAME"),
-            "depth": ("how many passages are shown; default: 5", int, "N"),
-        },
-        (
-            './run search "compute the determinant of a matrix"',
-            "./run search --system mae-stage1 --collection networkx --depth 3 shortest path",
-        ),
-    ),
-    "importance": Command(
-        "shade a text by the importance of its words",
-        ("WORD", "the text, in quotation marks or not"),
-        {"encoder": ("an encoder with importance-aware masks; default: the last one", str, "NAME")},
-        ('./run importance "hokey stuff is a crossword puzzle clue"',),
-    ),
-}
 
 
 if __name__ == "__main__":

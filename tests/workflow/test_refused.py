@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from cdmae.config import gather, load, read_yaml
 from cdmae.graph import Graph
 from cdmae.jobs import paths
+from cdmae.loading import gather, load, read_yaml
 from tests.workflow.conftest import ROOT, SMOKE, wait_for
 
 pytestmark = pytest.mark.workflow

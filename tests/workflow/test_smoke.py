@@ -8,7 +8,6 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cdmae.config import gather, load, read_yaml
 from cdmae.files.arrays import read_array
 from cdmae.files.collections import read_passages, read_qrels, read_queries
 from cdmae.files.outputs import read_json
@@ -16,6 +15,7 @@ from cdmae.files.runs import read_run
 from cdmae.files.tables import read_measures
 from cdmae.files.tokens import read_tokens
 from cdmae.graph import Graph
+from cdmae.loading import gather, load, read_yaml
 
 pytestmark = pytest.mark.workflow
 
