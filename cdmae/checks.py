@@ -371,6 +371,16 @@ def _check_split(config: Config, collection: str, split: str, path: str) -> None
         raise InputError(f"{path} is {show(split)}, which has no judgments; allowed: {', '.join(judged) or 'none'}")
 
 
+def _check_unseen(config: Config, collection: str, split: str, path: str) -> None:
+    for name, system in config.systems.items():
+        stage = config.stages.get(system.stage)
+        if stage and (stage.collection, stage.split) == (collection, split):
+            raise InputError(
+                f"{path} names {split}, which stages.{system.stage} trains systems.{name} on; allowed: splits that "
+                "nothing is trained on"
+            )
+
+
 def _check_stage(config: Config, stage: Stage, path: str) -> None:
     _known(config, f"{path}.collection", stage.collection, "collections")
     _check_split(config, stage.collection, stage.split, f"{path}.split")
@@ -469,6 +479,7 @@ def _check_evaluation(config: Config) -> None:
             raise InputError(f"{path} is {show(list(chosen))}; allowed: at least one split, each once")
         for split in chosen:
             _check_split(config, collection, split, path)
+            _check_unseen(config, collection, split, path)
     if evaluation.collections and not evaluation.measures:
         raise InputError("evaluation.measures is []; allowed: at least one measure")
     for place, measure in enumerate(evaluation.measures):

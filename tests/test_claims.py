@@ -65,8 +65,12 @@ def test_stop_words_expense_and_latency():
     facts = with_gain(0.0)
     assert claims.fewer_stop_words(facts).outcome == claims.TRUE
     assert claims.no_expense(facts) is None and claims.cheaper_masks(facts) is None
-    times = {"mae": 100.0, "cdmae": 130.0}
-    slow = Facts(facts.config, facts.values, latency=LATENCY,
-                 encoders={name: Training(None, {"seconds": each}) for name, each in times.items()})  # fmt: skip
+
+    def taking(**times):
+        trainings = {name: Training(None, {"seconds": each}) for name, each in times.items()}
+        return Facts(facts.config, facts.values, latency=LATENCY, encoders=trainings)
+
+    slow = taking(mae=100.0, cdmae=130.0)
     assert claims.no_expense(slow).outcome == claims.FALSE
+    assert claims.no_expense(taking(mae=10.0, cdmae=13.0)).outcome == claims.UNDECIDED
     assert claims.cheaper_masks(slow).outcome == claims.TRUE

@@ -166,6 +166,7 @@ def test_every_setting_says_what_it_means(cls):
         ("evaluation.collections.docs", [], "evaluation.collections.docs is []; allowed: at least one split"),
         ("evaluation.collections.docs", ["dev", "dev"], 'evaluation.collections.docs is ["dev", "dev"]; allowed'),
         ("evaluation.collections.docs", ["tests"], "evaluation.collections.docs is tests; did you mean test?"),
+        ("evaluation.collections.docs", ["train"], "evaluation.collections.docs names train, which stages.stage1 "),
         ("evaluation.collections.dogs", ["test"], "evaluation.collections.dogs: not a collection; did you mean docs?"),
         ("evaluation.collections", {}, "evaluation.collections is empty, but there are systems"),
         ("evaluation.measures", ["MRR@10"], "evaluation.measures has MRR@10; allowed: RR, R, P, AP, nDCG or Success"),

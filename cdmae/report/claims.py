@@ -35,6 +35,7 @@ from cdmae.report.tables import Cell, Table
 TRUE, FALSE, UNDECIDED, NOT_TESTED = "true", "false", "undecided", "not tested"
 OUTCOMES = {"better": TRUE, "worse": FALSE, "open": UNDECIDED}
 FEWER = 0.01  # of the masked word-pieces: a smaller change of the stop-words' share decides nothing
+SHORT = 60  # seconds: a pre-training that took less tells by its time of the machine's other work
 SLOWER = (1.1, 1.25)  # times uniform masks: up to the first the pre-training costs no more, from the second on it does
 
 
@@ -179,6 +180,7 @@ def no_expense(facts: Facts) -> Evidence | None:
         if ours == ours and theirs > 0:
             ratio = ours / theirs
             outcome = TRUE if ratio <= SLOWER[0] else FALSE if ratio >= SLOWER[1] else UNDECIDED
+            outcome = outcome if min(ours, theirs) >= SHORT else UNDECIDED
             times = f"{formats.duration(ours)} against {formats.duration(theirs)}"
             return Evidence(outcome, Cell(f"{ratio:.2f}\N{NO-BREAK SPACE}x", ratio), Cell(formats.NONE), times)
     return None

@@ -38,8 +38,8 @@ def section(facts: Facts) -> Section | None:
     others = [table for table in (change_table(facts, target, single), seed_table(facts, target)) if table.rows]
     band = 100 * noise(facts, target, facts.main_measure(target))
     lead = (
-        "Systems that differ from their reference in one setting: what the setting is worth here. What each means says "
-        f"config/README.md. The noise of one seed is {band:.1f} points."
+        "Systems that differ from their reference in one setting: what the setting is worth here. config/README.md "
+        f"says what each means. The noise of one seed is {band:.1f} points."
     )
     body = [paragraphs(lead if found else None), panels(pictures), *(table.html() for table in ladders.values())]
     body += [folded(each) if each.name == "seeds" and len(each.rows) > LONG else each.html() for each in others]
