@@ -16,6 +16,10 @@ from cdmae.settings import show
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 FAMILIES = ("bert", "electra")  # the types, in config.json, of checkpoints and generators
+SIZES = {  # in config.json, as far as it tells, and the most that can be meant
+    "num_hidden_layers": 1000, "num_attention_heads": 1000, "hidden_size": 2**16, "intermediate_size": 2**18,
+    "embedding_size": 2**16, "max_position_embeddings": 2**20, "vocab_size": 2**24,
+}  # fmt: skip
 WEIGHTS = ("*.safetensors", "*.bin")
 TOKENIZERS = ("tokenizer.json", "vocab.txt")
 NAMED = 3  # files of a folder that are named where the right one is not there
@@ -30,10 +34,15 @@ def check(model: str, path: str) -> None:
     what = f"{path} is {show(model)}"
     if not (folder / "config.json").is_file():
         raise InputError(f"{what}, {_instead(folder, 'config.json')}; {allowed}")
-    kind = _json(folder / "config.json", dict, what, allowed).get("model_type")
+    described = _json(folder / "config.json", dict, what, allowed)
+    kind = described.get("model_type")
     if kind not in FAMILIES:
         found = "tells no model_type" if kind is None else f"says model_type {show(kind)}"
         raise InputError(f"{what}, whose config.json {found}; allowed: {', '.join(FAMILIES)}")
+    for key, most in SIZES.items():
+        size = described.get(key, 1)
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 < size <= most:
+            raise InputError(f"{what}, whose config.json says {key} {show(size)}; allowed: from 1 to {most:,}")
     _check_weights(folder, what, allowed)
     if not any((folder / name).is_file() for name in TOKENIZERS):
         raise InputError(f"{what}, {_instead(folder, ' or '.join(TOKENIZERS))}; {allowed}, with its tokenizer")

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdmae.errors import InputError
+from cdmae.files.arrays import write_array
 from cdmae.files.collections import count_passages, stream_passages
 from cdmae.files.outputs import complete
 from cdmae.files.vectors import Made
@@ -85,7 +86,7 @@ def encode_passages(model: str, collection: Path, output: Path, length: int) -> 
     with complete(output) as aside, Progress(count, unit="passages", label=f"encode with {model}") as progress:
         aside.mkdir()
         for number, shard in enumerate(shards(model, collection, length, progress)):
-            np.save(aside / f"{number:05d}.npy", shard[:])
+            write_array(aside / f"{number:05d}.npy", shard[:])
 
 
 def shards(model: str, collection: Path, length: int, progress: Progress | None = None) -> list[Made]:

@@ -14,7 +14,7 @@ import numpy as np
 from cdmae import ngram_table, ngrams
 from cdmae.compiled import Threads, compiled
 from cdmae.errors import InputError
-from cdmae.files.arrays import read_array
+from cdmae.files.arrays import read_array, write_array
 from cdmae.files.outputs import complete, read_json, write_json
 from cdmae.files.tokens import Tokens
 
@@ -181,7 +181,7 @@ def write(folder: Path | str, values: np.ndarray, table: Table) -> None:
     """Write an importance: ``values.npy`` float16 [T], aligned with the ids of the tokens, and the table."""
     with complete(folder) as aside:
         aside.mkdir()
-        np.save(aside / "values.npy", values)
+        write_array(aside / "values.npy", values)
         table.write(aside)
 
 

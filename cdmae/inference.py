@@ -20,6 +20,7 @@ import torch
 
 from cdmae import models, sequences, training, transformer
 from cdmae.errors import InputError
+from cdmae.files.arrays import write_array
 from cdmae.files.outputs import complete, read_json, write_json
 from cdmae.files.tokens import read_tokens
 from cdmae.files.vectors import Made
@@ -120,8 +121,8 @@ def pieces(output: Path, key: Any) -> Iterator[Path]:
 
 def save(path: Path, array: np.ndarray) -> None:
     """Write an array, whole or not at all."""
-    with complete(path) as aside, open(aside, "wb") as file:
-        np.save(file, array)
+    with complete(path) as aside:
+        write_array(aside, array)
 
 
 def stamp(path: Path) -> list[Any]:

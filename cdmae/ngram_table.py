@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from cdmae.errors import InputError
-from cdmae.files.arrays import read_array
+from cdmae.files.arrays import read_array, write_array
 from cdmae.files.outputs import read_json, write_json
 
 
@@ -92,7 +92,7 @@ def _find(table: np.ndarray, keys: np.ndarray) -> np.ndarray:
 def write(folder: Path, table: Table) -> None:
     """Write `table` into the existing `folder`: ``table.json`` and an array a file."""
     for name, array in _arrays(table).items():
-        np.save(folder / f"{name}.npy", array)
+        write_array(folder / f"{name}.npy", array)
     write_json(folder / "table.json", {"unit": table.unit, "pieces": table.pieces, "window": table.window})
 
 

@@ -18,7 +18,7 @@ import numpy as np
 from cdmae import counting, ngram_table
 from cdmae.compiled import Threads
 from cdmae.errors import InputError
-from cdmae.files.arrays import read_array
+from cdmae.files.arrays import read_array, write_array
 from cdmae.files.outputs import complete
 from cdmae.files.tokens import Tokens
 from cdmae.ngram_table import Table
@@ -51,11 +51,11 @@ class Counts:
         """Write everything as a folder."""
         with complete(folder) as aside:
             aside.mkdir()
-            np.save(aside / "counts.npy", self.counts)
+            write_array(aside / "counts.npy", self.counts)
             self._write_rest(aside)
 
     def _write_rest(self, folder: Path) -> None:
-        np.save(folder / "segments.npy", self.segments)
+        write_array(folder / "segments.npy", self.segments)
         ngram_table.write(folder, self.table)
 
     @classmethod
@@ -63,7 +63,8 @@ class Counts:
         """Read what `write` wrote; the counts stay on disk."""
         folder = Path(folder)
         table = ngram_table.read(folder)
-        return cls(read_array(folder / "counts.npy"), np.load(folder / "segments.npy"), table.totals, table)
+        segments = np.array(read_array(folder / "segments.npy"))
+        return cls(read_array(folder / "counts.npy"), segments, table.totals, table)
 
 
 def count_to(folder: Path | str, tokens: Tokens, *, unit: str, window: int, threads: int, memory: int) -> None:

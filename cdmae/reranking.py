@@ -12,6 +12,7 @@ import numpy as np
 
 from cdmae import groups, inference, models, reranker, sequences, training
 from cdmae.errors import InputError
+from cdmae.files.arrays import read_array
 from cdmae.files.runs import Run, read_run, write_run
 from cdmae.files.tokens import Tokens, read_tokens
 from cdmae.models import Model
@@ -95,7 +96,7 @@ def teacher(
                 path = folder / f"{begin // at_once:05d}.npy"
                 if not path.exists():
                     inference.save(path, score_lists(judge, queries, asked, passages, lists, precision=judge.precision))
-                for query, members, values in zip(asked, lists, _split(np.load(path), lists), strict=True):
+                for query, members, values in zip(asked, lists, _split(read_array(path), lists), strict=True):
                     ranked[query] = _ranked(members, values)
                 progress.advance(len(asked))
         write_run(output, Run.of(*map(list, zip(*ranked, strict=True))))

@@ -57,6 +57,18 @@ WRONG = [
     ),
     (without("model.safetensors"), f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors or py"),
     (without("tokenizer.json"), f"{HERE} holds config.json, model.safetensors but no tokenizer.json or vocab.txt; al"),
+    (
+        writing("config.json", '{"model_type": "bert", "hidden_size": null}'),
+        "k is ./mine, whose config.json says hidden_size null; allowed: from 1 to 65,536",
+    ),
+    (
+        writing("config.json", '{"model_type": "bert", "hidden_size": "32"}'),
+        'k is ./mine, whose config.json says hidden_size "32"; allowed: from 1 to 65,536',
+    ),
+    (
+        writing("config.json", '{"model_type": "electra", "num_hidden_layers": 1000000000000}'),
+        "k is ./mine, whose config.json says num_hidden_layers 1000000000000; allowed: from 1 to 1,000",
+    ),
 ]
 
 

@@ -1,20 +1,23 @@
 """Formats: what is written is read back, in the pieces that are asked for; what is damaged is named."""
 
+import errno
 import re
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 from cdmae.errors import InputError
 from cdmae.files import runs
-from cdmae.files.arrays import appending
+from cdmae.files.arrays import appending, write_array
 from cdmae.files.collections import (
     PASSAGES,
     Collection,
     count_passages,
     read_passages,
+    read_queries,
     stream_passages,
     take_passages,
     write_collection,
@@ -195,6 +198,34 @@ def test_every_reader_of_passages_notices(tmp_path) -> None:
     ):
         with pytest.raises(InputError, match="passages.parquet is damaged .*; delete it and run again"):
             read()
+
+
+def test_a_damaged_footer_is_named_or_changes_nothing(tmp_path) -> None:
+    frames = {"q": pd.DataFrame({"query_id": ["a", "b"], "text": ["x", "y"]})}
+    write_collection(tmp_path, Collection(pa.table(dict.fromkeys(PASSAGES.names, ["1"])), frames, {}, {}))
+    path = tmp_path / "queries.parquet"
+    whole, expected, refused = path.read_bytes(), read_queries(tmp_path, "q"), 0
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    for place in range(footer, len(whole), 7):
+        path.write_bytes(whole[:place] + bytes([whole[place] ^ 1 << place % 8]) + whole[place + 1 :])
+        try:
+            assert read_queries(tmp_path, "q").equals(expected), place
+        except InputError as error:
+            refused += 1
+            assert "queries.parquet" in str(error) or "has no queries" in str(error)
+    assert refused > 10
+
+
+def test_a_full_disk_is_told_as_one(tmp_path, monkeypatch) -> None:
+    """NumPy tells how many bytes were written, without the system's number."""
+
+    def fail(*_: object) -> None:
+        raise OSError("82242 requested and 81856 written")
+
+    monkeypatch.setattr(np, "save", fail)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        write_array(tmp_path / "a.npy", np.zeros(3))
+    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "a.npy"))
 
 
 def test_what_is_to_be_deleted_is_a_whole_output(tmp_path) -> None:

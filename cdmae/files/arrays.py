@@ -1,7 +1,9 @@
-"""Files of NumPy's, ``.npy``: memory-mapped, and written part by part."""
+"""Files of NumPy's, ``.npy``: memory-mapped, and written whole or part by part."""
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,6 +20,17 @@ def read_array(path: Path | str) -> np.ndarray:
         return np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:
         raise InputError(f"{path} is not a complete array ({error}); {remedy(path)}") from None
+
+
+def write_array(path: Path | str, values: np.ndarray) -> None:
+    """Write an array as `np.save` does, whose error for a full disk tells how much was written and not what it is."""
+    try:
+        with open(path, "wb") as file:
+            np.save(file, values)
+    except OSError as error:
+        if error.errno:
+            raise
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from None
 
 
 @contextmanager

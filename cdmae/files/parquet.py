@@ -19,11 +19,9 @@ if TYPE_CHECKING:
 
 def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetFile:
     """Open a file that has the columns of `schema`; raises `InputError` where it is not complete or lacks one."""
-    try:
+    with reading(path):
         file = pq.ParquetFile(path, page_checksum_verification=True)
-    except pa.ArrowInvalid as error:
-        raise InputError(f"{path} is not a complete Parquet file ({error}); delete it and run again") from None
-    found = file.schema_arrow.names
+        found = file.schema_arrow.names
     missing = [name for name in schema.names if name not in found]
     if missing:
         raise InputError(f"{path} has the columns {found} and lacks {missing}; delete it and run again")
@@ -45,10 +43,10 @@ def read_batches(file: pq.ParquetFile, path: Path, *arguments: Any) -> Iterator[
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn what pyarrow raises, while `path` is read, for a damaged page into one sentence: an `InputError`."""
+    """Turn what pyarrow raises for a damaged page or footer of `path` into one sentence: an `InputError`."""
     try:
         yield
-    except (pa.ArrowInvalid, OSError) as error:
+    except (pa.ArrowException, OSError, ValueError, KeyError, TypeError) as error:
         if isinstance(error, OSError) and error.errno:  # the system's, such as a disk that cannot be read
             raise
         raise InputError(f"{path} is damaged ({error}); {remedy(path)}") from None

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from cdmae.errors import InputError
-from cdmae.files.arrays import appending, read_array
+from cdmae.files.arrays import appending, read_array, write_array
 from cdmae.files.outputs import complete
 
 TOKENS = ("ids", "starts", "text_starts", "word_starts")
@@ -44,7 +44,7 @@ def write_tokens(folder: Path | str, tokens: Tokens) -> None:
     with complete(folder) as aside:
         aside.mkdir()
         for name in TOKENS:
-            np.save(aside / f"{name}.npy", getattr(tokens, name))
+            write_array(aside / f"{name}.npy", getattr(tokens, name))
 
 
 def stream_tokens(
@@ -60,7 +60,7 @@ def stream_tokens(
                 lengths.append(each)
         tokens = Tokens.of(np.empty(0, kind), np.concatenate(lengths), word_starts)
         for name in TOKENS[1:]:
-            np.save(aside / f"{name}.npy", getattr(tokens, name))
+            write_array(aside / f"{name}.npy", getattr(tokens, name))
 
 
 def read_tokens(folder: Path | str) -> Tokens:
