@@ -14,7 +14,7 @@ from cdmae.errors import InputError
 from cdmae.graph import Graph
 from cdmae.jobs import FIGURES, TABLES
 from cdmae.loading import gather, load, read_yaml, stack
-from cdmae.report import exhibits, published, write_exhibit
+from cdmae.report import exhibits, grids, published, write_exhibit
 from cdmae.report.facts import Facts, Target
 from cdmae.report.methods import methods
 
@@ -44,7 +44,7 @@ def measured(config, queries=40):
     """Facts of a config: random values for every system, target and measure."""
     rng = np.random.default_rng(3)
     index = [f"q{number}" for number in range(queries)]
-    planned = exhibits.planned(config)
+    planned = grids.planned(config)
     return Facts(config, {key: pd.Series(rng.random(queries), index) for key in planned.values})
 
 
@@ -237,6 +237,16 @@ def test_projection_and_negatives_stand_beside_tables_4_and_figure_4():
     assert found["64", "paper", "figure 4"][column] == "67.5"
     picture = exhibits.figure("figure_negatives", facts).standalone()
     assert "the paper" in picture and picture.count("<path") == 4
+
+
+@pytest.mark.parametrize("name", [each for each in exhibits.GRIDS if each not in ("table_main", "table_beir")])
+def test_an_exhibit_alone_shows_what_it_shows_of_a_whole_run(name):
+    """Its job has the measures of its own systems and of no others."""
+    whole = measured(shipped("ablations"))
+    wanted = exhibits.wanted(name, whole.config).systems
+    alone = Facts(whole.config, {key: each for key, each in whole.values.items() if key[0] in wanted})
+    assert exhibits.table(name, alone).csv() == exhibits.table(name, whole).csv()
+    assert len(exhibits.table(name, alone).rows) >= len(wanted)
 
 
 def test_latency_in_milliseconds_and_as_multiples_of_maes():

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-import pandas as pd
-
 from cdmae.errors import InputError
 from cdmae.report import grids, published
 from cdmae.report.claims import claims_table
 from cdmae.report.comparisons import arms, growth, masking_pairs
-from cdmae.report.facts import GRADED, Facts, Target
+from cdmae.report.facts import GRADED, Facts
 from cdmae.report.figures import Figure, stacked
 from cdmae.report.grids import Column, Entry, Grid
 from cdmae.report.latency import latency_table
@@ -203,7 +201,7 @@ OF_MASKS = ("figure_masked_terms", "figure_sampling")
 
 def wanted(name: str, config: dict[str, Any]) -> Wanted:
     """What an exhibit needs of a config, as `Config.values` gives it; raises `InputError` where it has not enough."""
-    facts = planned(config)
+    facts = grids.planned(config)
     if name in ("table_latency", "table_claims"):
         return Wanted(everything=name == "table_claims", latency=True)
     if name in OF_MASKS:
@@ -225,16 +223,6 @@ def _masked(name: str, facts: Facts) -> str:
             f"{name} needs an encoder with decoder_masking: importance, which this config lacks; see config/config.yaml"
         )
     return shown[0]
-
-
-def planned(config: dict[str, Any]) -> Facts:
-    """The facts as they will be when everything in the config has been measured, without any numbers."""
-    evaluation = config.get("evaluation", {})
-    targets = [Target(name, each) for name, splits in evaluation.get("collections", {}).items() for each in splits]
-    nothing = pd.Series(dtype=float)
-    keys = ((system, target, each) for system in config["systems"] for target in targets
-            for each in evaluation.get("measures", ()))  # fmt: skip
-    return Facts(config=config, values=dict.fromkeys(keys, nothing))
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import pandas as pd
 
 from cdmae import formats
 from cdmae.report.charts import Series, lines
@@ -60,11 +62,26 @@ class Grid:
     has: str
 
 
+def planned(config: dict[str, Any]) -> Facts:
+    """The facts as they will be when everything in the config has been measured, without any numbers."""
+    evaluation = config.get("evaluation", {})
+    targets = [Target(name, each) for name, splits in evaluation.get("collections", {}).items() for each in splits]
+    nothing = pd.Series(dtype=float)
+    keys = ((system, target, each) for system in config["systems"] for target in targets
+            for each in evaluation.get("measures", ()))  # fmt: skip
+    return Facts(config=config, values=dict.fromkeys(keys, nothing))
+
+
+def chosen(grid: Grid, facts: Facts) -> list[Entry]:
+    """The entries as the whole config has them: an exhibit that is asked for alone has measures of its systems only."""
+    return grid.entries(planned(facts.config))
+
+
 def table(grid: Grid, name: str, facts: Facts) -> Table:
     """The lines of a grid; collections down instead of across where there are many."""
     columns = grid.columns(facts)
     theirs = any(column.key for column in columns)
-    found = [line for entry in grid.entries(facts) for line in _lines(facts, entry, columns, theirs)]
+    found = [line for entry in chosen(grid, facts) for line in _lines(facts, entry, columns, theirs)]
     caption = grid.caption if theirs else f"{grid.caption}; ours alone: {_where(columns)} is not the paper's data"
     heads = [*grid.heads, "line", "from"]
     if len(columns) <= MOST_ACROSS:
@@ -122,9 +139,9 @@ def _band(band: float, paper: float | None, ours: float) -> Cell:
 
 def figure(grid: Grid, name: str, facts: Facts) -> Figure:
     """A panel per column: ours over the entries, and the paper's line where it measured the same."""
-    panels = []
+    panels, everything = [], chosen(grid, facts)
     for column in grid.columns(facts):
-        entries = [entry for entry in grid.entries(facts) if entry.system or column.key]
+        entries = [entry for entry in everything if entry.system or column.key]
         series = []
         for label, value, colour in (("ours", _ours, 0), ("the paper", _theirs, 2)):
             points = [(at, found) for at, entry in enumerate(entries) if (found := value(facts, entry, column))]

@@ -83,13 +83,7 @@ def corpora(facts: Facts) -> dict[str, list[str]]:
     paper's own setting, the method's first stage, stands before others.
     """
     found: dict[str, list[str]] = {label: [] for label in CORPORA}
-    entries, encoders = facts.entries("systems"), facts.entries("encoders")
-    masked = [
-        name
-        for name in facts.systems
-        if encoders.get(entries.get(name, {}).get("encoder"), {}).get("decoder_masking") == "importance"
-    ]
-    for reference in (main_chain(facts) or masked)[:1]:  # of a table's own facts, which lack the later stages
+    for reference in main_chain(facts)[:1]:
         for name in dict.fromkeys([reference, *facts.systems]):
             retriever = facts.entries("systems").get(name, {}).get("kind") == "retriever"
             if retriever and _in_corpus_alone(set(differences(facts, reference, name))):
