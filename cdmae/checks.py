@@ -22,7 +22,7 @@ NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
 LONGEST = 64  # letters of a name: a path may join three of them, and file systems take 255 bytes between slashes
 ROOT = Path(__file__).resolve().parent.parent
-SOURCES = (".ci", ".git", ".snakemake", ".venv", "benchmarks", "cdmae", "config", "envs", "tests", "workflow")
+SOURCES = (".ci", ".git", ".snakemake", ".venv", "benchmarks", "cdmae", "config", "docs", "envs", "tests", "workflow")
 SMALL = 2**24  # bytes of files that are read whenever the config is checked: less than a second
 MEASURE = re.compile(r"(RR|R|P|AP|nDCG|Success)@[1-9]\d*")
 

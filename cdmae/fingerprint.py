@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NEUTRAL = frozenset(
     f"{PACKAGE}.{name}"
     for name in (
-        "checkpoints", "checks", "command", "config", "errors", "fingerprint", "graph", "jobs", "progress", "replicas",
-        "settings",
+        "checkpoints", "checks", "command", "config", "errors", "fingerprint", "graph", "jobs", "making", "progress",
+        "replicas", "settings",
     )
 )  # fmt: skip
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from cdmae import jobs, replicas
+from cdmae import jobs, making, replicas
 from cdmae.config import Config
 
 COLLECTION_FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
@@ -301,8 +301,8 @@ class Graph:
         return jobs.RULES[rule](self, *names)
 
     def jobs(self, targets: Sequence[str] = ()) -> list[jobs.Job]:
-        """Every job of a whole run, or of some targets (`cdmae.jobs.ordered`), each after those that it reads from."""
-        return jobs.ordered(self, targets)
+        """Every job of a whole run, or of some targets (`making.ordered`), each after those that it reads from."""
+        return making.ordered(self, targets)
 
     @cached_property
     def waiting(self) -> dict[tuple[str, str], int]:

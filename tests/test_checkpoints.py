@@ -72,13 +72,18 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("spoil", "said"), WRONG)
-def test_a_checkpoint_is_a_folder_in_transformers_format(folder, spoil, said):
-    checkpoints.check("./mine", "k")
+def check_spoilt(check, folder, spoil, said):
+    """What was right is refused once it is spoilt."""
+    check("./mine", "k")
     spoil(folder)
     with pytest.raises(InputError) as refused:
-        checkpoints.check("./mine", "k")
+        check("./mine", "k")
     assert str(refused.value).startswith(said.format(cwd=Path.cwd()))
+
+
+@pytest.mark.parametrize(("spoil", "said"), WRONG)
+def test_a_checkpoint_is_a_folder_in_transformers_format(folder, spoil, said):
+    check_spoilt(checkpoints.check, folder, spoil, said)
 
 
 @pytest.mark.parametrize(
@@ -102,11 +107,7 @@ def test_a_checkpoint_is_a_folder_in_transformers_format(folder, spoil, said):
     ],
 )
 def test_a_foreign_retriever_is_a_folder_that_sentence_transformers_takes(folder, spoil, said):
-    checkpoints.check_retriever("./mine", "k")
-    spoil(folder)
-    with pytest.raises(InputError) as refused:
-        checkpoints.check_retriever("./mine", "k")
-    assert str(refused.value).startswith(said.format(cwd=Path.cwd()))
+    check_spoilt(checkpoints.check_retriever, folder, spoil, said)
 
 
 def test_a_foreign_retriever_may_be_of_any_type_with_its_weights_in_a_part_of_its_own(folder):

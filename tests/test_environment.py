@@ -19,7 +19,7 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cdmae.errors import InputError
-from cdmae.jobs import paths
+from cdmae.making import paths
 from tests.conftest import together
 from workflow import commands
 

@@ -6,8 +6,8 @@ import pytest
 from made_up import make_model
 
 from cdmae.graph import COLLECTION_FILES, Graph
-from cdmae.jobs import ROOT
 from cdmae.loading import load
+from cdmae.making import ROOT
 
 
 @pytest.fixture

@@ -87,7 +87,7 @@ def test_a_source_that_changed_on_disk_changes_what_descends_from_it(values, tmp
     source = tmp_path / "corpus.jsonl"
     source.write_text("one")
     made = jobs.collection
-    monkeypatch.setattr(jobs, "collection", lambda *given: _reading(made(*given), str(source)))
+    monkeypatch.setitem(jobs.RULES, "collection", lambda *given: _reading(made(*given), str(source)))
     before = states(values)
     assert states(values) == before
     source.write_text("three")

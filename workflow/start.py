@@ -19,7 +19,8 @@ sys.path.insert(0, str(ROOT))
 from cdmae import surroundings  # noqa: E402 (the checkout is not installed)
 from cdmae.errors import InputError, said  # noqa: E402
 from cdmae.graph import Graph  # noqa: E402
-from cdmae.jobs import ALONE, FIGURES, RULES, TABLES, check_target  # noqa: E402
+from cdmae.jobs import FIGURES, RULES, TABLES  # noqa: E402
+from cdmae.making import ALONE, check_target  # noqa: E402
 from workflow.commands import COMMANDS, YAML, command, graph  # noqa: E402
 
 FLAGS = ("-n", "--dry-run", "-f", "--force", "-F", "--forceall", "-k", "--keep-going", "-p", "--printshellcmds",

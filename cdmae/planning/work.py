@@ -77,7 +77,7 @@ class Planned:
     """A graph with the sizes that its jobs depend on."""
 
     def __init__(self, graph: Graph, targets: Sequence[str] = ()) -> None:
-        """Take the graph of a checked config, for a whole run or for some targets (`cdmae.jobs.ordered`)."""
+        """Take the graph of a checked config, for a whole run or for some targets (`cdmae.making.ordered`)."""
         self.graph, self.config = graph, graph.config
         self.jobs = graph.jobs(targets)
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from cdmae.graph import Graph
-from cdmae.jobs import paths
 from cdmae.loading import gather, load, read_yaml
+from cdmae.making import paths
 from tests.workflow.conftest import ROOT, SMOKE, wait_for
 
 pytestmark = pytest.mark.workflow
