@@ -47,7 +47,7 @@ OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 MASKING = ("decoder_ratio", "sigma", "max_length")  # what the masks that are shown depend on
 STAGE_ONLY = {
-    "retriever": ("query_length", "passage_length", "in_batch", "alpha"),
+    "retriever": ("query_length", "passage_length", "in_batch", "temperature", "alpha"),
     "reranker": ("max_length", "forward_factor", "rdrop"),
 }
 SYSTEM_KEYS = {

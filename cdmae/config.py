@@ -258,7 +258,9 @@ class Stage:
     )
     epochs: float = setting(3, meaning="passes over the queries", source="A", above=0, high=10_000)
     learning_rate: float = setting(2e-5, meaning="peak, linear schedule", source="A", above=0, high=1)
-    warmup_steps: int = setting(1000, unit="steps", meaning="linear warm-up", source="SimLM", low=0)
+    warmup_steps: float = setting(
+        1000, unit="steps", meaning="linear warm-up; below 1 it is a share of the steps", source="SimLM", low=0
+    )
     weight_decay: float = setting(0.0, meaning="of AdamW", source="SimLM", low=0, high=10)
     max_grad_norm: float = setting(1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9)
     random_negatives: int = setting(
@@ -272,6 +274,10 @@ class Stage:
     )
     passage_length: int = setting(144, unit="word-pieces", meaning="retriever: cuts passages", source="SimLM", low=8)
     in_batch: bool = setting(True, meaning="retriever: passages of the other queries are negatives too", source="3.4")
+    temperature: float = setting(
+        1.0, meaning="retriever: what scores are divided by in the losses; 0: by their standard deviation in the first "
+        "batch, as the start gives them", source="3.4: none", low=0, high=1e6,
+    )  # fmt: skip
     alpha: float = setting(
         0.2, meaning="retriever with a teacher: weight of the contrastive loss", source="4.1", low=0, high=1e6
     )
@@ -284,7 +290,9 @@ class Stage:
     seed: int = _seed()
 
     def __post_init__(self) -> None:
-        """Refuse a group that the candidates cannot fill or that the forward factor does not divide."""
+        """Refuse half a step, and a group that the candidates cannot fill or the forward factor does not divide."""
+        if self.warmup_steps >= 1 and self.warmup_steps % 1:
+            raise InputError(f"warmup_steps is {self.warmup_steps}; allowed: a share below 1, or whole steps")
         most = 1 + self.depth + self.random_negatives
         if self.group > most:
             raise InputError(

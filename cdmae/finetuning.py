@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -100,17 +101,18 @@ def train(
 
 
 def schedule(stage: Stage, examples: int, name: str) -> Schedule:
-    """How long a training is; says so where the warm-up is cut. The curve has about a hundred rows.
+    """Tell how long a training is, and say where its warm-up is cut. The curve has about a hundred rows.
 
-    An epoch has as many steps as whole batches. A warm-up that would not end before the training does becomes a tenth
-    of the steps: at the paper's size 1,000 steps are a twenty-fourth, on a small collection they are everything.
+    An epoch has as many steps as whole batches. A `warmup_steps` below 1 is a share of the steps, rounded up, as in
+    transformers. A warm-up that would not end before the training does becomes a tenth of the steps: at the paper's
+    size 1,000 steps are a twenty-fourth, on a small collection they are everything.
     """
     per_epoch = examples // stage.queries
     if not per_epoch:
         raise InputError(f"queries is {stage.queries}; allowed: up to {examples}, the training queries of {name}")
     steps = max(1, round(stage.epochs * per_epoch))
-    warmup = stage.warmup_steps
+    warmup = math.ceil(stage.warmup_steps * (steps if stage.warmup_steps < 1 else 1))
     if warmup >= steps > 1:
         warmup = steps // 10
-        say(f"{name} has only {steps:,} steps: the warm-up is {warmup:,} of them, not {stage.warmup_steps:,}")
+        say(f"{name} has only {steps:,} steps: the warm-up is {warmup:,} of them, not {stage.warmup_steps:,.0f}")
     return Schedule(steps, min(warmup, steps - 1), last=steps, interval=max(1, min(100, steps // 100)))

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,15 +21,18 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae import finetuning, losses, models, sequences, training, transformer
+from cdmae import finetuning, inference, losses, models, sequences, training, transformer
 from cdmae.config import Stage
 from cdmae.finetuning import Data
 from cdmae.groups import Teacher
+from cdmae.progress import say
 from cdmae.ranks import Ranks
 from cdmae.sequences import Sequences
 
 if TYPE_CHECKING:
     from cdmae.models import Model
+
+SATURATED = 5.0  # times the temperature: a spread of scores at which nearly all of a softmax is one candidate's
 
 
 def train(
@@ -51,7 +54,7 @@ def train(
     negatives: a run over the training queries; teacher: a reranker's run over the same candidates, or None. The state
     folder lets a killed training go on to the same bits (on the CPU).
     """
-    training.set_up(threads)
+    device = training.set_up(threads)
     model = models.start_retriever(
         encoder,
         query_length=settings.query_length,
@@ -59,6 +62,8 @@ def train(
         precision=settings.precision,
     )
     data = finetuning.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
+    first = batch(data, data.examples.order(0)[: settings.queries], 0, model, settings)
+    settings = replace(settings, temperature=temperature(settings, spread_of_scores(model, first, device), name))
     taught = Teacher.read(teacher) if teacher else None
     if taught:
         taught.check(data.examples, math.ceil(settings.epochs))
@@ -75,6 +80,36 @@ def train(
         state=state,
         output=output,
     )
+
+
+def spread_of_scores(model: Model, batch: Batch, device: torch.device) -> float:
+    """Return how far apart a model's scores of a batch lie, q . d: the mean standard deviation [B x N] of a query's.
+
+    Three digits are kept, so that a training that goes on on another machine computes the same number.
+    """
+    model.network.to(device)
+    vectors = inference.encode(model, batch.sequences, device)
+    scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
+    return float(f"{scores.std(axis=1).mean():.3g}")
+
+
+def temperature(stage: Stage, spread: float, name: str) -> float:
+    """Return the temperature of a training whose start scores with this `spread`; say so where it is a choice.
+
+    A [CLS] vector leaves a LayerNorm: its length is about the square root of its width D, and dot products spread by
+    ten and more. A softmax over them is 0 or 1, the loss several times that of guessing, and with the rates that small
+    networks need the first steps unlearn what pre-training has taught.
+    """
+    if not stage.temperature and spread:
+        say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
+        return spread
+    chosen = stage.temperature or 1.0
+    if spread > SATURATED * chosen:
+        say(
+            f"{name}: its start's scores spread by {spread:g} in the first batch, {spread / chosen:.0f} times the "
+            "temperature; a high learning rate will undo the pre-training (temperature: 0 divides by the spread)"
+        )
+    return chosen
 
 
 # --- a step's data ---------------------------------------------------------------------------------------------------
@@ -175,9 +210,11 @@ def cached_backward(
 def objective(queries: Tensor, passages: Tensor, batch: Batch, stage: Stage) -> tuple[Tensor, dict[str, Tensor]]:
     """The loss of a batch, equation 10, with a teacher L_kl + alpha L_cont; and numbers that tell how it goes.
 
+    The student's scores are divided by the stage's temperature, the teacher's are not.
     queries: [B, D]; passages: [B x N, D]. accuracy: the share of queries whose positive is the best of its group;
     spread: the standard deviation of the passages' vectors relative to their size, 0 where all are the same.
     """
+    queries = queries / stage.temperature
     passages = passages.view(len(queries), -1, passages.shape[-1])  # [B, N, D]
     excluded = None if batch.excluded is None else torch.from_numpy(batch.excluded).to(queries.device)
     contrastive = losses.contrastive(queries, passages, in_batch=stage.in_batch, excluded=excluded)

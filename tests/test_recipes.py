@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cdmae import finetuning
 from cdmae.datasets.ir_datasets import catalogue
 from cdmae.graph import Graph
 from cdmae.loading import gather, load, read_yaml, stack
@@ -56,7 +57,7 @@ PRETRAINING = {
         "max_length": 144, "rates": (3e-4, 4000 / 80_000, 0.01), "bag_weight": 1.0,
     },
 }  # fmt: skip
-# queries, group, epochs, learning rate, warm-up steps, lengths of queries and passages, random negatives; by system
+# queries, group, epochs, learning rate, warm-up (steps or a share), lengths of queries and passages, random negatives
 STAGES = {
     "retromae-stage1": (128, 16, 4, 2e-5, 0, 32, 140, 0),
     "retromae-stage2": (128, 16, 4, 2e-5, 0, 32, 140, 0),
@@ -67,12 +68,12 @@ STAGES = {
     "simlm-stage3": (64, 24, 6, 3e-5, 1000, 32, 144, 10),
     "master-stage1": (64, 32, pytest.approx(30_000 * 64 / 502_939, abs=1e-3), 5e-6, 1000, 32, 128, 0),
     "master-stage2": (64, 32, pytest.approx(40_000 * 64 / 502_939, abs=1e-3), 5e-6, 1000, 32, 128, 0),
-    "cotmae-stage1": (64, 16, 3, 2e-5, 502_939 // 64 * 3 // 10, 32, 128, 0),
-    "cotmae-stage2": (64, 16, 2, 2e-5, 502_939 // 64 * 2 // 10, 32, 128, 0),
-    "condenser-stage1": (64, 8, 3, 5e-6, 502_939 // 64 * 3 // 10, 32, 128, 0),
-    "condenser-stage2": (64, 8, 2, 5e-6, 502_939 // 64 * 2 // 10, 32, 128, 0),
-    "cocondenser-stage1": (64, 8, 3, 5e-6, 502_939 // 64 * 3 // 10, 32, 128, 0),
-    "cocondenser-stage2": (64, 8, 2, 5e-6, 502_939 // 64 * 2 // 10, 32, 128, 0),
+    "cotmae-stage1": (64, 16, 3, 2e-5, 0.1, 32, 128, 0),
+    "cotmae-stage2": (64, 16, 2, 2e-5, 0.1, 32, 128, 0),
+    "condenser-stage1": (64, 8, 3, 5e-6, 0.1, 32, 128, 0),
+    "condenser-stage2": (64, 8, 2, 5e-6, 0.1, 32, 128, 0),
+    "cocondenser-stage1": (64, 8, 3, 5e-6, 0.1, 32, 128, 0),
+    "cocondenser-stage2": (64, 8, 2, 5e-6, 0.1, 32, 128, 0),
     "bowdpr-stage1": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
     "bowdpr-stage2": (64, 16, 3, 2e-5, 1000, 32, 144, 0),
 }
@@ -105,6 +106,16 @@ def test_its_pretraining_is_the_published_one(name):
     assert {key: found.get(key, getattr(encoder, key, None)) for key in expected} == expected
     assert encoder.objective == name and encoder.encoder_masking == "whole_word"
     assert encoder.maskings[1:] in ([], [expected.get("decoder_masking", "whole_word")])
+
+
+def test_the_arms_of_figure_4_warm_up_for_the_share_of_stage_1():
+    """A number of steps would be two thirds of the training with the largest batch, and a fiftieth of the other's."""
+    files = [ROOT / "config/paper.yaml", ROOT / "config/paper-ablations.yaml"]
+    stages = load(gather(ROOT / "config/config.yaml", files, reduce(stack, map(read_yaml, files)))).stages
+    arms = [stage for name, stage in stages.items() if name == "stage1" or name.startswith("group-")]
+    plans = [finetuning.schedule(stage, 502_939, "arm") for stage in arms]
+    assert len(plans) == 6 and len({plan.steps for plan in plans}) == 6
+    assert [plan.warmup / plan.steps for plan in plans] == pytest.approx([0.0424] * 6, abs=5e-4)
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,5 +1,6 @@
 """Training a retriever: the cached gradient is the gradient, a batch can be learnt, a killed training loses nothing."""
 
+import math
 import os
 import signal
 
@@ -10,7 +11,7 @@ import torch
 import transformers
 from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny, together  # noqa: F401
 
-from cdmae import finetuning, losses, models, retriever
+from cdmae import finetuning, inference, losses, models, retriever
 from cdmae.errors import InputError, Interrupted
 from cdmae.files.runs import Run, read_run, write_run
 from cdmae.files.tokens import Tokens, read_tokens, write_tokens
@@ -64,7 +65,7 @@ def teacher(tiny, tmp_path):  # noqa: F811
 def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch, taught) -> None:  # noqa: F811
     """One padded batch through transformers' own model, eagerly, and the loss from the formula."""
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("retriever", in_batch=in_batch, alpha=0.3)
+    recipe = stage("retriever", in_batch=in_batch, alpha=0.3, temperature=2.5)
     model = start(folder, recipe)
     batch = batch_of(tiny, recipe, model, teacher if taught else None)
     numbers, found = learn(model, batch, recipe)
@@ -78,7 +79,7 @@ def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch,
         ids[row, : read.lengths[row]] = torch.from_numpy(read.ids[read.starts[row] : read.starts[row + 1]])
         mask[row, : read.lengths[row]] = 1
     vectors = naive(input_ids=ids, attention_mask=mask).last_hidden_state[:, 0]
-    queries, passages = vectors[:6], vectors[6:].view(6, 4, -1)
+    queries, passages = vectors[:6] / 2.5, vectors[6:].view(6, 4, -1)
     excluded = None if batch.excluded is None else torch.from_numpy(batch.excluded)
     loss = losses.contrastive(queries, passages, in_batch=in_batch, excluded=excluded)
     if taught:
@@ -237,9 +238,43 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys) -> None: 
     assert "tiny has only 20 steps: the warm-up is 2 of them, not 1,000" in capsys.readouterr().err
     assert finetuning.schedule(stage("retriever", warmup_steps=10, epochs=5.0), 24, "tiny").warmup == 10
     assert finetuning.schedule(stage("retriever", warmup_steps=10, epochs=0.1), 24, "tiny") == Schedule(1, 0, 1, 1)
+    assert finetuning.schedule(stage("retriever", warmup_steps=0.25, epochs=5.0), 24, "tiny") == Schedule(20, 5, 20, 1)
+    assert finetuning.schedule(stage("retriever", warmup_steps=0.01, epochs=5.0), 24, "tiny").warmup == 1, "rounded up"
     assert capsys.readouterr().err == ""
     with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
         finetuning.schedule(stage("retriever"), 5, "tiny")
+    with pytest.raises(InputError, match="warmup_steps is 10.5; allowed: a share below 1, or whole steps"):
+        stage("retriever", warmup_steps=10.5)
+
+
+def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(tiny, tmp_path, capsys) -> None:  # noqa: F811
+    """The loss begins at that of guessing, however long the start's vectors are."""
+    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    large = models.start_retriever(folder, query_length=16, passage_length=32, precision="fp32")
+    norm = large.network.encoder.layer[-1].output.LayerNorm
+    with torch.no_grad():
+        norm.weight.mul_(30)  # vectors thirty times as long: the scores of a wide network
+        norm.bias.mul_(30)
+    batch = batch_of(tiny, stage("retriever"), large)
+    vectors = torch.from_numpy(inference.encode(large, batch.sequences, torch.device("cpu")))
+    expected = (vectors[:6] @ vectors[6:].T).std(1, correction=0).mean().item()
+    spread = retriever.spread_of_scores(large, batch, torch.device("cpu"))
+    assert spread == pytest.approx(expected, rel=5e-3) and spread > 40
+
+    calibrated = retriever.temperature(stage("retriever", temperature=0.0), spread, "tiny")
+    assert calibrated == spread
+    assert f"tiny: scores are divided by {spread:g}" in capsys.readouterr().err
+    given = retriever.temperature(stage("retriever"), spread, "tiny")
+    assert given == 1.0
+    assert "times the temperature; a high learning rate will undo the pre-training" in capsys.readouterr().err
+    assert retriever.temperature(stage("retriever"), 3.0, "tiny") == 1.0
+    assert capsys.readouterr().err == "", "nothing to say of scores that a softmax can take"
+
+    losses_at = {
+        value: learn(large, batch, stage("retriever", temperature=value))[0]["loss"].item()
+        for value in (calibrated, given)
+    }
+    assert losses_at[calibrated] < 1.3 * math.log(24) < 10 * math.log(24) < losses_at[given]
 
 
 def test_a_missing_teacher_is_an_error(tiny, tmp_path, teacher) -> None:  # noqa: F811
