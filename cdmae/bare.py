@@ -22,6 +22,7 @@ from cdmae.files.outputs import read_json, write_json
 ACTIVATIONS = {"gelu": nn.GELU, "relu": nn.ReLU, "silu": nn.SiLU}  # transformers' names
 HEADS = ("cls.", "classifier.")  # of a masked language model, of a reranker
 POOLER = "pooler.dense."
+OLD_NAMES = {"LayerNorm.gamma": "LayerNorm.weight", "LayerNorm.beta": "LayerNorm.bias"}
 
 
 Part = TypeVar("Part", bound=nn.Module)
@@ -185,6 +186,8 @@ def read(folder: Path | str, network: type[nn.Module] = Bert, drawn: torch.Gener
         ) from None
     for key, each in stored.items():
         name = key.removeprefix("bert.")
+        for old, new in OLD_NAMES.items():  # encoders of earlier versions, of a checkpoint with these names
+            name = name.replace(old, new)
         if network is Scorer and not name.startswith(HEADS):
             name = f"bert.{name}"
         if not name.startswith(("cls.", *((POOLER, "classifier.") if network is Bert else ()))):

@@ -66,9 +66,9 @@ def _readable(what: str) -> Iterator[None]:
 
 
 def save(model: PreTrainedModel, folder: Path) -> None:
-    """Write a model's config and weights (safetensors) into a folder."""
+    """Write a model's config and weights (safetensors), under the names of today, into a folder."""
     with quiet(), writing():
-        model.save_pretrained(folder)
+        model.save_pretrained(folder, save_original_format=False)  # or old names that were read would be written again
 
 
 @contextmanager
