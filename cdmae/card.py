@@ -37,16 +37,9 @@ RETRIEVER = """
 ```python
 from sentence_transformers import SentenceTransformer
 
-model = SentenceTransformer("{place}")  # the folder of this card
-
-
-def encode(texts, length):
-    model.max_seq_length = length
-    return model.encode(texts, convert_to_tensor=True)
-
-
-queries = encode(["how do I join two lists?"], {query_length})
-passages = encode(["chain.from_iterable takes its inputs from one iterable."], {passage_length})
+model = SentenceTransformer("{place}")  # the folder of this card; needs sentence-transformers 6
+queries = model.encode_query(["how do I join two lists?"])
+passages = model.encode_document(["chain.from_iterable takes its inputs from one iterable."])
 scores = model.similarity(queries, passages)  # dot products: the larger, the closer
 ```
 

@@ -114,6 +114,9 @@ def _cut(model: SentenceTransformer, length: int) -> SentenceTransformer:
     if length:
         longest = model.max_seq_length or length
         model.max_seq_length = min(length, longest)
+        for key in ("query_length", "document_length"):  # where a model has its own, they count, not that of all texts
+            if own := getattr(model[0], key, None):
+                setattr(model[0], key, min(length, own))
     return model
 
 

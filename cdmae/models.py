@@ -75,7 +75,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     """Write a trained model into `folder`, which exists; its tokenizer is that of the folder `tokenizer`."""
     network, longest = model.network, max(model.lengths.values())
     if model.kind == "retriever":
-        _sentence_transformers_layout(folder, network.config.hidden_size, longest)
+        _sentence_transformers_layout(folder, network.config.hidden_size, **model.lengths)
     else:
         network.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
     if isinstance(network, (bare.Bert, bare.Scorer)):
@@ -162,8 +162,8 @@ def _electra(folder: Path, kind: str, seed: int | None) -> PreTrainedModel:
     return network.eval()
 
 
-def _sentence_transformers_layout(folder: Path, width: int, longest: int) -> None:
-    """The files by which sentence-transformers (5 and later) knows the pooling, the length and the similarity."""
+def _sentence_transformers_layout(folder: Path, width: int, query_length: int, passage_length: int) -> None:
+    """The files by which sentence-transformers (6 and later) knows the pooling, the lengths and the similarity."""
     parts = [("", "Transformer"), ("1_Pooling", "Pooling")]
     modules = [
         {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{name}"}
@@ -173,5 +173,6 @@ def _sentence_transformers_layout(folder: Path, width: int, longest: int) -> Non
     (folder / "1_Pooling").mkdir()
     write_json(folder / "modules.json", modules)
     write_json(folder / "1_Pooling" / "config.json", pooling)
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": longest, "do_lower_case": False})
+    lengths = {"query_length": query_length, "document_length": passage_length}
+    write_json(folder / "sentence_bert_config.json", {"max_seq_length": max(lengths.values()), **lengths})
     write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "dot"})

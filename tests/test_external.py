@@ -74,6 +74,16 @@ def test_lengths_cut(model):
     np.testing.assert_allclose(cut, whole[[1, 1]], atol=1e-6)
 
 
+def test_lengths_cut_below_those_that_a_model_has_for_each_task(model, tmp_path):
+    shutil.copytree(model, tmp_path / "two")
+    (tmp_path / "two" / "sentence_bert_config.json").write_text('{"query_length": 7, "document_length": 9}')
+    texts = ["ant bee cow dog", "ant bee cow", "ant bee"]
+    whole = external.encode_queries(str(model), texts, 0)
+    for length, kept in {0: 1, 6: 2, 7: 1, 12: 1}.items():  # [CLS] ask : ... [SEP]
+        cut = external.encode_queries(str(tmp_path / "two"), texts, length)
+        np.testing.assert_allclose(cut[0], whole[kept], atol=1e-6)
+
+
 def test_no_queries(model):
     assert external.encode_queries(str(model), [], 0).shape == (0, 8)
 

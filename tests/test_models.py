@@ -62,12 +62,21 @@ def test_sentence_transformers_gives_our_vectors_and_scores(retriever, tiny, cap
     assert [type(each).__name__ for each in model] == ["Transformer", "Pooling"]
     assert model.similarity_fn_name == "dot"
     assert model.max_seq_length == 32
-    passages, queries = model.encode(tiny.passages), model.encode(tiny.queries)
-    ours = vectors(retriever, tiny), inference.encode_queries(retriever, tiny.queries)
+    asked = [*tiny.queries, " ".join(tiny.queries)]  # the last one is cut
+    passages, queries = model.encode_document(tiny.passages), model.encode_query(asked)
+    ours = vectors(retriever, tiny), inference.encode_queries(retriever, asked)
     np.testing.assert_allclose(ours[0], passages, atol=2e-6)
     np.testing.assert_allclose(ours[1], queries, atol=2e-6)
     np.testing.assert_allclose(ours[1] @ ours[0].T, model.similarity(queries, passages), rtol=1e-5)
     assert "MISSING" not in caplog.text
+
+
+def test_a_retriever_that_an_earlier_version_wrote_loads(retriever, tiny) -> None:  # noqa: F811
+    from sentence_transformers import SentenceTransformer
+
+    (retriever / "sentence_bert_config.json").write_text('{"max_seq_length": 32, "do_lower_case": false}')
+    passages = SentenceTransformer(str(retriever), device="cpu").encode_document(tiny.passages)
+    np.testing.assert_allclose(vectors(retriever, tiny), passages, atol=2e-6)
 
 
 def test_queries_are_cut_at_the_query_length(retriever, tiny) -> None:  # noqa: F811
@@ -92,6 +101,18 @@ def test_crossencoder_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
     assert model.tokenizer.model_max_length == 40
     theirs = model.predict([(tiny.queries[query], tiny.passages[passage]) for query, passage in pairs])
     np.testing.assert_allclose(ours_of(reranker, tiny, pairs), theirs, atol=2e-6)
+
+
+def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny) -> None:  # noqa: F811
+    """The longer of the two is cut first, then both."""
+    from sentence_transformers import CrossEncoder
+
+    long, short = " ".join(tiny.queries), tiny.queries[0]
+    pairs = [(long, short), (short, long), (long, long)]
+    first, second = (sequences.queries(texts, reranker, 1) for texts in zip(*pairs, strict=True))
+    rows = np.arange(len(pairs))
+    ours = reranking.score(models.load(reranker, "reranker"), first, rows, second, rows, precision="fp32")
+    np.testing.assert_allclose(ours, CrossEncoder(str(reranker), device="cpu").predict(pairs), atol=2e-6)
 
 
 def test_transformers_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
