@@ -1,4 +1,4 @@
-"""What tests share: no network, a collection source of their own, and a small valid config that uses every key kind."""
+"""What tests share: no network but for two published checkpoints, a source of collections, a config of every kind."""
 
 import copy
 import gc
@@ -8,6 +8,7 @@ import types
 from dataclasses import dataclass
 
 import pytest
+from published_models import fetch
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would download must fail at once
 os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
@@ -88,6 +89,18 @@ def denormals():
     yield
     if "torch" in sys.modules:
         sys.modules["torch"].set_flush_denormal(False)
+
+
+@pytest.fixture(scope="session")
+def minilm():
+    """The folder of all-MiniLM-L6-v2, an encoder of sentence-transformers."""
+    return fetch("minilm")
+
+
+@pytest.fixture(scope="session")
+def tiny_bert():
+    """The folder of a BERT of 2 layers x 128 in the layout of bert-base-uncased."""
+    return fetch("tiny")
 
 
 @pytest.fixture

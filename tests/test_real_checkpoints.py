@@ -1,0 +1,92 @@
+"""Two published checkpoints as starts and as foreign models: elsewhere they give the same vectors and scores."""
+
+import re
+
+import numpy as np
+import pytest
+import torch
+from tiny_training import stage, tiny  # noqa: F401
+
+from cdmae import card, external, inference, models, pretrain, reranker, reranking, retriever, sequences, tokens
+from cdmae.config import Encoder, Start
+from cdmae.files.collections import read_passages
+from cdmae.files.tokens import write_tokens
+
+LONG = "When was the first bridge over the river built, who paid for it and how many people crossed it in a year? " * 4
+TEXTS = ["how do I join two lists?", LONG]
+
+
+def start(checkpoint, folder):
+    """The encoder that a pipeline without pre-training begins with, in a new folder."""
+    folder.mkdir()
+    tokens.load_tokenizer(checkpoint).save_pretrained(folder / "tokenizer")
+    pretrain.pretrain(
+        name="x", settings=Encoder(objective="none", start="s"), start=Start(checkpoint=str(checkpoint)),
+        tokenizer=folder / "tokenizer", seed=1, state=folder / "state", output=folder / "encoder",
+    )  # fmt: skip
+    return folder / "encoder"
+
+
+@pytest.fixture(scope="module")
+def inputs(tiny, tiny_bert, tmp_path_factory):  # noqa: F811
+    """What both trainers take, with the small checkpoint for a start."""
+    folder = tmp_path_factory.mktemp("inputs") / "start"
+    encoder, passages = start(tiny_bert, folder), read_passages(tiny.collection, ["title", "text"])
+    write_tokens(folder / "tokens", tokens.tokenise(passages, encoder, 1))
+    return {**tiny.inputs(), "encoder": encoder, "tokens": folder / "tokens"}
+
+
+def train(trainer, inputs, folder, kind):
+    recipe = stage(kind, epochs=1.0, query_length=16, passage_length=32, max_length=40)
+    trainer.train(name="x", settings=recipe, **inputs, seed=1, state=folder / "state", output=folder / "model")
+    return folder / "model"
+
+
+def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_path):
+    """As its card tells to use it: with sentence-transformers, and with transformers alone."""
+    model = train(retriever, inputs, tmp_path, "retriever")
+    lengths = card.read_lengths(model)
+    first, second = re.findall(r"```python\n(.*?)```", card.RETRIEVER.format(place=model, **lengths), re.DOTALL)
+    told = {}
+    exec(first, told)
+    ours = inference.encode_queries(model, TEXTS)
+    np.testing.assert_allclose(told["model"].encode_query(TEXTS), ours, atol=1e-5)
+    np.testing.assert_allclose(told["queries"][0], ours[0], atol=1e-5)
+    exec(second, told)
+    np.testing.assert_allclose(told["encode"](TEXTS, lengths["query_length"]), ours, atol=1e-5)
+    assert np.abs(told["model"].encode_document(TEXTS)[1] - ours[1]).max() > 1e-3, "passages are cut later"
+
+
+def test_a_reranker_of_the_small_one_scores_elsewhere_as_here(inputs, tmp_path):
+    from sentence_transformers import CrossEncoder
+
+    model = train(reranker, inputs, tmp_path, "reranker")
+    pairs = [(first, second) for first in TEXTS for second in TEXTS]
+    first, second = (sequences.queries(texts, model, 1) for texts in zip(*pairs, strict=True))
+    rows = np.arange(len(pairs))
+    ours = reranking.score(models.load(model, "reranker"), first, rows, second, rows, precision="fp32")
+    np.testing.assert_allclose(CrossEncoder(str(model)).predict(pairs), ours, atol=1e-5)
+
+
+def test_minilm_is_a_start_whose_head_is_new(minilm, tmp_path, capfd):
+    from transformers import AutoModel, AutoTokenizer
+
+    encoder = start(minilm, tmp_path / "start")
+    said = capfd.readouterr().err
+    assert f"{minilm} has no LM head: new and random are cls.predictions.bias" in said
+    model = models.start_retriever(encoder, query_length=32, passage_length=64, precision="fp32")
+    (tmp_path / "model").mkdir()
+    models.save(tmp_path / "model", model, encoder, {})
+    read = AutoTokenizer.from_pretrained(minilm)(
+        TEXTS, padding=True, truncation=True, max_length=32, return_tensors="pt"
+    )
+    with torch.no_grad():
+        theirs = AutoModel.from_pretrained(minilm).eval()(**read).last_hidden_state[:, 0]
+    np.testing.assert_allclose(inference.encode_queries(tmp_path / "model", TEXTS), theirs, atol=1e-5)
+
+
+def test_minilm_is_a_foreign_model_with_its_own_pooling(minilm):
+    from sentence_transformers import SentenceTransformer
+
+    theirs = SentenceTransformer(str(minilm), device="cpu").encode(TEXTS)
+    np.testing.assert_allclose(external.encode_queries(str(minilm), TEXTS, 0), theirs, atol=1e-6)
