@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -65,17 +65,18 @@ def train(
     seed: int,
     state: Path,
     output: Path,
+    notes: Sequence[str] = (),
 ) -> None:
     """Train `model` and write it to `output`.
 
     batch: what is learnt from some examples (rows [B]) in an epoch. learn: the `learn` of `cdmae.retriever` or
-    `cdmae.reranker`, whose numbers are the `columns` of the curve.
+    `cdmae.reranker`, whose numbers are the `columns` of the curve. notes: what is known of this training beforehand.
     """
     device = training.device()
     network, plan = model.network.to(device), schedule(stage, len(examples), name)
     with loop.joined(state, name, device) as (held, group):
         group.check_batch("queries", stage.queries)
-        seconds = loop.train(
+        seconds, later = loop.train(
             network,
             lambda begin: (batch(rows, epoch) for _, epoch, rows in examples.batches(stage.queries, plan.last, begin)),
             lambda drawn, step: learn(network, drawn, stage, group, seed=seed, step=step),
@@ -95,6 +96,7 @@ def train(
                 "queries": len(examples),
                 "steps": plan.last,
                 "seconds": round(seconds, 1),
+                "notes": [*notes, *later],
             }
             with held.finish(output) as aside:
                 models.save(aside, model, encoder, about)

@@ -10,6 +10,7 @@ Shapes: `Q` queries of the split, `E` examples (queries with a positive and a ne
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,6 +25,7 @@ from cdmae.files.tokens import Tokens, read_tokens
 from cdmae.progress import say
 from cdmae.training import seed_of
 
+UNSURE = 0.85  # of the entropy of guessing, above which a teacher tells next to nothing
 _BLOCK = 1 << 22  # list entries or tokens looked at together
 
 
@@ -277,9 +279,35 @@ class Teacher:
             raise InputError(
                 f"{self.name} has {len(self.run)} queries, too few for the training queries; delete it and run again"
             )
-        rows = np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
+        rows = _thousand(examples)
         for epoch in range(epochs):
             self.scores(examples.queries[rows], examples.draw(rows, epoch))
+
+    def doubts(self, examples: Examples, alpha: float, name: str) -> list[str]:
+        """Return, and say, what is to be known of a teacher that cannot tell the passages of a group apart.
+
+        A student that hears hardly anything else (`alpha` below 1) learns to tell nothing apart, either.
+        """
+        rows = _thousand(examples)
+        scores = self.scores(examples.queries[rows], examples.draw(rows, 0)).astype(np.float64)  # [E', N]
+        shares = np.exp(scores - scores.max(1, keepdims=True))
+        shares /= shares.sum(1, keepdims=True)
+        entropy = -(shares * np.log(shares.clip(1e-300))).sum(1).mean() / math.log(scores.shape[1])
+        if alpha >= 1 or entropy < UNSURE:
+            return []
+        right = (scores[:, 0] > scores[:, 1:].max(1)).mean()
+        note = (
+            f"the teacher's scores have {entropy:.0%} of the entropy of guessing and put the positive first in "
+            f"{right:.0%} of the groups (chance: {1 / scores.shape[1]:.0%}): with alpha {alpha:g} there is little to "
+            "learn"
+        )
+        say(f"{name}: {note}")
+        return [note]
+
+
+def _thousand(examples: Examples) -> np.ndarray:
+    """A thousand examples from one end to the other, or all: int64 [E']."""
+    return np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
 
 
 def _without(run: Run, positives: Lists, texts: np.ndarray, depth: int) -> tuple[Lists, int]:

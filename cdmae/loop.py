@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from cdmae.training import Stop
 
 COLLAPSED = 1e-4  # spread of the outputs, relative to their size, below which the inputs are all the same to the model
+SHRUNK = 0.2  # of the spread that a training began with: of those that ended well none has been below .24
 DIVERGED = 3.0  # times the loss of guessing
 
 Batch = TypeVar("Batch")
@@ -69,8 +70,10 @@ def train(
     action: str = "train",
     shown: Sequence[str] = ("loss",),
     guessing: float = math.inf,
-) -> float:
-    """Train `network` in place, from where its state left off; returns the seconds it took, earlier runs included.
+) -> tuple[float, list[str]]:
+    """Train `network` in place, from where its state left off.
+
+    Returns the seconds it took, earlier runs included, and what it has to say of itself (`Meter.notes`).
 
     batches: those from a step on, counted from 0. learn: adds the gradient of a step's batch to the weights, the global
     batch's in every process, and returns its numbers, 0-d tensors with `loss` and `spread` among them. columns: of the
@@ -100,11 +103,11 @@ def train(
                     warm = done > schedule.warmup
                     check(floats(numbers), done, peak, warm=warm, losses=shown, guessing=guessing)
                 if written:
-                    curve.add(step=done, learning_rate=adam.rate, **meter.means())
+                    curve.add(step=done, learning_rate=adam.rate, **meter.means(done if warm else None))
                 if saved:
                     save(held, done, kept, time.monotonic() - begun)
                     end_if_asked(group, stop, name, done)
-    return time.monotonic() - begun
+    return time.monotonic() - begun, meter.notes
 
 
 # --- what it shows ---------------------------------------------------------------------------------------------------
@@ -116,11 +119,16 @@ def floats(numbers: dict[str, Tensor]) -> dict[str, float]:
 
 
 class Meter:
-    """Sums of numbers over an interval of steps, on the device; saved with the state, so that resuming keeps them."""
+    """Sums of numbers over an interval of steps, on the device; saved with the state, so that resuming keeps them.
+
+    notes: what a reader of the result must know, said once while the training runs.
+    """
 
     def __init__(self, device: torch.device) -> None:
         """`device`: where the numbers come from."""
         self._device = device
+        self._spread: float | None = None  # of the first interval
+        self.notes: list[str] = []
         self._sums: dict[str, Tensor] = {}
         self._count = 0
 
@@ -130,20 +138,31 @@ class Meter:
             self._sums[name] = self._sums[name] + value if self._count else value
         self._count += 1
 
-    def means(self) -> dict[str, float]:
-        """The means since the last call; waits for the device."""
-        found = {name: value / self._count for name, value in floats(self._sums).items()}
+    def means(self, warm: int | None = None) -> dict[str, float]:
+        """Return the means since the last call; waits for the device.
+
+        warm: the step, once the warm-up is over. Notes where the outputs have by then moved together: what the start
+        knew is lost, even where the loss goes on to fall.
+        """
+        means = {name: value / self._count for name, value in floats(self._sums).items()}
         self._sums, self._count = {}, 0
-        return found
+        self._spread = self._spread or means.get("spread")
+        if warm and self._spread and means["spread"] < SHRUNK * self._spread and not self.notes:
+            self.notes.append(
+                f"at step {warm:,} the outputs lie {self._spread / means['spread']:.0f} times closer together than at "
+                "the start: what the start knew is lost (the learning rate is too high, or the loss asks for it)"
+            )
+            say(self.notes[-1])
+        return means
 
     def state_dict(self) -> dict[str, Any]:
         """What `load_state_dict` needs."""
-        return {"sums": self._sums, "count": self._count}
+        return {"sums": self._sums, "count": self._count, "spread": self._spread, "notes": self.notes}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on from a saved state."""
         self._sums = {name: value.to(self._device) for name, value in saved["sums"].items()}
-        self._count = saved["count"]
+        self._count, self._spread, self.notes = saved["count"], saved["spread"], saved["notes"]
 
 
 # --- what stops it ---------------------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def train(
         look(step)
         return learn(network, batch, settings, group, seed=seed, step=step)
 
-    seconds = loop.train(
+    seconds, notes = loop.train(
         network,
         lambda begin: reader.steps(begin, plan.last, ahead=group.device.type == "cuda"),
         look_and_learn,
@@ -145,6 +145,7 @@ def train(
         "precision": training.precision(settings.precision, group.device),
         "processes": group.size,
         "seconds": round(seconds, 1),
+        "notes": notes,
     }
 
 

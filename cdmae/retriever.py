@@ -63,10 +63,11 @@ def train(
     )
     data = finetuning.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
     first = batch(data, data.examples.order(0)[: settings.queries], 0, model, settings)
-    settings = replace(settings, temperature=temperature(settings, spread_of_scores(model, first, device), name))
+    settings, notes = calibrated(settings, spread_of_scores(model, first, device), name)
     taught = Teacher.read(teacher) if teacher else None
     if taught:
         taught.check(data.examples, math.ceil(settings.epochs))
+        notes += taught.doubts(data.examples, settings.alpha, name)
     finetuning.train(
         model,
         data.examples,
@@ -79,6 +80,7 @@ def train(
         seed=seed,
         state=state,
         output=output,
+        notes=notes,
     )
 
 
@@ -93,8 +95,8 @@ def spread_of_scores(model: Model, batch: Batch, device: torch.device) -> float:
     return float(f"{scores.std(axis=1).mean():.3g}")
 
 
-def temperature(stage: Stage, spread: float, name: str) -> float:
-    """Return the temperature of a training whose start scores with this `spread`; say so where it is a choice.
+def calibrated(stage: Stage, spread: float, name: str) -> tuple[Stage, list[str]]:
+    """Return the stage with its temperature as a number, and what is to be known of a start that scores so.
 
     A [CLS] vector leaves a LayerNorm: its length is about the square root of its width D, and dot products spread by
     ten and more. A softmax over them is 0 or 1, the loss several times that of guessing, and with the rates that small
@@ -102,14 +104,16 @@ def temperature(stage: Stage, spread: float, name: str) -> float:
     """
     if not stage.temperature and spread:
         say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
-        return spread
-    chosen = stage.temperature or 1.0
-    if spread > SATURATED * chosen:
-        say(
-            f"{name}: its start's scores spread by {spread:g} in the first batch, {spread / chosen:.0f} times the "
-            "temperature; a high learning rate will undo the pre-training (temperature: 0 divides by the spread)"
-        )
-    return chosen
+        return replace(stage, temperature=spread), []
+    stage = replace(stage, temperature=stage.temperature or 1.0)
+    if spread <= SATURATED * stage.temperature:
+        return stage, []
+    note = (
+        f"scores of the start spread by {spread:g} in the first batch, {spread / stage.temperature:.0f} times the "
+        "temperature: a high learning rate undoes the pre-training (temperature: 0 divides by the spread)"
+    )
+    say(f"{name}: {note}")
+    return stage, [note]
 
 
 # --- a step's data ---------------------------------------------------------------------------------------------------

@@ -94,6 +94,28 @@ def test_a_meter_goes_on_from_its_state() -> None:
     assert other.means() == {"loss": 4.0}
 
 
+def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys) -> None:
+    """The three trainings that collapsed unseen had .07, .08 and .16 of their first spread after the warm-up."""
+    meter = loop.Meter(torch.device("cpu"))
+
+    def interval(spread: float, step: int | None) -> None:
+        meter.add({"loss": torch.ones(()), "spread": torch.tensor(spread)})
+        meter.means(step)
+
+    interval(0.68, None)
+    interval(0.01, None)  # still warming up
+    assert meter.notes == []
+    interval(0.68 * 0.24, 25)
+    assert meter.notes == [], "the lowest that a training has come back from"
+    saved, meter = meter.state_dict(), loop.Meter(torch.device("cpu"))
+    meter.load_state_dict(saved)
+    interval(0.68 * 0.16, 50)
+    (note,) = meter.notes
+    assert note.startswith("at step 50 the outputs lie 6 times closer together than at the start")
+    interval(0.01, 75)
+    assert meter.notes == [note] and capsys.readouterr().err.count("closer together") == 1
+
+
 def test_processes_stop_together_where_numbers_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal to one of them in step 2 ends both after step 3, the next row of the curve, with one state saved."""
     stops, said = [training.Stop(), training.Stop()], ["", ""]

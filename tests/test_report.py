@@ -2,6 +2,7 @@ import csv
 import io
 import re
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -14,6 +15,7 @@ from cdmae.report.facts import Difference, Target
 from cdmae.report.sections import (
     answer,
     cost,
+    limits,
     masking,
     mean_difference,
     paper,
@@ -235,6 +237,14 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
 
 
 # --- the page --------------------------------------------------------------------------------------------------------
+
+
+def test_what_a_training_says_of_itself_stands_among_the_limits(run):
+    name = "cdmae-stage1"
+    noted = replace(run.trained[name], about={**run.trained[name].about, "notes": ["its outputs < moved together"]})
+    text = limits.section(replace(run, trained={**run.trained, name: noted})).body
+    assert f"<b>{name} may not be what its settings say:</b> its outputs &lt; moved together." in text
+    assert "may not be what" not in limits.section(run).body
 
 
 def test_the_page_tells_machine_versions_and_config(page):

@@ -13,6 +13,7 @@ from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny, together  # n
 
 from cdmae import finetuning, inference, losses, models, retriever
 from cdmae.errors import InputError, Interrupted
+from cdmae.files.outputs import read_json
 from cdmae.files.runs import Run, read_run, write_run
 from cdmae.files.tokens import Tokens, read_tokens, write_tokens
 from cdmae.groups import Teacher
@@ -261,20 +262,30 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(ti
     spread = retriever.spread_of_scores(large, batch, torch.device("cpu"))
     assert spread == pytest.approx(expected, rel=5e-3) and spread > 40
 
-    calibrated = retriever.temperature(stage("retriever", temperature=0.0), spread, "tiny")
-    assert calibrated == spread
+    divided, nothing = retriever.calibrated(stage("retriever", temperature=0.0), spread, "tiny")
+    assert (divided.temperature, nothing) == (spread, [])
     assert f"tiny: scores are divided by {spread:g}" in capsys.readouterr().err
-    given = retriever.temperature(stage("retriever"), spread, "tiny")
-    assert given == 1.0
-    assert "times the temperature; a high learning rate will undo the pre-training" in capsys.readouterr().err
-    assert retriever.temperature(stage("retriever"), 3.0, "tiny") == 1.0
+    given, notes = retriever.calibrated(stage("retriever"), spread, "tiny")
+    assert given == stage("retriever") and len(notes) == 1
+    assert "48 times the temperature: a high learning rate undoes the pre-training" in capsys.readouterr().err
+    assert retriever.calibrated(stage("retriever"), 4.9, "tiny") == (stage("retriever"), [])
     assert capsys.readouterr().err == "", "nothing to say of scores that a softmax can take"
 
-    losses_at = {
-        value: learn(large, batch, stage("retriever", temperature=value))[0]["loss"].item()
-        for value in (calibrated, given)
-    }
-    assert losses_at[calibrated] < 1.3 * math.log(24) < 10 * math.log(24) < losses_at[given]
+    first, second = (learn(large, batch, recipe)[0]["loss"].item() for recipe in (divided, given))
+    assert first < 1.3 * math.log(24) < 5 * math.log(24) < second
+
+
+def test_what_a_training_has_to_say_of_itself_stays_with_the_model(tiny, tmp_path) -> None:  # noqa: F811
+    every = [np.arange(PASSAGES)] * QUERIES
+    write_run(tmp_path / "t.parquet", Run.of(every, [np.zeros(PASSAGES, np.float32)] * QUERIES))
+    recipe = stage("retriever", temperature=1e-3, alpha=0.0, epochs=0.25)
+    folder = train(tiny, tmp_path, recipe, teacher=tmp_path / "t.parquet")
+    saturated, unsure = read_json(folder / "about.json")["notes"]
+    assert "times the temperature: a high learning rate undoes the pre-training" in saturated
+    assert unsure == (
+        "the teacher's scores have 100% of the entropy of guessing and put the positive first in 0% of the groups "
+        "(chance: 25%): with alpha 0 there is little to learn"
+    )
 
 
 def test_a_missing_teacher_is_an_error(tiny, tmp_path, teacher) -> None:  # noqa: F811

@@ -18,9 +18,23 @@ def section(facts: Facts) -> Section:
     """One paragraph per limit that applies to this run."""
     items = [
         tag("li", each)
-        for each in [*_seed(facts), *_queries(facts), *_judgments(facts), *_size(facts), *_general(facts)]
+        for each in [
+            *_noticed(facts),
+            *_seed(facts),
+            *_queries(facts),
+            *_judgments(facts),
+            *_size(facts),
+            *_general(facts),
+        ]
     ]
     return Section("limits", "What this cannot say", "Limits", tag("ul", items, class_="limits"))
+
+
+def _noticed(facts: Facts) -> Iterator[Markup]:
+    """What trainings said of themselves: a row that collapsed is a fault, not a measurement."""
+    for name, training in {**facts.encoders, **facts.trained}.items():
+        for note in training.about.get("notes", []):
+            yield fill("<b>{name} may not be what its settings say:</b> {note}.", name=name, note=note)
 
 
 def _seed(facts: Facts) -> Iterator[Markup]:
