@@ -2,6 +2,7 @@
 
     python -m benchmarks.finetuning                              64 x 32 passages, an encoder of 2 x 128: two minutes
     python -m benchmarks.finetuning --queries 16 --group 8       seconds
+    python -m benchmarks.finetuning --size default --queries 128 --group 2 --chunk 512    what the default config trains
     python -m benchmarks.finetuning --size base --queries 8 --group 8    12 x 768, on a GPU's scale
 
 Every form runs in a process of its own, without dropout, on the same weights and texts. Lengths are drawn like those of
@@ -29,6 +30,7 @@ from cdmae.ranks import Ranks
 from cdmae.sequences import Sequences
 
 SIZES = {  # layers, width, vocabulary, longest query and passage
+    "default": (2, 128, 4096, 32, 64),
     "tiny": (2, 128, 4096, 32, 144),
     "small": (4, 256, 4096, 32, 64),
     "base": (12, 768, 30522, 32, 144),

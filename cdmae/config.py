@@ -186,7 +186,9 @@ class Encoder:
     weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
     warmup_ratio: float = setting(0.1, meaning="share of the steps that warm up", source="A", low=0, high=1)
     max_grad_norm: float = setting(1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9)
-    precision: str = setting("auto", meaning="auto: bf16 where the device computes in it", choices=PRECISIONS)
+    precision: str = setting(
+        "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it", choices=PRECISIONS
+    )
     seed: int = _seed()
 
     def __post_init__(self) -> None:
@@ -286,7 +288,9 @@ class Stage:
         4, meaning="reranker: the best group / forward_factor passages are back-propagated", source="SimLM", low=1
     )
     rdrop: float = setting(1.0, meaning="reranker: weight of R-Drop; 0 is off", source="SimLM", low=0, high=1e6)
-    precision: str = setting("auto", meaning="auto: bf16 where the device computes in it", choices=PRECISIONS)
+    precision: str = setting(
+        "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it", choices=PRECISIONS
+    )
     seed: int = _seed()
 
     def __post_init__(self) -> None:
