@@ -146,17 +146,18 @@ def objective(found: Tensor, stage: Stage) -> tuple[Tensor, dict[str, Tensor]]:
 def scores(network: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
     """s_ce of packed pairs, raw logits [n]: the head of transformers' ForSequenceClassification on [CLS].
 
-    Dropout follows the model's config when a generator is given, and is off when not.
+    Dropout follows the model's config when a generator is given, and is off when not. The head computes in float32
+    under autocast too: bfloat16 has 8 bits for a score, and half of the best ten would tie.
     """
     config, found = network.config, transformer.cls(network.base_model, packed, generator=generator)
     share = config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
     head = network.classifier
-    if config.model_type == "bert":
-        found = torch.tanh(network.bert.pooler.dense(found))
-    else:
-        found, head = head.activation(head.dense(transformer.drop(found, share, generator))), head.out_proj
-    logits = head(transformer.drop(found, share, generator)).squeeze(-1)
-    return logits.to(torch.promote_types(logits.dtype, torch.float32))  # bf16 is for products, not for losses
+    with torch.autocast(found.device.type, enabled=False):
+        if config.model_type == "bert":
+            found = torch.tanh(network.bert.pooler.dense(found))
+        else:
+            found, head = head.activation(head.dense(transformer.drop(found, share, generator))), head.out_proj
+        return head(transformer.drop(found, share, generator)).squeeze(-1)
 
 
 @torch.no_grad()

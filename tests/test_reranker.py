@@ -10,7 +10,7 @@ import torch
 import transformers
 from tiny_training import QUERIES, encoder, stage, tiny, together  # noqa: F401
 
-from cdmae import finetuning, losses, models, reranker
+from cdmae import finetuning, losses, models, reranker, training, transformer
 from cdmae.errors import InputError, Interrupted
 from cdmae.ranks import Ranks
 
@@ -128,6 +128,24 @@ def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny) -> N
     for row, kept in enumerate(found):
         best = sorted(range(1, 8), key=lambda place: -scores[row, place])[:3]
         assert (kept - 8 * row).tolist() == [0, *best]
+
+
+@pytest.mark.parametrize("kind", ["bert", "electra"])
+def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind) -> None:  # noqa: F811
+    """Scores rounded to bfloat16 tie; the head reads the states of bfloat16 products as they are."""
+    folder = encoder(tmp_path / "e", tiny.encoder, kind=kind)
+    recipe = stage("reranker", precision="bf16")
+    model = start(folder, recipe)
+    packed = batch_of(tiny, recipe, model).pack(torch.device("cpu"))
+    network = model.network.float()
+    with training.autocast("bf16", torch.device("cpu")):
+        found, states = reranker.scores(network, packed), transformer.cls(network.base_model, packed)
+    if kind == "bert":
+        expected = network.classifier(torch.tanh(network.bert.pooler.dense(states)))
+    else:
+        expected = network.classifier(states[:, None])  # it reads the first row of each sequence
+    torch.testing.assert_close(found, expected[:, 0].float(), rtol=1e-5, atol=1e-6)
+    assert len(found.unique()) == len(found)
 
 
 def train(tiny, folder, recipe, **changed):  # noqa: F811
