@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.naive import transformers_layers
+from cdmae import training
 from cdmae.batches import Step
 from cdmae.config import Encoder
 from cdmae.errors import InputError
@@ -116,6 +117,28 @@ def test_logits_in_pieces_change_nothing(network: mae.Mae, step: Step, monkeypat
         results.append((loss.detach(), *torch.autograd.grad(loss, weights)))
     for one, other in zip(*results, strict=True):
         torch.testing.assert_close(one, other, atol=1e-6, rtol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["fp32", "bf16"])
+@pytest.mark.parametrize("lead", [0.0, 6.0, 10.5])
+def test_small_losses_have_the_gradient_of_float64(kind: str, lead: float) -> None:
+    """With logits that bfloat16 holds, whatever it makes of probabilities near 1; the losses are 4 to .001."""
+    from cdmae.objectives import _prediction
+
+    generator = torch.Generator().manual_seed(2)
+    rows, labels = torch.eye(8), torch.arange(8)
+    matrix, bias = (torch.randint(-16, 17, shape, generator=generator) / 16 for shape in ((V, 8), (V,)))
+    matrix[labels, labels] += lead
+    weights = torch.rand(8, generator=generator)
+    inputs = [each.requires_grad_() for each in (rows, matrix, bias)]
+    with training.autocast(kind, torch.device("cpu")):
+        loss, each = _prediction._CrossEntropy.apply(*inputs, labels, weights)
+    wide = [each.detach().double().requires_grad_() for each in inputs]
+    expected = functional.cross_entropy(functional.linear(*wide), labels, reduction="none")
+    torch.testing.assert_close(each.double(), expected.detach(), rtol=0.01, atol=0)
+    total = torch.dot(expected, weights.double())
+    for ours, exact in zip(torch.autograd.grad(loss, inputs), torch.autograd.grad(total, wide), strict=True):
+        assert (ours - exact).norm() < 0.01 * exact.norm()
 
 
 def test_decoder_starts_random_from_its_seed() -> None:

@@ -53,9 +53,10 @@ class _CrossEntropy(torch.autograd.Function):
                 flat = p.view(-1)
                 place = labels[cut] + torch.arange(0, len(flat), size, device=flat.device)
                 of_label = flat[place]
-                losses[cut] = -of_label.float().clamp_min(TINY).log()
+                others = flat.index_fill_(0, place, 0).view_as(p).sum(-1)  # 1 - p, whose p bfloat16 rounds to 1
+                losses[cut] = (others / of_label.float().clamp_min(TINY)).log1p()
                 if wanted:
-                    flat.index_copy_(0, place, of_label - 1)  # p is d loss / d logits now, but for the row's weight
+                    flat.index_copy_(0, place, -others)  # p is d loss / d logits now, but for the row's weight
                     of_states[cut] = (p @ w)[:, :width] * weights[cut, None]
                     of_matrix += _widened(states[cut] * weights[cut, None], weights[cut], product).t() @ p
         ctx.save_for_backward(of_states, of_matrix[:width].t().contiguous(), of_matrix[width])
