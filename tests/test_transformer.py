@@ -143,9 +143,11 @@ def test_dropout_follows_its_generator() -> None:
     assert not torch.allclose(one, plain)
 
 
-def test_drop_keeps_the_mean() -> None:
+@pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
+def test_drop_keeps_the_mean(kind: torch.dtype) -> None:
     """A share p becomes 0, the others are divided by 1 - p; every 64-bit word serves four numbers alike."""
-    found = transformer.drop(torch.ones(1000, 400), 0.1, training.generator(torch.device("cpu"), 3, "drop"))
+    ones = torch.ones(1000, 400, dtype=kind)
+    found = transformer.drop(ones, 0.1, training.generator(torch.device("cpu"), 3, "drop"))
     assert sorted(found.unique().tolist()) == pytest.approx([0, 1 / 0.9])
     shares = (found.view(-1, 4) == 0).float().mean(0)
     assert shares.tolist() == pytest.approx([0.1] * 4, abs=0.005)
