@@ -230,9 +230,11 @@ def attention(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> 
     """Scaled dot-product attention within each passage.
 
     query [rows of `to`, D]; key, value [rows of `of`, D]; returns [rows of `to`, D], filler 0. On CUDA in half
-    precision one kernel reads the packed rows; elsewhere they are spread over a padded grid for the time of this call.
+    precision one kernel reads the packed rows; elsewhere, and with heads that the kernel refuses, they are spread over
+    a padded grid for the time of this call.
     """
-    if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16):
+    size = query.shape[1] // to.heads
+    if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and size % 8 == 0 and size <= 256:
         return _varlen(query, key, value, to, of)
     return _Attention.apply(query, key, value, to, of)
 
@@ -285,6 +287,7 @@ def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Te
     from torch.nn.attention.varlen import varlen_attn
 
     real_q, real_k = len(to.layout.cells), len(of.layout.cells)
-    q, k, v = (each[:real].view(real, to.heads, -1) for each, real in ((query, real_q), (key, real_k), (value, real_k)))
+    parts = (query, real_q), (key, real_k), (value, real_k)
+    q, k, v = (rows[:real].unflatten(1, (to.heads, -1)) for rows, real in parts)
     mixed = varlen_attn(q, k, v, to.layout.starts, of.layout.starts, to.layout.longest, of.layout.longest)
-    return functional.pad(mixed.reshape(real_q, -1), (0, 0, 0, to.layout.rows - real_q))
+    return functional.pad(mixed.flatten(1), (0, 0, 0, to.layout.rows - real_q))

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel
 
 from cdmae import packed, training, transformer
@@ -161,24 +162,66 @@ def test_other_architectures_are_refused() -> None:
         transformer.cls(model, packed.pack(SEQUENCES))
 
 
-def test_the_cuda_kernel_is_called_with_packed_rows(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Varlen attention gets real rows and both layouts; emulated here, one passage after the other."""
+def varlen_attn(q: Tensor, k: Tensor, v: Tensor, starts_q: Tensor, starts_k: Tensor, max_q: int, max_k: int) -> Tensor:
+    """What torch's kernel computes, one passage after the other, with what it demands (its `mha_varlen_fwd`)."""
+    assert starts_q.dtype == starts_k.dtype == torch.int32
+    assert starts_q.is_contiguous()
+    assert starts_k.is_contiguous()
+    assert len(starts_q) == len(starts_k) > 1
+    assert (len(q), len(k), len(v)) == (starts_q[-1], starts_k[-1], starts_k[-1])
+    assert max_q >= max(1, starts_q.diff().max())
+    assert max_k >= max(1, starts_k.diff().max())
+    assert q.dtype == k.dtype == v.dtype
+    assert all(each.stride(-1) == 1 and each.shape[1:] == q.shape[1:] for each in (q, k, v))
+    assert q.shape[2] % 8 == 0
+    assert q.shape[2] <= 256
+    out = torch.full_like(q, torch.nan)
+    for b in range(len(starts_k) - 1):
+        to, of = slice(starts_q[b], starts_q[b + 1]), slice(starts_k[b], starts_k[b + 1])
+        scores = torch.einsum("qhd,khd->hqk", q[to], k[of]) * q.shape[-1] ** -0.5
+        out[to] = torch.einsum("hqk,khd->qhd", scores.softmax(-1), v[of])
+    return out
 
-    def emulated(q: Tensor, k: Tensor, v: Tensor, starts_q: Tensor, starts_k: Tensor, max_q: int, max_k: int) -> Tensor:
-        assert starts_q.dtype == starts_k.dtype == torch.int32
-        assert (max_q, max_k) >= (starts_q.diff().max(), starts_k.diff().max())
-        out = torch.full_like(q, torch.nan)
-        for b in range(len(starts_k) - 1):
-            to, of = slice(starts_q[b], starts_q[b + 1]), slice(starts_k[b], starts_k[b + 1])
-            scores = torch.einsum("qhd,khd->hqk", q[to], k[of]) * q.shape[-1] ** -0.5
-            out[to] = torch.einsum("hqk,khd->qhd", scores.softmax(-1), v[of])
-        return out
 
-    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=emulated))
+@pytest.mark.parametrize("chosen", [[0, 6, 18], [0, 5, 7, 11], [5], []])
+def test_the_cuda_kernel_is_called_with_packed_rows(chosen: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """States and gradients, at rows of some passages, at [CLS] (at most one row each), and where nothing is predicted.
+
+    Every weight has a gradient with no rows too: processes add theirs up.
+    """
+    monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=varlen_attn))
     model, batch = bert(), packed.pack(SEQUENCES)
-    rows = packed.select(np.array([0, 6, 18]), np.array([0, 5, 7, 11, 19]))
-    expected = transformer.hidden_states(model, batch, last_rows=rows)
+    rows = packed.select(np.array(chosen, np.int64), np.array([0, 5, 7, 11, 19]))
+    expected = learnt(model, batch, rows)
     monkeypatch.setattr(transformer, "attention", transformer._varlen)
-    torch.testing.assert_close(
-        transformer.hidden_states(model, batch, last_rows=rows)[:3], expected[:3], atol=1e-5, rtol=1e-5
-    )
+    for one, other in zip(learnt(model, batch, rows), expected, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
+def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Tensor]:
+    """The last states at `rows` and the vectors, each followed by the gradients of their squares."""
+    states = transformer.hidden_states(model, batch, last_rows=rows)[: len(rows.layout.cells)]
+    vectors, weights = transformer.cls(model, batch), list(model.parameters())
+    return [one for each in (states, vectors) for one in (each, *torch.autograd.grad(each.square().sum(), weights))]
+
+
+@pytest.mark.parametrize(
+    ("size", "kind", "kernel"),
+    [
+        (64, torch.bfloat16, "varlen"),
+        (256, torch.float16, "varlen"),
+        (26, torch.bfloat16, "grid"),
+        (264, torch.bfloat16, "grid"),
+        (64, torch.float32, "grid"),
+    ],
+)
+def test_the_cuda_kernel_is_given_what_it_takes(
+    size: int, kind: torch.dtype, kernel: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Heads of a multiple of 8 numbers, at most 256, in half precision; tensors that only say that they are on CUDA."""
+    monkeypatch.setattr(transformer, "_varlen", lambda *given: "varlen")
+    monkeypatch.setattr(transformer, "_Attention", SimpleNamespace(apply=lambda *given: "grid"))
+    grid = transformer.Grid(packed.pack(SEQUENCES).layout, 3)
+    with FakeTensorMode():
+        states = torch.empty(4, 3 * size, dtype=kind, device="cuda")
+        assert transformer.attention(states, states, states, grid, grid) == kernel
