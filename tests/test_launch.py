@@ -2,6 +2,7 @@
 
 import fcntl
 import os
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -74,6 +75,20 @@ def test_jobs_that_run_at_once_take_different_cards(launch, monkeypatch, tmp_pat
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,3")
         assert launch(1, "s.py") == ["python s.py cards=3"]
         assert launch(2, "s.py")[0].endswith("cards=1,3 parent=7")  # another one's card 1, or it would not be ours
+
+
+@pytest.mark.parametrize("answer", ["", "echo NVIDIA-SMI has failed; exit 9"], ids=["missing", "failing"])
+def test_cards_are_kept_where_nvidia_smi_knows_none(launch, monkeypatch, tmp_path, answer):
+    """Nodes with cards of another maker, fake ones, and containers have no nvidia-smi, or one without a driver."""
+    for name in ("bash", "flock"):
+        (tmp_path / name).symlink_to(shutil.which(name))
+    monkeypatch.setenv("PATH", str(tmp_path))
+    if answer:
+        (tmp_path / "nvidia-smi").write_text(f"#!/bin/bash\n{answer}\n")
+    else:
+        (tmp_path / "nvidia-smi").unlink()
+    assert launch(1, "s.py") == ["python s.py cards=unset"]
+    assert launch(2, "s.py")[0].endswith("cards=unset parent=7")
 
 
 @pytest.mark.parametrize("chosen, expected", [(None, 4), ("", 0), ("-1", 0), ("2", 1), ("1,3", 2), ("0,1,2,3,4,5", 4)])
