@@ -159,10 +159,11 @@ def join(path: str, key: str) -> str:
 
 
 def show(value: Any) -> str:
-    """A value as it stands in YAML or JSON, shortened, for a message."""
+    """A value as it stands in YAML or JSON, shortened, for a message; a path is told whole, for whoever looks there."""
     plain = isinstance(value, str) and value.isprintable() and value.strip() and not _NUMBER.fullmatch(value)
     text = value if plain else json.dumps(value, ensure_ascii=False, default=str)
-    return text if len(text) <= 60 else text[:57] + "..."
+    path = isinstance(value, str) and "/" in value
+    return text if path or len(text) <= 60 else text[:57] + "..."
 
 
 def reference(cls: type) -> list[dict[str, str]]:

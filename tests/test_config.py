@@ -81,7 +81,7 @@ def test_every_setting_says_what_it_means(cls):
         ("results", "a\tb", 'results is "a\\tb"; allowed: a folder without spaces, wildcards and control'),
         ("results", "/", "results is /, in which the checkout lies; allowed: a folder of its own"),
         ("results", f"{__file__}/x", f"results is {__file__}/x, but {__file__} is a file; allowed: a folder"),
-        ("results", "a/" + 256 * "b", f"results is a/{55 * 'b'}...; allowed: up to 255 bytes between two slashes"),
+        ("results", "a/" + 256 * "b", f"results is a/{256 * 'b'}; allowed: up to 255 bytes between two slashes"),
         ("results", 128 * "é", f"results is {57 * 'é'}...; allowed: up to 255 bytes between two slashes"),
         ("results", 5, "results is 5; allowed: text"),
         ("systems", ["bm25"], 'systems is ["bm25"]; allowed: a mapping of keys to values'),

@@ -152,8 +152,11 @@ def test_bounds_have_all_their_digits():
     assert reference(Large)[0]["allowed"] == "a whole number from 1 to 1048576"
 
 
-def test_long_values_are_shortened():
+def test_long_values_are_shortened_but_for_paths():
     assert len(settings.show("x" * 1000)) == 60
+    assert len(settings.show({"key": "a/b" * 1000})) == 60
+    for path in ("/home/" + "x" * 1000, "a/" * 1000, "folder of mine/\t" + "x" * 1000):
+        assert settings.show(path).strip('"').replace("\\t", "\t") == path
 
 
 def test_a_setting_that_came_later_counts_only_where_it_is_used():
