@@ -13,7 +13,7 @@ from cdmae.planning import machine
 LAUNCH = Path(__file__).resolve().parent.parent / "workflow/launch"
 STANDS = {
     "python": 'echo "python $* cards=${CUDA_VISIBLE_DEVICES-unset}"',
-    "torchrun": 'echo "torchrun $* cards=${CUDA_VISIBLE_DEVICES-unset} parent=${CDMAE_PARENT-unset}"; trap',
+    "torchrun": 'echo "torchrun $* cards=${CUDA_VISIBLE_DEVICES-unset} parent=${CDMAE_PARENT-unset}"; trap -p USR1',
     "nvidia-smi": "seq 0 3",
     # What a step on every node runs, one node after the other.
     "srun": 'all="$*"; echo "srun ${all%%bash*}"; while [ "$1" != bash ]; do shift; done; for SLURM_NODEID in 0 1; do'
