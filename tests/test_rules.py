@@ -30,6 +30,21 @@ def test_every_rule_is_one_of_the_graph_and_runs_its_script():
         assert (ROOT / script(rule)).exists()
 
 
+def test_the_profile_of_slurm_hides_the_guessing_of_an_account(caplog, monkeypatch):
+    """Nobody names one where none is needed; what is guessed is said."""
+    from snakemake.logging import logger
+    from snakemake.profiles import ProfileConfigFileParser
+
+    monkeypatch.setattr(logger, "filters", [])
+    with open(ROOT / "workflow/profiles/slurm/profile.yaml") as file:
+        ProfileConfigFileParser().parse(file)
+    logger.warning("No SLURM account given, trying to guess.")
+    logger.warning("No account was given, not able to get a SLURM account via sacct: sacct: invalid option -- '1'")
+    logger.warning("Unable to guess SLURM account. Trying to proceed without.")
+    logger.warning("Guessed SLURM account: physics")
+    assert caplog.messages == ["Guessed SLURM account: physics"]
+
+
 def test_only_profiles_say_what_is_tried_again_and_what_goes_on():
     """Retries in a rule multiply with those of a cluster; a job that fails must not stop those that need it not."""
     assert not re.search(r"\bretries\b", TEXT + (ROOT / "Snakefile").read_text())

@@ -190,6 +190,7 @@ def test_the_workflow_runs_with_a_stage_on_two_nodes(whole):
     """Two torchruns, on nodes with names and process ids of their own, train together; the end is reached."""
     assert (whole.folder / MEASURES).exists(), whole.said + failed_jobs(whole)
     assert "Trying to restart" not in whole.said
+    assert "account" not in whole.said, "the executor warns of what the profile leaves out on purpose"
     about = json.loads((whole.results / "encoders/cdmae/about.json").read_text())
     assert about["processes"] == 2
     assert not (whole.results / "state").exists() or not list((whole.results / "state").rglob("step-*.pt"))
