@@ -396,6 +396,45 @@ def test_a_file_of_tests_stays_in_one_process():
 # --- the lock --------------------------------------------------------------------------------------------------------
 
 
+def test_the_last_lines_of_the_tests_name_what_failed_and_what_was_skipped(tmp_path):
+    (tmp_path / "test_it.py").write_text(
+        "import pytest\ndef test_a(): assert 0\ndef test_b(): pytest.skip('no moon')\n"
+    )
+    command = [sys.executable, "-m", "pytest", "-c", ROOT / "pyproject.toml", "--rootdir", tmp_path, tmp_path]
+    said = subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
+    assert re.fullmatch(r"FAILED \S+::test_a.*", said[-3])
+    assert re.fullmatch(r"SKIPPED \[1\] \S+:3: no moon", said[-2])
+    assert re.fullmatch(r"1 failed, 1 skipped in \S+s", said[-1])
+
+
+@pytest.mark.parametrize("there, works", [(True, True), (False, True), (False, False)])
+def test_continuous_integration_installs_slurm_where_it_can(tmp_path, monkeypatch, there, works):
+    """And ends with the tests in any case."""
+    stands = {
+        "bin/apt-get": f'echo "$*" >>"$0.log"; {works}'.lower(),
+        "run": 'echo "the tests, $*"',
+        **({"bin/sbatch": "exit"} if there else {}),
+    }
+    for name in (".ci", "bin"):
+        (tmp_path / name).mkdir()
+    for name, body in stands.items():
+        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
+        (tmp_path / name).chmod(0o755)
+    for name in ("bash", "dirname"):
+        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
+    shutil.copy(ROOT / ".ci/run", tmp_path / ".ci")
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    *before, last = subprocess.run(
+        [tmp_path / ".ci/run"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert last == "the tests, test"
+    assert [line[:32] for line in before] == ([] if there or works else ["SLURM cannot be installed here, "])
+    log = tmp_path / "bin/apt-get.log"
+    asked = log.read_text().splitlines() if log.exists() else []
+    installed = ["update", "install -y --no-install-recommends slurmctld slurmd slurm-client munge"]
+    assert asked == ([] if there else installed if works else installed[:1])
+
+
 def test_the_locked_files_follow_from_the_requirements():
     lock = module(ENVS / "lock.py")
     lines = (ENVS / "constraints.txt").read_text().splitlines()
