@@ -51,9 +51,7 @@ def encode(form: str, size: str, read: Sequences) -> np.ndarray:
 
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, object]:
     """Seconds of the processor for all passages, and the vectors of the first."""
-    torch.set_num_threads(arguments.threads)
-    if form.startswith("ours"):
-        training.set_up(arguments.threads)
+    training.set_up(arguments.threads)
     read = batch(arguments.size, 1, arguments.passages).sequences.take(np.arange(1, arguments.passages + 1))
     encode(form, arguments.size, read.take(np.arange(8)))
     taken = []
