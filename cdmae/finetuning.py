@@ -41,7 +41,6 @@ def read(
     models.check_tokens(model, passages.word_starts, str(tokens))
     examples = groups.read(
         collection,
-        tokens,
         negatives,
         split=stage.split,
         depth=stage.depth,

@@ -17,16 +17,16 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 
 from cdmae.errors import InputError
-from cdmae.files.collections import read_qrels, read_queries
+from cdmae.files.collections import read_qrels, read_queries, stream_passages
 from cdmae.files.runs import Run, read_run
-from cdmae.files.tokens import Tokens, read_tokens
 from cdmae.progress import say
 from cdmae.training import seed_of
 
 UNSURE = 0.85  # of the entropy of guessing, above which a teacher tells next to nothing
-_BLOCK = 1 << 22  # list entries or tokens looked at together
+_BLOCK = 1 << 22  # list entries looked at together
 
 
 @dataclass(frozen=True)
@@ -156,7 +156,6 @@ class Examples:
 
 def read(
     collection: Path | str,
-    tokens: Path | str,
     negatives: Path | str,
     *,
     split: str,
@@ -169,16 +168,13 @@ def read(
 
     `depth` is how far down the run negatives are taken from. Raises `InputError` if the files do not fit together.
     """
-    pieces, run, qrels = read_tokens(tokens), read_run(negatives), read_qrels(collection, split)
+    run, qrels, texts = read_run(negatives), read_qrels(collection, split), text_ids(collection)
     queries = len(read_queries(collection, split))
     if len(run) != queries:
         raise InputError(f"{negatives} has {len(run)} queries, the split {split!r} of {collection} has {queries}")
-    for name, largest in ((negatives, run.passages.max(initial=-1)), (collection, qrels["passage"].max())):
-        if largest >= len(pieces):
-            raise InputError(f"{name} names passage {largest}, but {tokens} has {len(pieces)} passages")
-    examples, counts = make(
-        run, qrels, text_ids(pieces), depth=depth, group=group, random_negatives=random_negatives, seed=seed
-    )
+    if (largest := run.passages.max(initial=-1)) >= len(texts):
+        raise InputError(f"{negatives} names passage {largest}, but {collection} has {len(texts)} passages")
+    examples, counts = make(run, qrels, texts, depth=depth, group=group, random_negatives=random_negatives, seed=seed)
     dropped = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
     say(f"{len(examples):,} training queries of split {split}" + (f" ({dropped})" if dropped else ""))
     if not len(examples):
@@ -218,26 +214,18 @@ def make(
     }
 
 
-def text_ids(tokens: Tokens) -> np.ndarray:
-    """A number per passage, int64 [P], equal where title and text have the same word-pieces.
+def text_ids(collection: Path | str) -> np.ndarray:
+    """A number per passage, int64 [P], equal where title and text are, but for case and white space.
 
-    From a 64-bit hash, sum of mix(piece) x r^place modulo 2^64: among 10^8 compared pairs a false match is expected
-    5 x 10^-12 times.
+    Of the text, not of its word-pieces: a teacher with another tokenizer must know what its student draws. From a
+    64-bit hash: among 10^8 compared pairs a false match is expected 5 x 10^-12 times.
     """
-    starts, hashes = tokens.starts, np.zeros(len(tokens), dtype=np.uint64)
-    longest = int(np.diff(starts).max(initial=0))
-    powers = np.cumprod(np.full(longest + 1, 0x9E3779B97F4A7C15, dtype=np.uint64))
-    begin = 0
-    while begin < len(tokens):
-        end = max(begin + 1, int(np.searchsorted(starts, starts[begin] + _BLOCK, side="right")) - 1)
-        lengths = np.diff(starts[begin : end + 1])
-        place = np.arange(starts[end] - starts[begin]) - np.repeat(starts[begin:end] - starts[begin], lengths)
-        mixed = _mix(np.asarray(tokens.ids[starts[begin] : starts[end]], dtype=np.uint64)) * powers[place]
-        filled = np.flatnonzero(lengths)
-        if len(filled):
-            hashes[begin + filled] = np.add.reduceat(mixed, starts[begin + filled] - starts[begin])
-        begin = end
-    return np.unique(hashes, return_inverse=True)[1].astype(np.int64, copy=False)
+    hashes = [np.empty(0, np.uint64)]
+    for passages in stream_passages(collection, ["title", "text"]):
+        joined = pc.binary_join_element_wise(*passages.columns, " ", null_handling="skip")
+        words = pc.binary_join(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(pc.utf8_lower(joined))), " ")
+        hashes.append(pd.util.hash_array(words.to_numpy(), categorize=False))
+    return np.unique(np.concatenate(hashes), return_inverse=True)[1].astype(np.int64, copy=False)
 
 
 @dataclass(frozen=True)
@@ -346,11 +334,3 @@ def _starts(lengths: np.ndarray) -> np.ndarray:
     starts = np.zeros(len(lengths) + 1, dtype=np.int64)
     np.cumsum(lengths, out=starts[1:])
     return starts
-
-
-def _mix(values: np.ndarray) -> np.ndarray:
-    """The finaliser of splitmix64: spreads small integers over 64 bits."""
-    values = values + np.uint64(0x9E3779B97F4A7C15)
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return values ^ (values >> np.uint64(31))

@@ -216,7 +216,7 @@ def teacher(graph: Graph, student: str) -> Job:
         student,
         inputs={
             "model": graph.trained(system.teacher),
-            "collection": [graph.queries(name), graph.qrels(name)],
+            "collection": graph.collection_files(name)[:3],
             "tokens": graph.tokens(graph.start_of(system.teacher), name),
             "negatives": graph.negatives_of(student),
         },

@@ -82,7 +82,7 @@ def teacher(
     models.check_tokens(judge, passages.word_starts, str(tokens))
     judge.network.to(device)
     settings = {"depth": depth, "group": group, "random_negatives": random_negatives, "seed": seed}
-    examples = groups.read(collection, tokens, negatives, split=split, **settings)
+    examples = groups.read(collection, negatives, split=split, **settings)
     queries = sequences.queries_of(collection, split, model, threads)
     rounds = math.ceil(epochs)
     at_once = max(1, PIECE // (rounds * group))

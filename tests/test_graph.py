@@ -127,6 +127,7 @@ def test_a_retriever_learns_from_its_negatives_and_its_teacher(graph):
     assert three.inputs["teacher"] == "out/teachers/three.parquet"
     assert three.params["settings"]["alpha"] == 0.3
     assert jobs["teacher", "three"].inputs["model"] == "out/trained/cross"
+    assert graph.passages("docs") in jobs["teacher", "three"].inputs["collection"]  # equal texts are told there
 
 
 def test_a_release_reads_what_its_collections_were_made_from(graph):

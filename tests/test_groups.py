@@ -1,25 +1,28 @@
 """Properties of the groups that the trainers learn from."""
 
 import math
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 from cdmae import groups
 from cdmae.errors import InputError
 from cdmae.files.collections import Collection, write_collection
 from cdmae.files.runs import Run, write_run
-from cdmae.files.tokens import Tokens, write_tokens
 from cdmae.groups import Teacher
 
 PASSAGES, QUERIES = 60, 12
 
 
-def tokens_of(texts: list[list[int]]) -> Tokens:
-    starts = np.cumsum([0, *map(len, texts)])
-    ids = np.concatenate([np.array(text, dtype=np.uint16) for text in texts])
-    return Tokens(ids, starts, starts[:-1], np.ones(100, dtype=bool))
+def passages_of(folder: Path, titles: list[str], texts: list[str], *rest: dict[str, pd.DataFrame]) -> Path:
+    """Write a collection; `rest`: queries and judgments."""
+    names = [f"p{row}" for row in range(len(texts))]
+    passages = pa.table({"passage_id": names, "title": titles, "text": texts})
+    write_collection(folder, Collection(passages, *(rest or ({}, {})), {}))
+    return folder
 
 
 def qrels_of(pairs: list[tuple[int, int, int]]) -> pd.DataFrame:
@@ -148,23 +151,20 @@ def test_other_positives_in_the_batch_are_excluded(run: Run) -> None:
     assert (examples.excluded(batch, drawn) == expected).all()
 
 
-def test_equal_texts_share_a_number_and_others_do_not() -> None:
+def test_equal_texts_share_a_number_and_others_do_not(tmp_path) -> None:
     generator = np.random.default_rng(2)
-    texts = [generator.integers(0, 50, generator.integers(1, 6)).tolist() for _ in range(3000)]
-    texts[10], texts[20], texts[30] = [7, 8], [8, 7], []
-    found = groups.text_ids(tokens_of(texts))
-    same: dict[tuple[int, ...], int] = {}
-    assert all(same.setdefault(tuple(text), number) == number for text, number in zip(texts, found, strict=True))
+    texts = [" ".join(generator.choice(list("abcdefgh"), generator.integers(0, 6))) for _ in range(3000)]
+    folder = passages_of(tmp_path, [""] * 3000, texts)
+    found, same = groups.text_ids(folder), {}
+    assert all(same.setdefault(text, number) == number for text, number in zip(texts, found, strict=True))
     assert len(set(found.tolist())) == len(same)
 
 
-def test_text_numbers_do_not_depend_on_the_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokens = tokens_of([[1, 2], [], [3], [1, 2], [2, 1], [1, 2, 3, 4, 5, 6, 7, 8, 9], [3], []])
-    whole = groups.text_ids(tokens)
-    monkeypatch.setattr(groups, "_BLOCK", 3)
-    assert (groups.text_ids(tokens) == whole).all()
-    assert whole[0] == whole[3] != whole[4]
-    assert whole[1] == whole[7]
+def test_a_text_is_the_same_in_another_case_or_space_and_where_its_title_ends(tmp_path) -> None:
+    titles, texts = ["A b", "", "", "", ""], ["c", "a B c", " a\tb  c\n", "abc", "c a b"]
+    found = groups.text_ids(passages_of(tmp_path, titles, texts)).tolist()
+    assert found[0] == found[1] == found[2]
+    assert len({found[0], *found[3:]}) == 3
 
 
 def test_the_teachers_scores_are_found_wherever_they_rank() -> None:
@@ -210,25 +210,21 @@ def test_a_missing_teacher_score_is_an_error(run: Run) -> None:
 
 
 def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
-    import pyarrow as pa
-
     names = [f"p{row}" for row in range(PASSAGES)]
-    passages = pa.table({"passage_id": names, "title": [""] * PASSAGES, "text": names})
     queries = pd.DataFrame({"query_id": [f"q{row}" for row in range(QUERIES)], "text": ["?"] * QUERIES})
     judged = QRELS.assign(query_id=[f"q{q}" for q in QRELS["query"]], passage_id=[f"p{p}" for p in QRELS["passage"]])
-    write_collection(tmp_path / "c", Collection(passages, {"train": queries}, {"train": judged}, {}))
-    write_tokens(tmp_path / "t", tokens_of([[row, row] for row in range(PASSAGES)]))
+    passages_of(tmp_path / "c", [""] * PASSAGES, names, {"train": queries}, {"train": judged})
     write_run(tmp_path / "r.parquet", run)
     how = {"split": "train", "depth": 20, "group": 4, "random_negatives": 0, "seed": 1}
-    assert len(groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "r.parquet", **how)) == QUERIES
+    assert len(groups.read(tmp_path / "c", tmp_path / "r.parquet", **how)) == QUERIES
     assert "12 training queries of split train" in capsys.readouterr().err
     write_run(tmp_path / "short.parquet", Run.of([np.array([1])], [np.array([1.0])]))
     with pytest.raises(InputError, match="has 1 queries"):
-        groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "short.parquet", **how)
+        groups.read(tmp_path / "c", tmp_path / "short.parquet", **how)
     write_run(tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES))
     with pytest.raises(InputError, match="names passage 99"):
-        groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "far.parquet", **how)
+        groups.read(tmp_path / "c", tmp_path / "far.parquet", **how)
     none = Run.of([np.array([query]) for query in range(QUERIES)], [np.array([1.0])] * QUERIES)
     write_run(tmp_path / "none.parquet", none)
     with pytest.raises(InputError, match="no query"):
-        groups.read(tmp_path / "c", tmp_path / "t", tmp_path / "none.parquet", **how)
+        groups.read(tmp_path / "c", tmp_path / "none.parquet", **how)

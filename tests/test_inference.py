@@ -5,12 +5,13 @@ import shutil
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
-from tiny_training import PASSAGES, QUERIES, tiny  # noqa: F401
+from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
 
-from cdmae import inference, models, reranking, sequences
+from cdmae import finetuning, groups, inference, models, reranking, sequences, tokens
 from cdmae.errors import InputError
+from cdmae.files.collections import read_passages
 from cdmae.files.runs import Run, read_run
-from cdmae.files.tokens import read_tokens
+from cdmae.files.tokens import read_tokens, write_tokens
 from cdmae.files.vectors import read_vectors
 
 
@@ -99,11 +100,17 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path) -> 
 
 
 def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
-    from cdmae import groups
-
-    files_ = {name: getattr(tiny, name) for name in ("collection", "tokens", "negatives")}
+    files_ = {name: getattr(tiny, name) for name in ("collection", "negatives")}
     settings = {"depth": 5, "group": 12, "random_negatives": 3, "seed": 9}
-    how = {"model": reranker, "split": "train", "threads": 1, "epochs": 2.5, **files_, **settings}
+    how = {
+        "model": reranker,
+        "split": "train",
+        "threads": 1,
+        "epochs": 2.5,
+        "tokens": tiny.tokens,
+        **files_,
+        **settings,
+    }
     reranking.teacher(**how, output=tmp_path / "t.parquet")
     run = read_run(tmp_path / "t.parquet")
     taught = groups.Teacher.read(tmp_path / "t.parquet")
@@ -126,6 +133,25 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     assert (pieces.starts == run.starts).all()
     np.testing.assert_allclose(pieces.scores, run.scores, atol=2e-6)
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pieces.parquet", "t.parquet"]
+
+
+def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny, tmp_path) -> None:  # noqa: F811
+    tokens.train_tokenizer(["0 1 2 3"] * 9, 160).save_pretrained(tmp_path / "digits")  # every word is [UNK] to it
+    write_tokens(tmp_path / "t", tokens.tokenise(read_passages(tiny.collection), tmp_path / "digits", 1))
+    judge = models.start_reranker(encoder(tmp_path / "e", tmp_path / "digits"), max_length=40, precision="fp32", seed=1)
+    (tmp_path / "judge").mkdir()
+    models.save(tmp_path / "judge", judge, tmp_path / "e", {})
+    recipe = stage("retriever", group=8)
+    settings = {key: getattr(recipe, key) for key in ("split", "depth", "group", "random_negatives", "epochs")}
+    files_ = {"collection": tiny.collection, "negatives": tiny.negatives}
+    reranking.teacher(
+        **{**files_, **settings}, model=tmp_path / "judge", tokens=tmp_path / "t", seed=9, output=tmp_path / "s.parquet"
+    )
+    student = models.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
+    data = finetuning.read(recipe, student, **tiny.inputs(), seed=9, threads=1)
+    taught = groups.Teacher.read(tmp_path / "s.parquet")
+    for epoch in range(2):
+        taught.scores(data.examples.queries, data.examples.draw(np.arange(len(data.examples)), epoch))
 
 
 def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811

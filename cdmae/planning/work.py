@@ -142,9 +142,13 @@ def collection(planned: Planned, name: str) -> Work:
     found = planned.sizes[name]
     text = found.passages * found.words * BYTES_A_WORD
     each = HARVEST if planned.config.collections[name].source == "pydocs" else READ
-    together = min(found.passages, ROW_GROUP) * found.words * BYTES_A_WORD
-    memory = PLAIN + (HARVESTED * found.passages if each == HARVEST else 6 * together + 16 * found.passages)
+    memory = PLAIN + (HARVESTED * found.passages if each == HARVEST else _streamed(found) + 16 * found.passages)
     return Work(core_seconds=each * found.passages, disk=TEXT_ON_DISK * text, memory=memory)
+
+
+def _streamed(found: Size) -> float:
+    """Bytes of the text that is held at a time by who reads or writes all of it."""
+    return 6 * min(found.passages, ROW_GROUP) * found.words * BYTES_A_WORD
 
 
 def tokenizer(planned: Planned, start: str) -> Work:
@@ -227,7 +231,13 @@ def train_retriever(planned: Planned, name: str) -> Work:
     passage = arithmetic.training(network, found.tokens(stage.passage_length), cached=cached)
     query = arithmetic.training(network, QUERY_TOKENS, cached=cached)
     flops = queries * (stage.group * passage + query)
-    return _model(network, flops, network.layers, _chunk(stage, stage.passage_length))
+    made = _model(network, flops, network.layers, _chunk(stage, stage.passage_length))
+    return replace(made, memory=made.memory + _texts(found))
+
+
+def _texts(found: Size) -> float:
+    """Bytes in which the texts of a collection are told apart (`groups.text_ids`)."""
+    return _streamed(found) + 40.0 * found.passages
 
 
 def _chunk(stage: Stage, length: int) -> float:
@@ -244,7 +254,8 @@ def train_reranker(planned: Planned, name: str) -> Work:
     """A group of pairs, of which the best are trained on."""
     stage, network, found, queries = _trained(planned, name)
     pairs = arithmetic.reranking(network, _pair(stage, found), stage.group, stage.forward_factor, stage.rdrop > 0)
-    return _model(network, queries * pairs, network.layers, _chunk(stage, stage.max_length))
+    made = _model(network, queries * pairs, network.layers, _chunk(stage, stage.max_length))
+    return replace(made, memory=made.memory + _texts(found))
 
 
 def teacher(planned: Planned, student: str) -> Work:
@@ -256,7 +267,8 @@ def teacher(planned: Planned, student: str) -> Work:
     pairs = queries / max(1.0, stage.epochs) * (1 + drawn)
     longest = planned.config.stages[system.stage].max_length
     tokens = min(longest, QUERY_TOKENS + found.tokens(longest))
-    return Work(pairs * network.forward(tokens), disk=8 * pairs, memory=_scoring(network, pairs, tokens))
+    memory = _scoring(network, pairs, tokens) + _texts(found)
+    return Work(pairs * network.forward(tokens), disk=8 * pairs, memory=memory)
 
 
 def _scoring(network: Network, sequences: float, tokens: float, at_once: int = PIECE) -> float:
