@@ -189,7 +189,7 @@ def make(
 
     qrels: frame (query, passage, grade) of rows, sorted; grades of 1 and more are positive. texts: see `text_ids`.
     """
-    relevant = qrels[qrels["grade"] > 0]
+    relevant = qrels[(qrels["grade"] > 0) & (qrels["passage"] < len(texts))]
     counts = np.bincount(relevant["query"], minlength=len(run))
     positives = Lists(relevant["passage"].to_numpy(np.int32), _starts(counts))
     mined, duplicates = _without(run, positives, texts, depth)

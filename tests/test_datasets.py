@@ -138,15 +138,16 @@ def test_beir_comes_through_whole(tmp_path, suffix):
     ]
     assert collection.queries["test"].to_dict("list") == {"query_id": ["q1", "q3"], "text": ["what is tea", "titles"]}
     assert collection.queries["dev"]["query_id"].tolist() == ["q2"]
-    assert collection.qrels["test"].to_numpy().tolist() == [["q3", "p3", 2], ["q1", "p1", 1], ["q1", "p2", 0]]
+    judged = collection.qrels["test"].fillna("").to_numpy().tolist()  # p4 is without text
+    assert judged == [["q3", "p3", 2], ["q1", "p1", 1], ["q1", "p2", 0], ["q1", "", 1]]
     assert collection.about == {
         "source": "beir",
         "titles": True,
         "passages": 3,
         "passages without text, dropped": 1,
         "queries": {
-            "dev": {"read": 3, "judgments of dropped passages": 0, "judged": 1, "judgments": 1},
-            "test": {"read": 3, "judgments of dropped passages": 1, "judged": 2, "judgments": 3},
+            "dev": {"read": 3, "judgments read": 1, "judgments of dropped passages": 0, "judged": 1, "judgments": 1},
+            "test": {"read": 3, "judgments read": 4, "judgments of dropped passages": 1, "judged": 2, "judgments": 4},
         },
     }
     assert sorted(path.name for path in beir.depends(settings)) == sorted(
@@ -158,7 +159,7 @@ def test_beir_is_written_with_row_numbers(tmp_path):
     collection = beir.load(beir.Settings(path=beir_folder(tmp_path / "in")))
     write_collection(tmp_path / "out", collection)
     assert read_passages(tmp_path / "out")["passage_id"].to_pylist() == ["p1", "p2", "p3"]
-    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 1], [0, 1, 0], [1, 2, 2]]
+    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 1], [0, 1, 0], [0, 3, 1], [1, 2, 2]]
 
 
 def test_beir_without_titles(tmp_path):
@@ -288,6 +289,7 @@ def test_msmarco_comes_through_whole(tmp_path):
     assert collection.qrels["dl19"].to_numpy().tolist() == [["30", "0", 3], ["30", "1", 0]]
     assert collection.about["queries"]["train"] == {
         "read": 2,
+        "judgments read": 1,
         "judgments of dropped passages": 0,
         "judged": 1,
         "judgments": 1,

@@ -122,6 +122,13 @@ def test_a_grade_of_zero_is_no_positive(run: Run) -> None:
     assert 12 in examples.mined[0]
 
 
+def test_a_judged_passage_that_is_not_there_is_no_positive(run: Run) -> None:
+    examples, counts = make(run, qrels_of([(0, 0, 1), (0, PASSAGES, 1), (1, PASSAGES, 2)]))
+    assert examples.positives[0].tolist() == [0]
+    assert examples.queries.tolist() == [0]
+    assert counts["left out for want of a judged passage"] == QUERIES - 1
+
+
 def test_a_collection_too_small_for_the_group_is_an_error(run: Run) -> None:
     examples, _ = make(run, group=70)
     with pytest.raises(InputError, match="group is 70; allowed: at most 59"):

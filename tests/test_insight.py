@@ -59,6 +59,7 @@ def run(tmp_path_factory):
         [(f"q{query}", f"p{each}", 1) for query, found in RELEVANT.items() for each in found],
         columns=["query_id", "passage_id", "grade"],
     )
+    qrels.loc[qrels["query_id"] == "q0", "passage_id"] = None  # not in the collection
     asked = pd.DataFrame({"query_id": [f"q{row}" for row in rows], "text": [f"question <{row}>" for row in rows]})
     both = {"train": asked, "dev": asked}
     write_collection(folder / "docs", Collection(text, both, dict.fromkeys(both, qrels), {}))
@@ -147,6 +148,7 @@ def test_cases_name_what_stood_first(run):
     assert insight.compared(run) == ("mae-stage1", "cdmae-stage1")
     before, after = a_run(20), a_run(21)
     for case in itertools.chain(*insight.cases(run).values()):
+        assert case.query != "question <0>"  # its relevant passage cannot be shown
         query = int(re.search(r"\d+", case.query)[0])
         assert case.first_before == f"passage number {before.ranked(query)[0][0]}"
         assert case.first_after == f"passage number {after.ranked(query)[0][0]}"

@@ -15,6 +15,8 @@ import tarfile
 import zipfile
 from pathlib import Path
 
+import ir_measures
+import numpy as np
 import pytest
 import requests
 
@@ -23,6 +25,8 @@ from cdmae.datasets.ir_datasets import catalogue, fetching
 from cdmae.errors import InputError
 from cdmae.files.collections import read_passages, read_qrels, read_queries, write_collection
 from cdmae.files.outputs import read_json
+from cdmae.files.runs import Run
+from cdmae.measures import measure
 
 source = datasets.source("ir_datasets")
 SCRIPTS = Path(__file__).resolve().parent.parent / "workflow" / "scripts"
@@ -179,17 +183,33 @@ def test_titles_are_a_variant(home, tmp_path):
 
 
 @pytest.mark.parametrize("dataset", ["beir/nq", "beir/cqadupstack/tex", "beir/webis-touche2020/v2"])
-def test_beir_comes_through_whole(home, tmp_path, dataset):
+def test_beir_comes_through_whole(home, tmp_path, dataset, capsys):
     write_collection(tmp_path / "out", loaded(home, dataset=dataset))
     passages = read_passages(tmp_path / "out").to_pylist()
     assert passages[0] == {"passage_id": "doc0", "title": "Tea", "text": "Tea is a drink."}
     assert [each["passage_id"] for each in passages] == ["doc0", "q1"]  # the one without text is dropped
     queries = read_queries(tmp_path / "out", "test")
-    assert queries["query_id"].tolist() == ["q1"]
-    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 2]]
-    dropped = read_json(tmp_path / "out" / "about.json")["queries"]["test"]
-    assert (dropped["judgments of dropped passages"], dropped["judgments of unknown passages"]) == (1, 1)
-    assert targets.own_passages(tmp_path / "out", queries).tolist() == [1]
+    assert queries["query_id"].tolist() == ["q1", "q2"]
+    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 2], [0, 2, 1], [1, 2, 1]]
+    odd = read_json(tmp_path / "out" / "about.json")["queries"]["test"]
+    assert (odd["judgments of dropped passages"], odd["judgments of unknown passages"]) == (1, 1)
+    assert "2 judgments of split test are of passages that are not there" in capsys.readouterr().err
+    assert targets.own_passages(tmp_path / "out", queries).tolist() == [1, -1]
+
+
+def test_measures_are_those_of_the_published_judgments(home, tmp_path):
+    """Of the passages that a collection lacks, too: q2 has no other, and of q1's two one is lost."""
+    write_collection(tmp_path / "out", loaded(home, dataset="beir/nq"))
+    run = Run.of([np.array([1, 0]), np.array([0, 1])], [np.array([2.0, 1.0])] * 2)
+    names = ["nDCG@10", "R@10", "RR@10", "AP@10"]
+    measured = measure(run, read_qrels(tmp_path / "out", "test"), ["q1", "q2"], names)
+    judged = [ir_measures.Qrel(*each) for each in (("q1", "doc0", 2), ("q2", "doc2", 1), ("q1", "lost", 1))]
+    found = [("q1", "q1", 2.0), ("q1", "doc0", 1.0), ("q2", "doc0", 2.0), ("q2", "q1", 1.0)]
+    wanted = ir_measures.iter_calc(
+        [ir_measures.parse_measure(name) for name in names], judged, [ir_measures.ScoredDoc(*each) for each in found]
+    )
+    expected = {(each.query_id, str(each.measure)): each.value for each in wanted}
+    assert {each[:2]: each[2] for each in measured.itertuples(index=False, name=None)} == pytest.approx(expected)
 
 
 def test_published_triples_are_negatives(home, tmp_path):

@@ -51,9 +51,10 @@ def source(name: str) -> ModuleType:
 def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:
     """How many queries of each judged split have a relevant passage, one of grade 1 or more: what it can be trained on.
 
-    qrels: split -> frame (query_id, passage_id, grade).
+    qrels: split -> frame (query_id, passage_id, grade), without an id of a passage that is not there.
     """
-    return {split: int(rows.loc[rows["grade"] > 0, "query_id"].nunique()) for split, rows in qrels.items()}
+    there = {split: rows.dropna(subset="passage_id") for split, rows in qrels.items()}
+    return {split: int(rows.loc[rows["grade"] > 0, "query_id"].nunique()) for split, rows in there.items()}
 
 
 def check_batch(stage: str, queries: int, collection: str, split: str, relevant: dict[str, int]) -> None:

@@ -4,7 +4,8 @@ The passages are read twice: once to check everything, with 8 bytes kept of each
 batches. So what is wrong is known before anything is written, and 8.8 M passages need no more memory than a batch.
 
 Counted and dropped, as evaluation tools do: passages without title and text, and the queries of a judged split that
-have no judgment. Everything else that is wrong is an error.
+have no judgment. A judgment of such a passage is counted and kept: every system misses what nobody can find, as in
+trec_eval. Everything else that is wrong is an error.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ class Rows(Protocol):
 class Parts:
     """What a collection is read from: queries and judgments by split; several splits may share their queries.
 
-    In `published` collections, which nobody can mend, judgments of unknown ids and repeated ones are counted and
-    dropped, too.
+    In `published` collections, which nobody can mend, judgments of unknown passages are counted and kept, too, those of
+    unknown queries and repeated ones counted and dropped.
     """
 
     passages: Rows
@@ -82,9 +83,9 @@ def _read(parts: Parts) -> tuple[int, dict[str, pd.DataFrame], dict[str, pd.Data
         frame = by_path[rows.path]
         counts: dict[str, int] = {"read": len(frame)}
         if split in parts.qrels:
-            judged, dropped = _qrels(parts, split, frame, known, empty)
+            judged, odd = _qrels(parts, split, frame, known, empty)
             frame = frame[frame["query_id"].isin(judged["query_id"])].reset_index(drop=True)
-            counts |= {**dropped, "judged": len(frame), "judgments": len(judged)}
+            counts |= {**odd, "judged": len(frame), "judgments": len(judged)}
             kept_qrels[split] = judged
         kept_queries[split] = frame
         about["queries"][split] = counts
@@ -144,7 +145,7 @@ def _queries(queries: Rows) -> pd.DataFrame:
 def _qrels(
     parts: Parts, split: str, queries: pd.DataFrame, known: Ids, empty: Ids
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The judgments of a split, and how many were dropped and why."""
+    """The judgments of a split, without an id where the passage is not there, and how many are odd and why."""
     import numpy as np
     import pandas as pd
 
@@ -167,18 +168,19 @@ def _qrels(
         "of unknown passages": ~known.hold(hashes),
         "repeated": frame.duplicated(["query_id", "passage_id"]).to_numpy(),
     }
-    dropped = empty.hold(hashes)
-    counts = {"judgments of dropped passages": int(dropped.sum())}
-    for fault, found in wrong.items():
-        if not found.any():
+    lost = empty.hold(hashes)
+    counts = {"judgments read": len(frame), "judgments of dropped passages": int(lost.sum())}
+    for fault, rows in wrong.items():
+        if not rows.any():
             continue
         if not parts.published:
-            at = int(np.argmax(found))
+            at = int(np.argmax(rows))
             raise _fault(
                 fault, f"{qrels.path}, line {numbers[at]}", frame.iloc[at], parts.queries[split], parts.passages
             )
-        counts[f"judgments {fault}"] = int((found & ~dropped).sum())
-        dropped |= found
+        counts[f"judgments {fault}"] = int(rows.sum())
+    frame["passage_id"] = frame["passage_id"].mask(lost | wrong["of unknown passages"])
+    dropped = wrong["of unknown queries"] | wrong["repeated"]
     return frame[~dropped].reset_index(drop=True), counts
 
 

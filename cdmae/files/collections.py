@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from cdmae.errors import InputError
 from cdmae.files.outputs import complete, write_json
 from cdmae.files.parquet import open_parquet, read_batches, read_frame, reading
+from cdmae.progress import say
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -31,7 +32,8 @@ class Collection:
 
     passages: (passage_id, title, text), P rows, as a table, or as a stream that can be read once;
     queries: split -> frame (query_id, text);
-    qrels: split -> frame (query_id, passage_id, grade), a key only for splits that have judgments;
+    qrels: split -> frame (query_id, passage_id, grade), a key only for splits that have judgments; without an id of a
+    passage that is judged and not there;
     about: what is worth recording (versions, counts, drops with their reasons), JSON values.
     """
 
@@ -42,14 +44,14 @@ class Collection:
 
 
 def write_collection(folder: Path | str, collection: Collection) -> int:
-    """Write the four files of a collection, ids turned into row numbers, and return the number of passages.
+    """Write the four files of a collection, ids turned into row numbers, and return the number of passages P.
 
-    A judgment that names an unknown id is an `InputError`.
+    A judgment that names an unknown id is an `InputError`; one without an id gets the row P, which no run can hold.
     """
     import pandas as pd  # most jobs go without
 
     folder = Path(folder)
-    named = {name for frame in collection.qrels.values() for name in frame["passage_id"]}
+    named = {name for frame in collection.qrels.values() for name in frame["passage_id"].dropna()}
     count, rows = _write_passages(folder / "passages.parquet", collection.passages, sorted(named))
     queries, qrels = [], []
     for split, frame in collection.queries.items():
@@ -58,7 +60,11 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
             continue
         judged = collection.qrels[split]
         query_rows = pd.Series(np.arange(len(frame), dtype=np.int32), index=frame["query_id"])
-        query, passage = judged["query_id"].map(query_rows), judged["passage_id"].map(rows)
+        query = judged["query_id"].map(query_rows)
+        lost = judged["passage_id"].isna()
+        if lost.any():
+            say(f"{lost.sum():,} judgments of split {split} are of passages that are not there: every run misses them")
+        passage = judged["passage_id"].map(rows).where(~lost, count)
         for name, column in (("query_id", query), ("passage_id", passage)):
             if column.isna().any():
                 unknown = judged[name][column.isna()].iloc[0]
@@ -166,7 +172,11 @@ def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
 
 
 def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
-    """The judgments of a split: a frame (query int32, passage int32, grade int16) of row numbers, sorted."""
+    """The judgments of a split: a frame (query int32, passage int32, grade int16) of row numbers, sorted.
+
+    The row after the last is that of judged passages which the collection does not have: measures count what a run
+    cannot find, all else leaves it out.
+    """
     frame = read_frame(Path(folder) / "qrels.parquet", QRELS)
     found = frame["split"].unique().tolist()
     if split not in found:

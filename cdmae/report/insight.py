@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdmae.files.collections import read_qrels, read_queries, take_passages
+from cdmae.files.collections import count_passages, read_qrels, read_queries, take_passages
 from cdmae.files.runs import Run, count_queries, read_run
 from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts, Target
@@ -193,7 +193,7 @@ def cases(facts: Facts) -> dict[str, list[Case]]:
     before, after = (read_run(facts.paths["runs"][name]) for name in pair)
     folder = facts.paths["collections"][target.collection]
     qrels = read_qrels(folder, target.split)
-    relevant = qrels[qrels["grade"] > 0]
+    relevant = qrels[(qrels["grade"] > 0) & (qrels["passage"] < count_passages(folder))]
     keys = relevant["query"].to_numpy(np.int64) * _WIDTH + relevant["passage"].to_numpy(np.int64)
     ranks = np.stack([first_ranks(run, keys) for run in (before, after)])
     chosen = select(ranks, np.unique(relevant["query"].to_numpy(np.int64)))

@@ -184,7 +184,7 @@ def _check_counts(settings: Settings, about: dict[str, Any]) -> None:
         counted = about["queries"][split]
         found[name, "queries"] = counted["read"]
         if "judged" in counted:
-            found[name, "qrels"] = sum(count for what, count in counted.items() if what.startswith("judgments"))
+            found[name, "qrels"] = counted["judgments read"]
             found[f"{name}/judged", "queries"] = counted["judged"]
     for (name, part), count in found.items():
         expected = catalogue.counts(name, part)
