@@ -264,7 +264,10 @@ def vectors_external(graph: Graph, system: str, name: str) -> Job:
 def _search(graph: Graph, name: str, names: list[str]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The inputs and the params of a system that searches the collections in `names`."""
     system = graph.config.systems[name]
-    inputs: dict[str, Any] = {"queries": [graph.queries(each) for each in names]}
+    inputs: dict[str, Any] = {
+        "queries": [graph.queries(each) for each in names],
+        "qrels": [graph.qrels(each) for each in names],  # what they exclude is not found
+    }
     if system.kind == "bm25":
         return {"indexes": [graph.index(each) for each in names], **inputs}, {"k1": system.k1, "b": system.b}
     if graph.config.evaluation.keep_vectors:

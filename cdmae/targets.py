@@ -1,8 +1,9 @@
-"""What every search does around the search itself: read a split's queries, leave out their own passages, write the run.
+"""What every search does around the search itself: read a split's queries, leave out what no run may hold, write it.
 
 In some collections of BEIR (ArguAna, Quora) the queries are passages of the collection. BEIR's evaluation drops a
 passage with the id of its query; ids alone meet by accident where both are numbered, so here the text must agree, too.
-It is dropped while searching, and so is no negative either.
+BRIGHT's judgments exclude passages from the ranking of a query by a grade of -100. Both are left out while searching,
+and so are no negatives either.
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from cdmae.files.collections import ROW_GROUP, read_queries, stream_passages, take_passages
+from cdmae.files.collections import QRELS, ROW_GROUP, read_queries, stream_passages, take_passages
 from cdmae.files.outputs import read_json
+from cdmae.files.parquet import read_frame
 from cdmae.files.runs import Run, write_run
 from cdmae.progress import say
 
+EXCLUDED = -100  # a grade
 Find = Callable[[int, list[list[str]], int], list[Run]]  # number of a target, queries of splits, depth; their runs
 
 
@@ -31,13 +34,24 @@ def search(collections: Sequence[Path], splits: Sequence[str], outputs: Sequence
     for collection in dict.fromkeys(collections):
         numbers = [number for number, each in enumerate(collections) if each == collection]
         queries = [read_queries(collection, splits[number]) for number in numbers]
-        own = [own_passages(collection, each) for each in queries]
-        extra = int(any((each >= 0).any() for each in own))
+        left_out = [_left_out(collection, splits[n], each) for n, each in zip(numbers, queries, strict=True)]
+        extra = max(int(np.bincount(each[:, 0]).max(initial=0)) for each in left_out)
         runs = find(numbers[0], [each["text"].tolist() for each in queries], depth + extra)
-        for number, run, left_out in zip(numbers, runs, own, strict=True):
-            if count := int((left_out >= 0).sum()):
-                say(f"{count:,} queries of {splits[number]} are passages themselves, which are left out of their runs")
-            write_run(outputs[number], without(run, left_out, depth) if extra else run)
+        for number, run, pairs in zip(numbers, runs, left_out, strict=True):
+            write_run(outputs[number], without(run, pairs, depth) if extra else run)
+
+
+def _left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:
+    """What no run of a split may hold, rows of a query and a passage: int64 [n, 2]; says why."""
+    own = own_passages(collection, queries)
+    asked = np.flatnonzero(own >= 0)
+    if len(asked):
+        say(f"{len(asked):,} queries of {split} are passages themselves, which are left out of their runs")
+    qrels = read_frame(Path(collection) / "qrels.parquet", QRELS)
+    excluded = qrels.loc[(qrels["split"] == split) & (qrels["grade"] == EXCLUDED), ["query", "passage"]].to_numpy()
+    if len(excluded):
+        say(f"{len(excluded):,} judgments of {split} exclude a passage, which is left out of the run of its query")
+    return np.concatenate([np.stack([asked, own[asked]], axis=1), excluded.astype(np.int64)])
 
 
 def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
@@ -66,10 +80,10 @@ def _rows(collection: Path, ids: pa.Array) -> np.ndarray:
     return rows
 
 
-def without(run: Run, own: np.ndarray, depth: int) -> Run:
-    """The run without passage ``own[q]`` for query q, cut to `depth`."""
+def without(run: Run, left_out: np.ndarray, depth: int) -> Run:
+    """The run without some pairs of a query and a passage [n, 2], cut to `depth`."""
     of = np.repeat(np.arange(len(run)), np.diff(run.starts))
-    kept = run.passages != own[of]
+    kept = ~np.isin(of << 32 | run.passages, left_out[:, 0] << 32 | left_out[:, 1])
     place = np.cumsum(kept) - kept  # how many are kept before each
     kept &= place - place[np.minimum(run.starts[of], len(of) - 1)] < depth
     starts = np.zeros(len(run) + 1, dtype=np.int64)

@@ -63,6 +63,25 @@ def test_the_splits_of_a_collection_are_searched_together(tmp_path):
     assert [read_run(path).passages.tolist() for path in outputs] == [[2, 1], [1, 2], [2, 1]]
 
 
+def test_what_the_judgments_exclude_is_left_out_of_the_run_of_its_query(tmp_path, capsys):
+    """As BRIGHT's: a grade of -100; the other queries, and the other split, keep the passage."""
+    passages = pa.table({"passage_id": list("abcd"), "title": [""] * 4, "text": ["one", "two", "three", "four"]})
+    queries = pd.DataFrame({"query_id": ["q0", "q1"], "text": ["?", "!"]})
+    rows = [("q0", "b", 1), ("q0", "a", -100), ("q0", "c", -100), ("q1", "d", -100), ("q1", None, -100)]
+    judged = {"test": pd.DataFrame(rows, columns=["query_id", "passage_id", "grade"])}
+    judged["dev"] = judged["test"].iloc[:1]
+    write_collection(tmp_path, Collection(passages, dict.fromkeys(judged, queries), judged, {"source": "beir"}))
+
+    def find(number, texts, depth):
+        rows = np.arange(4, dtype=np.int32)[:depth]
+        return [Run.of([rows] * 2, [-np.arange(len(rows), dtype=np.float32)] * 2) for _ in texts]
+
+    targets.search([tmp_path] * 2, ["test", "dev"], [tmp_path / "t.parquet", tmp_path / "d.parquet"], 2, find)
+    found = [read_run(tmp_path / name) for name in ("t.parquet", "d.parquet")]
+    assert [[run.ranked(query)[0].tolist() for query in range(2)] for run in found] == [[[1, 3], [0, 1]], [[0, 1]] * 2]
+    assert "4 judgments of test exclude a passage" in capsys.readouterr().err
+
+
 def test_empty_runs_stay_empty():
     empty = Run.of([np.empty(0, np.int32)] * 2, [np.empty(0, np.float32)] * 2)
-    assert targets.without(empty, np.array([1, -1]), 5).starts.tolist() == [0, 0, 0]
+    assert targets.without(empty, np.array([[0, 1]]), 5).starts.tolist() == [0, 0, 0]
