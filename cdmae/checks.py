@@ -24,7 +24,7 @@ LONGEST = 64  # letters of a name: a path may join three of them, and file syste
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (".ci", ".git", ".snakemake", ".venv", "benchmarks", "cdmae", "config", "docs", "envs", "tests", "workflow")
 SMALL = 2**24  # bytes of files that are read whenever the config is checked: less than a second
-MEASURE = re.compile(r"(RR|R|P|AP|nDCG|Success)@[1-9]\d*")
+MEASURE = re.compile(r"(?:(RR|R|P|AP|Success)(?:\(rel=([1-9]\d{0,3})\))?|(nDCG))@([1-9]\d*)")
 
 RANDOM_START = (
     "collection", "vocabulary", "layers", "hidden", "heads", "feedforward", "positions", "initializer", "dropout",
@@ -487,10 +487,18 @@ def _check_evaluation(config: Config) -> None:
             raise InputError(f"evaluation.measures has {show(measure)} twice; allowed: each once")
         if not MEASURE.fullmatch(measure):
             raise InputError(
-                f"evaluation.measures has {show(measure)}; allowed: RR, R, P, AP, nDCG or Success, @ and depth"
+                f"evaluation.measures has {show(measure)}; allowed: RR, R, P, AP, nDCG or Success, @ and depth; for "
+                "passages of grade 2 and above RR(rel=2)@10"
             )
         cutoff = int(measure.partition("@")[2])
         if cutoff > evaluation.depth:
             raise InputError(f"evaluation.depth is {evaluation.depth}; allowed: from {cutoff}, the depth of {measure}")
+    for collection, grades in evaluation.relevant.items():
+        for split in grades:
+            if split not in evaluation.collections.get(collection, ()):
+                raise InputError(
+                    f"evaluation.relevant names {collection} {split}, which is not evaluated; allowed: splits of "
+                    "evaluation.collections"
+                )
     if evaluation.baseline:
         _known(config, "evaluation.baseline", evaluation.baseline, "systems")

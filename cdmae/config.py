@@ -365,11 +365,21 @@ class Evaluation:
     measures: tuple[str, ...] = setting(
         ("RR@10", "R@50", "R@1000", "nDCG@10"), meaning="in the notation of ir_measures", source="4.1"
     )
+    relevant: dict[str, dict[str, int]] = setting(
+        {}, meaning="collection: split: the lowest grade that is relevant to all measures but nDCG, which then have "
+        "names like RR(rel=2)@10; without, 1", source="TREC DL: 2", low=1, high=1000,
+    )  # fmt: skip
     depth: int = setting(1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000)
     baseline: str = setting("", meaning="the system that the others are compared with; none: no comparison")
     keep_vectors: bool = setting(
         True, meaning="passages' vectors stay on disk, for `./run search`; false: they are made while they are searched"
     )
+
+    def measured(self, collection: str, split: str) -> list[str]:
+        """The measures of a target, with the grade that is relevant there."""
+        grade = self.relevant.get(collection, {}).get(split, 1)
+        plain = {name for name in self.measures if grade > 1 and not name.startswith("nDCG") and "(" not in name}
+        return [name.replace("@", f"(rel={grade})@") if name in plain else name for name in self.measures]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -24,7 +24,7 @@ from cdmae.settings import show
 
 @dataclass(frozen=True)
 class Relevant:
-    """The relevant passages (grade 1 or more) of the judged queries, and those of them that the run found.
+    """The relevant passages (of a lowest grade or more) of the judged queries, and those of them that the run found.
 
     A judged query has at least one judgment; Q of them count from 0 here. query, rank (from 1, ascending within a
     query), grade: the hits [H]; judged_query, judged_grade: all relevant judgments, best grades first within a query.
@@ -104,14 +104,18 @@ def _nth(groups: np.ndarray) -> np.ndarray:
 # --- measuring -------------------------------------------------------------------------------------------------------
 
 
-def check(name: str) -> tuple[str, int]:
-    """Split a measure such as ``nDCG@10`` into its name and its depth; raises `InputError` for an unknown one."""
-    if not MEASURE.fullmatch(name):
+def check(name: str) -> tuple[str, int, int]:
+    """Split a measure such as ``RR(rel=2)@10`` into its name, the lowest relevant grade, 1 without, and its depth.
+
+    Raises `InputError` for an unknown one.
+    """
+    match = MEASURE.fullmatch(name)
+    if not match:
         raise InputError(
             f"{show(name)} is not a measure; allowed: {', '.join(FUNCTIONS)} with a depth, such as nDCG@10"
         )
-    function, _, depth = name.partition("@")
-    return function, int(depth)
+    function, grade, graded, depth = match.groups()
+    return graded or function, int(grade or 1), int(depth)
 
 
 def measure(run: Run, qrels: pd.DataFrame, query_ids: Iterable[str], measures: Iterable[str]) -> pd.DataFrame:
@@ -124,17 +128,17 @@ def measure(run: Run, qrels: pd.DataFrame, query_ids: Iterable[str], measures: I
     if len(run) != len(query_ids):
         raise InputError(f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again")
     judged = np.unique(qrels["query"].to_numpy())
-    relevant = _relevant(run, qrels, judged)
+    parts = {name: check(name) for name in measures}
+    relevant = {grade: _relevant(run, qrels, judged, grade) for grade in {grade for _, grade, _ in parts.values()}}
     frames = []
-    for name in measures:
-        function, depth = check(name)
-        values = FUNCTIONS[function](relevant, depth)
+    for name, (function, grade, depth) in parts.items():
+        values = FUNCTIONS[function](relevant[grade], depth)
         frames.append(pd.DataFrame({"query_id": query_ids[judged], "measure": name, "value": values}))
     return pd.concat(frames, ignore_index=True) if frames else pd.DataFrame(columns=["query_id", "measure", "value"])
 
 
-def _relevant(run: Run, qrels: pd.DataFrame, judged: np.ndarray) -> Relevant:
-    ordered = qrels[qrels["grade"] > 0].sort_values(["query", "grade"], ascending=[True, False], kind="stable")
+def _relevant(run: Run, qrels: pd.DataFrame, judged: np.ndarray, lowest: int) -> Relevant:
+    ordered = qrels[qrels["grade"] >= lowest].sort_values(["query", "grade"], ascending=[True, False], kind="stable")
     query, passage, grade = (ordered[name].to_numpy().astype(np.int64) for name in ("query", "passage", "grade"))
     count = 1 + max(int(run.passages.max(initial=0)), int(passage.max(initial=0)))
     mentioned = np.zeros(count, dtype=bool)

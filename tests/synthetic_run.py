@@ -8,9 +8,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
+from cdmae.config import Evaluation
 from cdmae.files.collections import Collection, write_collection
 from cdmae.files.outputs import write_json
 from cdmae.files.tables import write_measures
+from cdmae.settings import parse
 
 MEASURES = ["RR@10", "R@50", "R@1000", "nDCG@10"]
 SKILL = {  # the mean of log rank: smaller is better
@@ -105,7 +107,7 @@ def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", 
     }
     facts = {
         "config": values,
-        "measures": _measures(folder, skill, targets, rng),
+        "measures": _measures(folder, skill, targets, parse(Evaluation, values["evaluation"]), rng),
         "versions": {"python": "3.12.4", "torch": "2.13.0"},
     }
     facts["machine"] = {"system": "Linux x86_64", "processor": "Xeon, 2 cores", "memory": "16 GB", "GPU": "none"}
@@ -165,7 +167,7 @@ def masked_terms():
     }  # fmt: skip
 
 
-def _measures(folder, skill, targets, rng):
+def _measures(folder, skill, targets, evaluation, rng):
     frames = {name: [] for name in skill}
     for collection, splits in targets.items():
         shift = 0.0 if collection == next(iter(targets)) else 0.6
@@ -179,8 +181,8 @@ def _measures(folder, skill, targets, rng):
                     "nDCG@10": np.where(rank <= 10, 1 / np.log2(1 + rank), 0),
                 }
                 values |= {f"R@{cut}": (rank <= cut).astype(float) for cut in (50, 1000)}
-                for measure in MEASURES:
-                    columns = {"collection": collection, "split": split, "query_id": ids, "measure": measure}
+                for measure, named in zip(MEASURES, evaluation.measured(collection, split), strict=True):
+                    columns = {"collection": collection, "split": split, "query_id": ids, "measure": named}
                     frames[name].append(pd.DataFrame({**columns, "value": values[measure]}))
     for name, parts in frames.items():
         write_measures(folder / "measures" / f"{name}.tsv", pd.concat(parts))

@@ -39,7 +39,10 @@ NAMES = {
     "of", "split", "collections", "baseline", "checkpoint", "generator", "model", "path", "part", "dataset", "splits",
     "title_file", "files", "kind", "objective", "triples",
 }  # fmt: skip
-FITTING = {"hidden": [256, 1536], "forward_factor": [1, 2, 4], "window": [2, 3], "measures": [["RR@10"]]}
+FITTING = {
+    "hidden": [256, 1536], "forward_factor": [1, 2, 4], "window": [2, 3], "measures": [["RR@10"]],
+    "relevant": [{name: {split: 3}} for name, split in (("pydocs", "dev"), ("msmarco", "dev"), ("mine", "test"))],
+}  # fmt: skip
 MASKED = ("decoder_ratio", "sigma", "max_length", "seed")  # what the masks that the report shows depend on
 COUNTED = ("unit", "window")
 DRAWN = ("depth", "group", "random_negatives", "epochs", "seed")  # what a teacher's candidates depend on
@@ -127,7 +130,8 @@ def of_system(graph, name, key):
 
 
 def of_evaluation(graph, _, key):
-    rules = {"measures": ("measures",), "depth": ("search", "search_bm25", "search_external", "fuse")}.get(key, ())
+    graded = dict.fromkeys(("measures", "relevant"), ("measures",))
+    rules = (graded | {"depth": ("search", "search_bm25", "search_external", "fuse")}).get(key, ())
     return {(job.rule, job.name) for job in graph.jobs() if job.rule in rules}
 
 

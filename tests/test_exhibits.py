@@ -190,6 +190,17 @@ def test_paper_ours_difference_and_band_where_the_data_are_the_papers():
     assert len([key for key in found if "paper" in key]) == 21
 
 
+def test_bm25_with_titles_is_told_from_the_papers_without():
+    config = on_ms_marco()
+    assert ("BM25", "", "paper", "table 1; Robertson and Zaragoza 2009") in lines(
+        exhibits.table("table_main", measured(config))
+    )
+    config["collections"]["marco"]["titles"] = True
+    found = lines(exhibits.table("table_main", measured(config)))
+    assert {key[1] for key in found if key[0] == "BM25"} == {"ours reads the titles, the paper\u2019s did not"}
+    assert {key[1] for key in found if key[0] == "SimLM"} == {"distilled"}
+
+
 def test_an_earlier_stage_is_not_held_against_a_published_last_one():
     config = on_ms_marco()
     config["encoders"]["retro"] = {**config["encoders"]["mae"], "objective": "retromae"}

@@ -5,6 +5,7 @@ import json
 import pytest
 from made_up import make_model
 
+from cdmae.errors import InputError
 from cdmae.graph import COLLECTION_FILES, Graph
 from cdmae.loading import load
 from cdmae.making import ROOT
@@ -128,6 +129,15 @@ def test_a_retriever_learns_from_its_negatives_and_its_teacher(graph):
     assert three.params["settings"]["alpha"] == 0.3
     assert jobs["teacher", "three"].inputs["model"] == "out/trained/cross"
     assert graph.passages("docs") in jobs["teacher", "three"].inputs["collection"]  # equal texts are told there
+
+
+def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
+    values["evaluation"] |= {"measures": ["RR@10", "R(rel=3)@50", "nDCG@10"], "relevant": {"docs": {"test": 2}}}
+    plain = "RR@10,R(rel=3)@50,nDCG@10"
+    assert Graph(load(values)).job("measures", "one").params["measures"] == [plain, f"RR(rel=2){plain[2:]}", plain]
+    values["evaluation"]["relevant"] = {"docs": {"train": 2}}
+    with pytest.raises(InputError, match="evaluation.relevant names docs train, which is not evaluated; allowed: spl"):
+        load(values)
 
 
 def test_a_release_reads_what_its_collections_were_made_from(graph):

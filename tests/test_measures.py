@@ -15,7 +15,9 @@ from cdmae.errors import InputError
 from cdmae.files.runs import Run
 from cdmae.measures import FUNCTIONS, check, measure
 
-NAMES = [f"{name}@{depth}" for name in FUNCTIONS for depth in (1, 3, 10, 1000)]
+GRADES = ["", "(rel=2)", "(rel=3)"]
+NAMES = [f"{name}{grade}@{depth}" for name in FUNCTIONS for depth in (1, 3, 10, 1000)
+         for grade in (GRADES if name != "nDCG" else GRADES[:1])]  # fmt: skip
 
 
 def run_of(*ranked):
@@ -128,7 +130,9 @@ def test_judged_passages_beyond_the_collection_and_unsorted_judgments():
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["MRR@10", "nDCG", "R@0", "ndcg@10", "RR@ten", "", "RR@10 "])
+@pytest.mark.parametrize(
+    "name", ["MRR@10", "nDCG", "R@0", "ndcg@10", "RR@ten", "", "RR@10 ", "nDCG(rel=2)@10", "RR(rel=0)@5"]
+)
 def test_unknown_measures_are_refused_with_what_is_allowed(name):
     with pytest.raises(InputError, match="is not a measure; allowed: RR, R, P, AP, nDCG, Success with a depth"):
         check(name)
@@ -137,7 +141,8 @@ def test_unknown_measures_are_refused_with_what_is_allowed(name):
 
 
 def test_check_splits_name_and_depth():
-    assert [check(name) for name in ("RR@10", "Success@5")] == [("RR", 10), ("Success", 5)]
+    found = [check(name) for name in ("RR@10", "Success(rel=2)@5", "nDCG@3")]
+    assert found == [("RR", 1, 10), ("Success", 2, 5), ("nDCG", 1, 3)]
 
 
 def test_a_run_of_other_queries_is_refused():

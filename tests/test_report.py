@@ -71,6 +71,19 @@ def test_tables_hold_the_means_of_the_measures(run):
             assert float(found[name][found["system"].index(head)]) == pytest.approx(100 * mean, rel=1e-5)
 
 
+def test_a_target_has_the_measures_of_its_own_lowest_relevant_grade(tmp_path):
+    """And no gaps for those of others; what a system is at stands in the first of them."""
+    evaluation = {**synthetic_run.config()["evaluation"], "relevant": {"pydocs": {"test": 2}}}
+    run = made(tmp_path / "run", evaluation=evaluation, targets={"pydocs": {"dev": 20, "test": 10}}, parts=())
+    heads = ["MRR(rel=2)@10", "R(rel=2)@50", "R(rel=2)@1000", "nDCG@10"]
+    assert rows_of(results.measures_table(run, Target("pydocs", "test")))["system"] == heads
+    assert rows_of(results.measures_table(run, DEV))["system"] == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
+    assert run.main_measure(Target("pydocs", "test")) == "RR(rel=2)@10"
+    shown = rows_of(stages.stage_table(run, Target("pydocs", "test")))["system"]
+    assert shown[1:4] == ["MRR(rel=2)@10", "R(rel=2)@50", "R(rel=2)@1000"]
+    report.write(run, tmp_path / "report")
+
+
 def test_best_of_a_column_is_bold_and_second_underlined(run):
     table = results.measures_table(run, DEV)
     values = {name: round(100 * run.value(name, DEV, "RR@10"), 1) for name in run.systems}

@@ -43,10 +43,15 @@ def _main(facts: Facts) -> list[Entry]:
     A system stands beside the paper's line only after as many stages.
     """
     found, entries = methods(facts), []
+    collections = {each.collection for each in facts.targets if published.dataset(facts, each)}
+    titled = any(facts.entries("collections")[each].get("titles") for each in collections)
     for row in published.MAIN:
         chain = [bm25(facts)] if row.name == "BM25" else found.pop(row.name, [])
         ours = chain[-1] if len(chain) == published.STAGE_OF.get(row.name, 1) else ""
-        entries.append(Entry((row.name, published.kind(row.name)), ours, row))
+        kind = "ours reads the titles, the paper\N{RIGHT SINGLE QUOTATION MARK}s did not" * (
+            titled and row.name == "BM25"
+        )
+        entries.append(Entry((row.name, kind or published.kind(row.name)), ours, row))
         if chain and not ours and row.name in published.STAGE_OF:
             entries.append(_stage_entry(row.name, chain))
     return entries + [_stage_entry(label, chain) for label, chain in {**found, **others(facts)}.items()]
@@ -126,7 +131,7 @@ def _in_domain(rows: list[Row], *measures: str) -> Callable[[Facts], list[Column
         found = []
         for key in keys:
             targets = [named.get(each) for each in parts.get(key.dataset, (key.dataset,))]
-            if None not in targets and key.measure in facts.measures:
+            if None not in targets and all(key.measure in facts.measures_of(each) for each in targets if each):
                 found.append(Column(key.dataset, [[each] for each in targets if each], key.measure, key))
         return found or _own(facts, measures)
 
@@ -134,11 +139,10 @@ def _in_domain(rows: list[Row], *measures: str) -> Callable[[Facts], list[Column
 
 
 def _own(facts: Facts, measures: tuple[str, ...]) -> list[Column]:
-    wanted = [each for each in measures if each in facts.measures]
     return [
         Column(str(target), [[target]], measure)
         for target in in_domain(facts)
-        for measure in wanted or [facts.main_measure(target)]
+        for measure in [each for each in measures if each in facts.measures_of(target)] or [facts.main_measure(target)]
     ]
 
 

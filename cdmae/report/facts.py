@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 
 from cdmae import replicas, significance
-from cdmae.config import Report
+from cdmae.config import Evaluation, Report
 from cdmae.errors import InputError
 from cdmae.files.collections import count_passages, read_qrels, read_queries
 from cdmae.files.outputs import read_json
 from cdmae.files.tables import read_measures, read_table
+from cdmae.settings import parse
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
 MANY = 5  # judgments per query from which on the first relevant passage says too little
@@ -147,8 +148,14 @@ class Facts:
     @cached_property
     def measures(self) -> list[str]:
         """The measures, in the config's order."""
-        measured = {measure for _, _, measure in self.values}
-        named = [each for each in self.config.get("evaluation", {}).get("measures", []) if each in measured]
+        return list(dict.fromkeys(measure for target in self.targets for measure in self.measures_of(target)))
+
+    @cache  # noqa: B019 (one report, one process)
+    def measures_of(self, target: Target) -> list[str]:
+        """Those that a target was measured in."""
+        measured = {measure for _, where, measure in self.values if where == target}
+        evaluation = parse(Evaluation, self.config.get("evaluation"))
+        named = [each for each in evaluation.measured(*target) if each in measured]
         return named + sorted(measured.difference(named))
 
     @property
@@ -171,9 +178,8 @@ class Facts:
         """The measure that stands for a target: the first of the config; nDCG@10 for zero-shot and many judgments."""
         corpus = self.collections.get(target.collection)
         many = corpus is not None and corpus.per_query(target.split) > MANY
-        if GRADED in self.measures and (many or self.zero_shot(target)):
-            return GRADED
-        return self.measures[0]
+        measures = self.measures_of(target) or self.measures
+        return GRADED if GRADED in measures and (many or self.zero_shot(target)) else measures[0]
 
     def value(self, system: str, target: Target, measure: str) -> float:
         """The mean over the queries; nan where it was not measured."""
@@ -191,7 +197,7 @@ class Facts:
         """How many queries were measured."""
         return max((len(each) for (_, found, _), each in self.values.items() if found == target), default=0)
 
-    @cache  # noqa: B019 (one report, one process)
+    @cache  # noqa: B019
     def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
         """System `a` minus system `b`, or None where one of them was not measured."""
         pair = self._pair(a, b, target, measure)

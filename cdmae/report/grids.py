@@ -13,12 +13,14 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from cdmae import formats
+from cdmae.config import Evaluation
 from cdmae.report.charts import Series, lines
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure, stacked
 from cdmae.report.published import Key, Row
 from cdmae.report.sections import mean_noise, mean_spread, mean_value, value_cell
 from cdmae.report.tables import Cell, Table
+from cdmae.settings import parse
 
 MOST_ACROSS = 8  # with more collections than this a table has them down and the methods across
 
@@ -64,11 +66,11 @@ class Grid:
 
 def planned(config: dict[str, Any]) -> Facts:
     """The facts as they will be when everything in the config has been measured, without any numbers."""
-    evaluation = config.get("evaluation", {})
-    targets = [Target(name, each) for name, splits in evaluation.get("collections", {}).items() for each in splits]
+    evaluation = parse(Evaluation, config.get("evaluation"))
+    targets = [Target(name, each) for name, splits in evaluation.collections.items() for each in splits]
     nothing = pd.Series(dtype=float)
     keys = ((system, target, each) for system in config["systems"] for target in targets
-            for each in evaluation.get("measures", ()))  # fmt: skip
+            for each in evaluation.measured(*target))  # fmt: skip
     return Facts(config=config, values=dict.fromkeys(keys, nothing))
 
 

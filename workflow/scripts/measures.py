@@ -22,11 +22,14 @@ def main(
     measures: list[str],
     output: Path,
 ):
-    """Measure the runs of `system`, one per target: the collection's name, its folder, the split, the run."""
+    """Measure the runs of `system`, one per target: the collection's name, its folder, the split, the run.
+
+    `measures`: those of each target, joined by commas.
+    """
     frames = []
-    for name, collection, split, run in zip(names, collections, splits, runs, strict=True):
+    for name, collection, split, run, wanted in zip(names, collections, splits, runs, measures, strict=True):
         query_ids = read_queries(collection, split)["query_id"]
-        found = measure(read_run(run), read_qrels(collection, split), query_ids, measures)
+        found = measure(read_run(run), read_qrels(collection, split), query_ids, wanted.split(","))
         frames.append(found.assign(collection=name, split=split))
         for label, value in found.groupby("measure", sort=False)["value"].mean().items():
             print(f"{system} {name} {split}: {label} {value:.4f} over {found['query_id'].nunique():,} queries")

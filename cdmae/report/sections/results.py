@@ -85,11 +85,12 @@ def overview(facts: Facts, found: dict[str, list[list[Target]]]) -> Table:
 
 def measures_table(facts: Facts, target: Target) -> Table:
     """Systems down, measures across."""
-    cells = highlight([measure_column(facts, target, measure) for measure in facts.measures])
+    measures = facts.measures_of(target)
+    cells = highlight([measure_column(facts, target, measure) for measure in measures])
     body = [[name, *row] for name, *row in zip(facts.systems, *cells, strict=True)]
     body = [row for row in body if any(isinstance(cell, Cell) and cell.value is not None for cell in row)]
     caption = f"{target}, {formats.plural(facts.queries(target), 'query')}"
-    head = ["system", *map(formats.measure_name, facts.measures)]
+    head = ["system", *map(formats.measure_name, measures)]
     return Table(f"results-{target.collection}-{target.split}", caption, head, body)
 
 

@@ -42,7 +42,9 @@ def section(facts: Facts) -> Section | None:
 def stage_table(facts: Facts, target: Target) -> Table:
     """One row per stage of each chain: its measures, and its distance from the stage before."""
     measure = facts.main_measure(target)
-    shown = list(dict.fromkeys([measure, *(each for each in facts.measures if each.startswith("R@"))]))
+    shown = list(
+        dict.fromkeys([measure, *(each for each in facts.measures_of(target) if each.startswith(("R@", "R(")))])
+    )
     order, before = _order(facts), {after: before for before, after in steps(facts)}
     columns = highlight([[system_cell(facts, name, target, each) for name in order] for each in shown])
     body = []
