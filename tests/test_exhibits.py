@@ -82,7 +82,8 @@ def on_ms_marco():
         ("table_projection", ("ablations",), "cdmae-stage1 no-projection"),
         ("table_corpus", ("ablations",), "cdmae-stage1 general general-domain"),
         ("figure_negatives", ("ablations",), "group-16 group-2 group-4 group-8"),
-        ("table_stages", ("paper",), "cdmae-stage1 cdmae-stage2 cdmae-stage3 general-stage1"),
+        ("table_stages", ("paper",), "cdmae-stage1 cdmae-stage2 cdmae-stage3"),
+        ("table_beir", ("paper",), "bm25 cdmae-stage3 general-stage1 mae-stage1"),
         ("table_corpus", ("paper",), "cdmae-stage1 general-stage1"),
         (
             "table_corpus",
@@ -143,6 +144,22 @@ def test_what_the_config_lacks_is_named_with_a_config_that_has_it(name):
         InputError, match=rf"^{name} needs .* alone, which this config lacks; see config/ablations.yaml, "
     ):
         exhibits.wanted(name, shipped())
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "tables"),
+    [("Shitao/RetroMAE", ["table_beir"]), ("Shitao/RetroMAE_MSMARCO", ["table_main", "table_stages"])],
+)
+def test_a_published_start_stands_beside_the_rows_of_what_it_was_pre_trained_on(checkpoint, tables):
+    config = shipped("paper")
+    config["starts"]["general"]["checkpoint"] = checkpoint
+    systems = {"general-stage2": {**config["systems"]["cdmae-stage2"], "negatives": "general-stage1"}}
+    systems["general-stage3"] = {**config["systems"]["cdmae-stage3"], "negatives": "general-stage2"}
+    config["systems"] |= {name: {**each, "encoder": "general"} for name, each in systems.items()}
+    facts = measured(config)
+    rows = {name: exhibits.GRIDS[name].entries(facts) for name in ("table_main", "table_stages", "table_beir")}
+    beside = [name for name, each in rows.items() if any(row.label[0] == "RetroMAE" and row.system for row in each)]
+    assert beside == tables
 
 
 def test_figures_of_masks_need_an_encoder_that_masks_by_importance(values):

@@ -187,7 +187,7 @@ def test_a_recipe_stands_beside_its_published_row():
         name: [f"{objective}-stage{number}" for number in ((1, 2, 3) if objective == "simlm" else (1, 2))]
         for name, objective in published.OBJECTIVES.items()
     }
-    assert measured(layered())["RetroMAE"] == ["general-stage1"]
+    assert "RetroMAE" not in measured(layered())  # its start is pre-trained on general text
 
 
 def measured(config):

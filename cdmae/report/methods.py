@@ -24,18 +24,21 @@ def main_chain(facts: Facts) -> list[str]:
     return max(found, key=len) if found else [pair[0] for pair in masking_pairs(facts)[:1]]
 
 
-def methods(facts: Facts) -> dict[str, list[str]]:
-    """The systems of stages 1, 2, 3 for every method that is trained here, by the name it has in the paper."""
+def methods(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> dict[str, list[str]]:
+    """The systems of stages 1, 2, 3 for every method that is trained here, by the name it has in the paper.
+
+    checkpoints: the starts that stand for a method which is not.
+    """
     found = {published.OURS: main_chain(facts)}
     encoders = facts.entries("encoders")
     for name, entry in encoders.items():
         for method, objective in published.OBJECTIVES.items():
             if entry.get("objective") == objective and _masked_as_published(method, entry):
                 found.setdefault(method, chain_of(facts, name))
-    for name, entry in encoders.items():  # a published start stands for its method where that was not trained here
+    for name, entry in encoders.items():
         start = facts.entries("starts").get(entry.get("start", ""), {})
-        if entry.get("objective") == "none" and start.get("checkpoint") in published.CHECKPOINTS:
-            found.setdefault(published.CHECKPOINTS[start["checkpoint"]], chain_of(facts, name))
+        if entry.get("objective") == "none" and start.get("checkpoint") in checkpoints:
+            found.setdefault(checkpoints[start["checkpoint"]], chain_of(facts, name))
     return {method: chain for method, chain in found.items() if chain}
 
 
@@ -46,12 +49,12 @@ def _masked_as_published(method: str, encoder: dict[str, Any]) -> bool:
     return masking is None or is_uniform(encoder)
 
 
-def others(facts: Facts) -> dict[str, list[str]]:
+def others(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> dict[str, list[str]]:
     """What the paper's tables do not have, but the comparison needs: uniform masks, and no pre-training."""
     ours = main_chain(facts)[:1]
     uniform = [b for a, b in masking_pairs(facts) if [a] == ours][:1]
     without = [name for name in [not_pretrained(facts, each) for each in ours] if name]
-    known = {name for chain in methods(facts).values() for name in chain}
+    known = {name for chain in methods(facts, checkpoints).values() for name in chain}
     found = {UNIFORM: _chain_from(facts, uniform), WITHOUT: _chain_from(facts, without)}
     return {label: chain for label, chain in found.items() if chain and not known & set(chain)}
 
@@ -103,7 +106,7 @@ def _corpus(facts: Facts, system: str) -> str:
     read = [each.get("collection") for each in (encoder, encoders.get(encoder.get("after", ""), {})) if _trained(each)]
     start = facts.entries("starts").get(encoder.get("start", ""), {})
     domain = stage.get("collection") in read
-    general = start.get("checkpoint") in published.CHECKPOINTS or bool(set(read) - {stage.get("collection")})
+    general = start.get("checkpoint") in published.GENERAL or bool(set(read) - {stage.get("collection")})
     return ", then ".join(label for label, fits in (("general", general), ("domain", domain)) if fits)
 
 
