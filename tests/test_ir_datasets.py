@@ -17,6 +17,8 @@ from pathlib import Path
 
 import ir_measures
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import requests
 
@@ -42,6 +44,7 @@ CORPUS = [
 ]
 COUNTS = {
     ("dpr-w100", "docs"): 2,
+    **{("nano-beir/arguana", part): count for part, count in (("docs", 2), ("queries", 1), ("qrels", 1))},
     ("msmarco-passage", "docs"): 3,
     ("msmarco-passage/train", "queries"): 2,
     ("msmarco-passage/train", "qrels"): 1,
@@ -67,6 +70,13 @@ def tar(**members):
             entry = tarfile.TarInfo(name)
             entry.size = len(text.encode())
             archive.addfile(entry, io.BytesIO(text.encode()))
+    return packed.getvalue()
+
+
+def parquet(columns):
+    """A table as a Parquet file."""
+    packed = io.BytesIO()
+    pq.write_table(pa.table(columns), packed)
     return packed.getvalue()
 
 
@@ -105,6 +115,16 @@ PUBLISHED = {  # family, key in its list of files: name as published, content
     ("beir", "cqadupstack"): beir_zip("cqadupstack/tex", {"tags": ["a"]}),
     ("beir", "webis-touche2020/v2"): beir_zip("webis-touche2020", TOUCHE),
 }
+NANO = {
+    ("nano-beir", "arguana/docs"): {"_id": ["d0", "d1"], "text": ["Tea is a drink.", "Bread is not."]},
+    ("nano-beir", "arguana/queries"): {"_id": ["q0"], "text": ["what is tea"]},
+    ("nano-beir", "arguana/qrels"): {"query-id": ["q0"], "corpus-id": ["d0"]},
+}
+PUBLISHED |= {key: parquet(columns) for key, columns in NANO.items()}
+HUB = {
+    key: f"NanoArguAna/{part}/train-00000-of-00001.parquet"
+    for key, part in zip(NANO, ("corpus", "queries", "qrels"), strict=True)
+}
 TITLES = tar(**{"marco/para.title.txt": "0\tTea\n2\tBread\n"})
 
 
@@ -116,7 +136,9 @@ def published(tmp_path_factory):
     for (family, key), content in PUBLISHED.items():
         each = downloads[family][key]
         each["expected_md5"] = hashlib.md5(content).hexdigest()
-        (folder / each["url"].rpartition("/")[2]).write_bytes(content)
+        path = folder / HUB.get((family, key), each["url"].rpartition("/")[2])
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
     (folder / "marco.tar.gz").write_bytes(TITLES)
     for (name, part), count in COUNTS.items():
         metadata[name][part] = {"count": count}
@@ -210,6 +232,29 @@ def test_measures_are_those_of_the_published_judgments(home, tmp_path):
     )
     expected = {(each.query_id, str(each.measure)): each.value for each in wanted}
     assert {each[:2]: each[2] for each in measured.itertuples(index=False, name=None)} == pytest.approx(expected)
+
+
+def test_files_of_one_name_are_told_apart_by_their_folders(home, tmp_path):
+    """Of Nano-BEIR, whose 39 files have one name; those of another set of it are no offer."""
+    assert write_collection(tmp_path / "out", loaded(home, dataset="nano-beir/arguana")) == 2
+    assert read_passages(tmp_path / "out")["text"].to_pylist() == ["Tea is a drink.", "Bread is not."]
+    with pytest.raises(InputError, match="put https://.*NanoNQ/resolve/main/queries/train-00000-of-00001.parquet at "):
+        loaded(home, dataset="nano-beir/nq")
+
+
+def test_every_published_file_has_a_place_of_its_own_in_the_folder():
+    for family in catalogue.read_json("downloads.json"):
+        found = catalogue.files(family)
+        assert len(set(found.values())) == len(found)
+        assert all(not place.startswith("/") and ".." not in place for place in found.values())
+    assert set(catalogue.files("beir").values()) >= {"nq.zip", "cqadupstack.zip"}
+
+
+def test_a_plan_counts_bytes_of_passages_where_the_list_has_rows(monkeypatch, tmp_path):
+    monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
+    sizes = source.downloads(source.Settings(dataset="nano-beir/arguana"))
+    assert len(sizes) == 4  # passages, as they are published and as they are kept, queries, judgments
+    assert 5e6 > sum(sizes.values()) > 3635 * 500
 
 
 def test_published_triples_are_negatives(home, tmp_path):

@@ -28,7 +28,10 @@ if TYPE_CHECKING:
 
 PUBLISHED = "data/published"
 LETTERS = 6.0  # of a word, the space included
-UNPACKED = {MSMARCO: ("collection.tsv", 1.0), "beir": ("docs.pklz4", 0.6)}  # a file, and its share of the text
+UNPACKED = {
+    MSMARCO: ("collection.tsv", 1.0),
+    **dict.fromkeys(("beir", "nano-beir"), ("docs.pklz4", 0.6)),
+}  # a file, and its share of the text
 WORDS = {  # per passage
     "msmarco-passage": 56.0, "dpr-w100": 100.0, "beir/trec-covid": 161.0, "beir/nfcorpus": 232.0, "beir/nq": 79.0,
     "beir/hotpotqa": 46.0, "beir/fiqa": 132.0, "beir/arguana": 167.0, "beir/webis-touche2020": 292.0,
@@ -56,7 +59,8 @@ class Settings:
     )
     files: str = setting(
         PUBLISHED, meaning="files as published (collectionandqueries.tar.gz, nq.zip, ...) that lie in this folder "
-        "are not fetched; a relative path begins at the checkout",
+        "are not fetched; those of one name as the hub has them (NanoNQ/corpus/train-00000-of-00001.parquet); a "
+        "relative path begins at the checkout",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -128,7 +132,9 @@ def check(settings: Settings, name: str) -> dict[str, int]:
 
 def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
     """Passages, words in one, and judged queries by split, from the catalogue and Thakur et al. 2021, table 1."""
-    words = next((each for name, each in WORDS.items() if settings.dataset.startswith(name)), 100.0)
+    words = next(
+        (each for name, each in WORDS.items() if settings.dataset.removeprefix("nano-").startswith(name)), 100.0
+    )
     judged = {
         split: catalogue.counts(f"{name}/judged", "queries") or catalogue.counts(name, "queries") or 0
         for split, name in settings.ids().items()

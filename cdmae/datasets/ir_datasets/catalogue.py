@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import json
 import os
+from collections import Counter
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -13,6 +14,7 @@ from cdmae.errors import InputError
 from cdmae.settings import suggestion
 
 FEW = 12  # names that a message lists
+ROW = {"docs": 500, "queries": 60, "qrels": 30}  # bytes, packed, of parts that are a file each
 # The archives of passages that are not named like their dataset.
 PASSAGES = {"msmarco-passage": ("collectionandqueries", "queries"), "dpr-w100": ("docs",)}
 
@@ -45,6 +47,25 @@ def counts(name: str, part: str) -> int | None:
     return found.get("count")
 
 
+def files(family: str) -> dict[str, str]:
+    """The published files of a family of datasets: address -> as much of its end as no other one of them has.
+
+    That is a name, ``nq.zip``, or the place in a folder, ``NanoNQ/corpus/train-00000-of-00001.parquet``: the hub's
+    ``resolve/main`` is no part of it.
+    """
+    listed = read_json("downloads.json").get(family, {}).values()
+    parts = {each["url"]: each["url"].split("/") for each in listed if "expected_md5" in each and "url" in each}
+    for address, place in parts.items():
+        if "resolve" in place:
+            at = place.index("resolve")
+            parts[address] = place[:at] + place[at + 2 :]
+    ends = Counter("/".join(place[-size:]) for place in parts.values() for size in range(1, len(place) + 1))
+    return {
+        address: next(end for size in range(1, len(place) + 1) if ends[end := "/".join(place[-size:])] == 1)
+        for address, place in parts.items()
+    }
+
+
 class Archive(NamedTuple):
     """A published file: its name, its checksum, by which ir_datasets keeps it, and its bytes."""
 
@@ -62,10 +83,21 @@ def archives(name: str) -> list[Archive]:
     listed = read_json("downloads.json").get(family, {})
     keys = list(PASSAGES.get(family, ())) if not rest else []
     while rest and not keys:
-        keys = [key for key in (rest, f"{rest}/queries", f"{rest}/qrels") if key in listed]
+        keys = [key for key in (rest, *(f"{rest}/{part}" for part in ROW)) if key in listed]
         rest = rest.rpartition("/")[0]
-    found = [listed[key] for key in keys if {"expected_md5", "size_hint"} <= listed[key].keys()]
-    return [Archive(each["url"].rpartition("/")[2], each["expected_md5"], each["size_hint"]) for each in found]
+    named = files(family)
+    return [
+        Archive(named[listed[key]["url"]], listed[key]["expected_md5"], _bytes(f"{family}/{key}", listed[key]))
+        for key in keys
+        if {"url", "expected_md5", "size_hint"} <= listed[key].keys()
+    ]
+
+
+def _bytes(name: str, file: dict[str, Any]) -> int:
+    """The size of a published file; where the list has its number of rows for it, about that of so many."""
+    dataset, _, part = name.rpartition("/")
+    rows = part in ROW and file["size_hint"] == counts(dataset, part)
+    return file["size_hint"] * (ROW[part] if rows else 1)
 
 
 def home() -> Path:

@@ -41,14 +41,19 @@ def places(dataset: str) -> dict[str, Path]:
     """Where ir_datasets looks for the published files of a dataset and its relatives: address -> path."""
     home = package().util.home_path()
     family = catalogue.read_json("downloads.json").get(dataset.split("/")[0], {}).values()
-    found = {each["url"]: home / "downloads" / each["expected_md5"] for each in family if "expected_md5" in each}
+    found = {
+        each["url"]: home / "downloads" / each["expected_md5"]
+        for each in family
+        if "expected_md5" in each and "url" in each
+    }
     return {**found, TITLES: home / MSMARCO / "marco.tar.gz"}
 
 
 def offer(folder: str, dataset: str) -> None:
     """Put links to the published files in a folder where ir_datasets looks for them."""
+    named = {**catalogue.files(dataset.split("/")[0]), TITLES: TITLES.rpartition("/")[2]}
     for address, place in places(dataset).items():
-        path = Path(folder).expanduser().resolve() / address.rpartition("/")[2]
+        path = Path(folder).expanduser().resolve() / named[address]
         if path.exists() and not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)
             place.unlink(missing_ok=True)  # a link to where the file was before
