@@ -270,6 +270,19 @@ def _check_length(config: Config, start: str, length: int, path: str) -> None:
         raise InputError(f"{path} is {length}; allowed: up to {found.positions}, starts.{start}.positions")
 
 
+def _check_positions(config: Config, name: str, length: int, path: str) -> None:
+    """Refuse a length that a system cannot read, where that is known before its job."""
+    system = config.systems[name]
+    if system.encoder:
+        start = config.starts[config.encoders[system.encoder].start]
+        model, positions = start.checkpoint, None if start.checkpoint else start.positions
+    else:
+        model, positions = system.model, None
+    positions = checkpoints.number(model, "max_position_embeddings") if model else positions
+    if positions is not None and length > positions:
+        raise InputError(f"{path} is {length}; allowed: up to {positions}, the positions of systems.{name}")
+
+
 def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
     _known(config, f"{path}.start", encoder.start, "starts")
     if not encoder.pretrained:
@@ -493,6 +506,12 @@ def _check_evaluation(config: Config) -> None:
         cutoff = int(measure.partition("@")[2])
         if cutoff > evaluation.depth:
             raise InputError(f"evaluation.depth is {evaluation.depth}; allowed: from {cutoff}, the depth of {measure}")
+    for collection, length in evaluation.lengths.items():
+        path = f"evaluation.lengths.{collection}"
+        if collection not in evaluation.collections:
+            raise InputError(f"{path}: not evaluated; {suggestion(collection, evaluation.collections)}")
+        for name in config.systems:
+            _check_positions(config, name, length, path)
     for collection, grades in evaluation.relevant.items():
         for split in grades:
             if split not in evaluation.collections.get(collection, ()):

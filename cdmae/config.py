@@ -369,6 +369,10 @@ class Evaluation:
         {}, meaning="collection: split: the lowest grade that is relevant to all measures but nDCG, which then have "
         "names like RR(rel=2)@10; without, 1", source="TREC DL: 2", low=1, high=1000,
     )  # fmt: skip
+    lengths: dict[str, int] = setting(
+        {}, unit="word-pieces", meaning="collection: where its queries and passages, or a reranker's pairs, are cut "
+        "when it is searched; without, as the stage or the system says", source="RetroMAE: BEIR at 512", low=16,
+    )  # fmt: skip
     depth: int = setting(1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000)
     baseline: str = setting("", meaning="the system that the others are compared with; none: no comparison")
     keep_vectors: bool = setting(

@@ -145,6 +145,10 @@ class Graph:
         """The collections of the evaluation."""
         return list(self.config.evaluation.collections)
 
+    def lengths(self, collections: list[str]) -> list[int]:
+        """Where systems cut the texts of some collections; 0: at their own lengths."""
+        return [self.config.evaluation.lengths.get(each, 0) for each in collections]
+
     def systems(self, *kinds: str) -> list[str]:
         """The systems of some kinds, in the order of the config."""
         return [name for name, system in self.config.systems.items() if system.kind in kinds]

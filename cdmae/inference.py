@@ -32,16 +32,18 @@ SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
 BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together: what a cache, or a GPU, likes
 
 
-def encode_passages(model: Path | str, tokens: Path | str, output: Path | str, threads: int) -> None:
+def encode_passages(
+    model: Path | str, tokens: Path | str, output: Path | str, threads: int = 1, length: int = 0
+) -> None:
     """Write the vectors of a collection, float32 shards [p, D] in the order of the passages, to the folder `output`.
 
-    A killed run goes on after its last whole shard.
+    Passages are cut at `length` word-pieces, or at the model's own. A killed run goes on after its last whole shard.
     """
     output, count = Path(output), len(read_tokens(tokens))
-    key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD]
+    key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
     with pieces(output, key) as folder:
         with Progress(count, unit="passages", label="encode") as progress:
-            for number, shard in enumerate(shards(model, tokens, threads, progress)):
+            for number, shard in enumerate(shards(model, tokens, threads, length, progress)):
                 path = folder / f"{number:05d}.npy"
                 if path.exists():
                     progress.advance(len(shard))
@@ -53,10 +55,12 @@ def encode_passages(model: Path | str, tokens: Path | str, output: Path | str, t
                 path.rename(aside / path.name)
 
 
-def shards(model: Path | str, tokens: Path | str, threads: int, progress: Progress | None = None) -> list[Made]:
+def shards(
+    model: Path | str, tokens: Path | str, threads: int, length: int = 0, progress: Progress | None = None
+) -> list[Made]:
     """The vectors of a collection, float32 [p, D] each in the order of the passages, encoded whenever they are read."""
     device, source = training.set_up(threads), read_tokens(tokens)
-    retriever = models.load(model, "retriever")
+    retriever = models.at(models.load(model, "retriever"), length)
     models.check_tokens(retriever, source.word_starts, str(tokens))
     retriever.network.to(device)
 
@@ -69,10 +73,10 @@ def shards(model: Path | str, tokens: Path | str, threads: int, progress: Progre
     return [Made((len(rows), width), partial(make, rows)) for rows in parts]
 
 
-def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1) -> np.ndarray:
-    """The vectors of queries by a retriever's folder, float32 [Q, D]."""
+def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0) -> np.ndarray:
+    """The vectors of queries by a retriever's folder, float32 [Q, D]; cut at `length`, or at the model's own."""
     device = training.set_up(threads)
-    retriever = models.load(model, "retriever")
+    retriever = models.at(models.load(model, "retriever"), length)
     retriever.network.to(device)
     source = sequences.queries(texts, model, threads)
     rows = np.arange(len(texts))

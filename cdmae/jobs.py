@@ -245,7 +245,8 @@ def index_bm25(graph: Graph, name: str) -> Job:
 def vectors(graph: Graph, system: str, name: str) -> Job:
     """A retriever's vectors of a collection."""
     inputs = {"model": graph.trained(system), "tokens": graph.tokens(graph.start_of(system), name)}
-    return Job("vectors", f"{system}/{name}", inputs, [graph.vectors(system, name)])
+    params = {"length": graph.lengths([name])[0]}
+    return Job("vectors", f"{system}/{name}", inputs, [graph.vectors(system, name)], params)
 
 
 @rule
@@ -257,7 +258,11 @@ def vectors_external(graph: Graph, system: str, name: str) -> Job:
         f"{system}/{name}",
         inputs={"passages": graph.passages(name), **_checkpoint(entry.model)},
         outputs=[graph.vectors(system, name)],
-        params={"model": entry.model, "query_length": entry.query_length, "passage_length": entry.passage_length},
+        params={
+            "model": entry.model,
+            "query_length": entry.query_length,
+            "passage_length": graph.lengths([name])[0] or entry.passage_length,
+        },
     )
 
 
@@ -286,7 +291,9 @@ def _mined(graph: Graph, name: str, on: str, split: str) -> Job:
     inputs, params = _search(graph, name, [on])
     params |= {"splits": [split], "depth": graph.mined()[name, on, split]}
     kind = graph.config.systems[name].kind
-    if kind == "bm25":
+    if kind != "bm25":
+        params["lengths"] = graph.lengths([on])
+    else:
         triples = graph.config.systems[name].triples
         params["triples"] = {"name": triples, **graph.config.collections[on].values()} if triples else {}
         params |= dict.fromkeys(("k1", "b"), 0.0) if triples else {}  # nothing is searched
@@ -297,7 +304,10 @@ def _mined(graph: Graph, name: str, on: str, split: str) -> Job:
 def _searched(graph: Graph, name: str) -> Job:
     inputs, params = _search(graph, name, graph.evaluated())
     params |= {"splits": [split for _, split in graph.targets()], "depth": graph.config.evaluation.depth}
-    return Job(SEARCH[graph.config.systems[name].kind], name, inputs, graph.runs(name), params)
+    kind = graph.config.systems[name].kind
+    if kind != "bm25":
+        params["lengths"] = graph.lengths([each for each, _ in graph.targets()])
+    return Job(SEARCH[kind], name, inputs, graph.runs(name), params)
 
 
 MINE = {"bm25": "mine_bm25", "retriever": "mine", "external": "mine_external"}
@@ -326,7 +336,11 @@ def rerank(graph: Graph, name: str) -> Job:
             "runs": graph.runs(system.reranks),
         },
         outputs=graph.runs(name),
-        params={"splits": [split for _, split in graph.targets()], "depth": system.depth},
+        params={
+            "splits": [split for _, split in graph.targets()],
+            "lengths": graph.lengths([each for each, _ in graph.targets()]),
+            "depth": system.depth,
+        },
     )
 
 

@@ -14,7 +14,7 @@ BERT and ELECTRA encoders are known here.
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -93,6 +93,14 @@ def load(folder: Path | str, kind: str) -> Model:
     """Read a trained model of a kind, in evaluation mode; raises `InputError` where the folder holds none."""
     found = check(folder, kind)
     return _load(folder, kind, {key: found[key] for key in LENGTHS[kind]}, found["precision"])
+
+
+def at(model: Model, length: int) -> Model:
+    """The model with all its inputs cut at `length`; at its own lengths where that is 0."""
+    positions = model.network.config.max_position_embeddings
+    if length > positions:
+        raise InputError(f"evaluation.lengths has {length}; allowed: up to {positions}, the positions of the model")
+    return replace(model, lengths=dict.fromkeys(model.lengths, length)) if length else model
 
 
 def check(folder: Path | str, kind: str) -> dict[str, Any]:

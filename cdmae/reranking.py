@@ -108,6 +108,7 @@ def rerank(
     collections: list[Path],
     tokens: list[Path],
     splits: list[str],
+    lengths: list[int],
     runs: list[Path],
     depth: int,
     outputs: list[Path],
@@ -115,19 +116,22 @@ def rerank(
 ) -> None:
     """Write other runs anew, one per target: their best `depth` passages by the reranker's scores, the rest below.
 
+    Pairs are cut at the length of the target, or at the model's own where that is 0.
     The rest keeps its order, its scores going down in steps of 1 from the lowest of the reranked (as SimLM does), so
     that recall at depths beyond `depth` stays what it was.
     """
     device = training.set_up(threads)
     judge = models.load(model, "reranker")
     judge.network.to(device)
-    for collection, pieces, split, path, output in zip(collections, tokens, splits, runs, outputs, strict=True):
+    parts = zip(collections, tokens, splits, lengths, runs, outputs, strict=True)
+    for collection, pieces, split, length, path, output in parts:
         passages, run = read_tokens(pieces), read_run(path)
         models.check_tokens(judge, passages.word_starts, str(pieces))
         queries = sequences.queries_of(collection, split, model, threads)
         if len(run) != len(queries):
             raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(queries)}")
-        write_run(output, reorder(judge, queries, passages, run, depth, label=f"rerank {collection.name}"))
+        cut = models.at(judge, length)
+        write_run(output, reorder(cut, queries, passages, run, depth, label=f"rerank {collection.name}"))
 
 
 def reorder(judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: int, *, label: str = "") -> Run:

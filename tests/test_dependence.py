@@ -42,6 +42,7 @@ NAMES = {
 FITTING = {
     "hidden": [256, 1536], "forward_factor": [1, 2, 4], "window": [2, 3], "measures": [["RR@10"]],
     "relevant": [{name: {split: 3}} for name, split in (("pydocs", "dev"), ("msmarco", "dev"), ("mine", "test"))],
+    "lengths": [{name: 64} for name in ("pydocs", "msmarco", "mine")],
 }  # fmt: skip
 MASKED = ("decoder_ratio", "sigma", "max_length", "seed")  # what the masks that the report shows depend on
 COUNTED = ("unit", "window")
@@ -130,6 +131,15 @@ def of_system(graph, name, key):
 
 
 def of_evaluation(graph, _, key):
+    if key == "lengths":
+        names = ("pydocs", "msmarco", "mine")
+        vectors = ("vectors", "vectors_external", "mine", "mine_external")
+        cut = {
+            (job.rule, job.name) for job in graph.jobs() if job.rule in vectors and set(names) & {*job.name.split("/")}
+        }
+        return cut | {
+            (job.rule, job.name) for job in graph.jobs() if job.rule in ("search", "search_external", "rerank")
+        }
     graded = dict.fromkeys(("measures", "relevant"), ("measures",))
     rules = (graded | {"depth": ("search", "search_bm25", "search_external", "fuse")}).get(key, ())
     return {(job.rule, job.name) for job in graph.jobs() if job.rule in rules}

@@ -140,6 +140,25 @@ def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
         load(values)
 
 
+def test_a_length_of_a_collection_is_told_to_all_that_search_it(values):
+    values["evaluation"]["lengths"] = {"other": 16}
+    jobs, before = by_name(Graph(load(values))), by_name(Graph(load({**values, "evaluation": {
+        **values["evaluation"], "lengths": {}}})))  # fmt: skip
+    changed = {key for key, job in jobs.items() if job.params != before[key].params}
+    searching = {("search", "one"), ("search", "three"), ("search_external", "foreign"), ("rerank", "cross")}
+    assert changed == {("vectors", "one/other"), ("vectors", "three/other"), *searching,
+                       ("vectors_external", "foreign/other"), ("report", "")}  # fmt: skip
+    assert jobs["search", "one"].params["lengths"] == jobs["rerank", "cross"].params["lengths"] == [0, 0, 16]
+    assert jobs["vectors_external", "foreign/other"].params["passage_length"] == 16
+
+
+def test_a_length_that_a_system_cannot_read_is_refused_before_any_job(values):
+    for name, message in (("other", "evaluation.lengths.other is 99999; allowed: up to"), ("nowhere", "not evaluated")):
+        values["evaluation"]["lengths"] = {name: 99999}
+        with pytest.raises(InputError, match=message):
+            load(values)
+
+
 def test_a_release_reads_what_its_collections_were_made_from(graph):
     jobs = by_name(graph)
     assert jobs["release", "three"].inputs["about"] == ["out/collections/docs/about.json"]

@@ -45,6 +45,20 @@ def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_
     assert [path.name for path in (tmp_path / "three").iterdir() if not path.name.endswith(".npy")] == []
 
 
+def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tmp_path) -> None:  # noqa: F811
+    """As if the model had been trained with it."""
+    other = tmp_path / "other"
+    other.mkdir()
+    model = models.start_retriever(tiny.encoder, query_length=9, passage_length=9, precision="fp32")
+    models.save(other, model, tiny.encoder, {})
+    own = inference.encode_queries(retriever, tiny.queries)
+    cut = inference.encode_queries(retriever, tiny.queries, length=9)
+    assert (cut == inference.encode_queries(other, tiny.queries)).all() and (cut != own).any()
+    assert (inference.shards(retriever, tiny.tokens, 1, 9)[0][:] == inference.shards(other, tiny.tokens, 1)[0][:]).all()
+    with pytest.raises(InputError, match="evaluation.lengths has 65; allowed: up to 64, the positions of the model"):
+        inference.encode_queries(retriever, tiny.queries, length=65)
+
+
 def test_shards_that_are_not_kept_are_those_that_are(retriever, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
     monkeypatch.setattr(inference, "SHARD", 50)
     inference.encode_passages(retriever, tiny.tokens, tmp_path / "kept", 1)
@@ -156,7 +170,7 @@ def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny
 
 def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
     monkeypatch.setattr(reranking, "PIECE", 33)  # several pieces, none of them whole queries by chance
-    how = {"model": reranker, "depth": 8, "threads": 1, "splits": ["train"]}
+    how = {"model": reranker, "depth": 8, "threads": 1, "splits": ["train"], "lengths": [0]}
     lists = {"collections": [tiny.collection], "tokens": [tiny.tokens], "runs": [tiny.negatives]}
     reranking.rerank(**how, **lists, outputs=[tmp_path / "r.parquet"])
     before, after = read_run(tiny.negatives), read_run(tmp_path / "r.parquet")
@@ -170,6 +184,18 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
         np.testing.assert_allclose(scores[:8], expected[order], atol=2e-6)
         assert new[8:].tolist() == old[8:].tolist()
         np.testing.assert_allclose(scores[8:], scores[7] - np.arange(1, 13), atol=1e-5)
+
+
+def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_path) -> None:  # noqa: F811
+    how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens] * 2}
+    outputs = [tmp_path / "own.parquet", tmp_path / "cut.parquet"]
+    reranking.rerank(**how, splits=["train"] * 2, runs=[tiny.negatives] * 2, lengths=[0, 16], outputs=outputs)
+    own, cut = map(read_run, outputs)
+    judge, queries = models.at(models.load(reranker, "reranker"), 16), sequences.queries(tiny.queries, reranker, 1)
+    top = read_run(tiny.negatives).ranked(0)[0][:8]
+    expected = reranking.score(judge, queries, np.zeros(8, int), read_tokens(tiny.tokens), top, precision="fp32")
+    np.testing.assert_allclose(cut.ranked(0)[1][:8], np.sort(expected)[::-1], atol=2e-6)
+    assert abs(own.scores - cut.scores).max() > 1e-3
 
 
 def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch) -> None:  # noqa: F811

@@ -140,6 +140,7 @@ def search(graph: Graph, given: argparse.Namespace) -> None:
             "collection": graph.collection(collection),
             "text": text,
             "depth": depth,
+            "length": graph.lengths([collection])[0],
         },
     )
 

@@ -245,15 +245,17 @@ def _chunk(stage: Stage, length: int) -> float:
     return min(stage.chunk, stage.queries * stage.group) * float(length)
 
 
-def _pair(stage: Stage, found: Size) -> float:
+def _pair(longest: int, found: Size) -> float:
     """Word-pieces of a query and a passage as a reranker reads them."""
-    return min(stage.max_length, QUERY_TOKENS + found.tokens(stage.max_length))
+    return min(longest, QUERY_TOKENS + found.tokens(longest))
 
 
 def train_reranker(planned: Planned, name: str) -> Work:
     """A group of pairs, of which the best are trained on."""
     stage, network, found, queries = _trained(planned, name)
-    pairs = arithmetic.reranking(network, _pair(stage, found), stage.group, stage.forward_factor, stage.rdrop > 0)
+    pairs = arithmetic.reranking(
+        network, _pair(stage.max_length, found), stage.group, stage.forward_factor, stage.rdrop > 0
+    )
     made = _model(network, queries * pairs, network.layers, _chunk(stage, stage.max_length))
     return replace(made, memory=made.memory + _texts(found))
 
@@ -266,7 +268,7 @@ def teacher(planned: Planned, student: str) -> Work:
     drawn = min(stage.depth + stage.random_negatives, (stage.group - 1) * math.ceil(stage.epochs))
     pairs = queries / max(1.0, stage.epochs) * (1 + drawn)
     longest = planned.config.stages[system.stage].max_length
-    tokens = min(longest, QUERY_TOKENS + found.tokens(longest))
+    tokens = _pair(longest, found)
     memory = _scoring(network, pairs, tokens) + _texts(found)
     return Work(pairs * network.forward(tokens), disk=8 * pairs, memory=memory)
 
@@ -341,7 +343,7 @@ def vectors(planned: Planned, name: str, collection: str) -> Work:
         longest, base, times = system.passage_length or arithmetic.longest(system.model), FOREIGN - TORCH, PADDED
     else:
         longest, base, times = planned.config.stages[system.stage].passage_length, 0.0, 1.0
-    tokens = found.tokens(longest)
+    tokens = found.tokens(planned.graph.lengths([collection])[0] or longest)
     memory = base + _scoring(network, found.passages, tokens, SHARD) + 8.0 * min(found.passages, SHARD) * network.width
     flops = times * found.passages * network.forward(tokens)
     return Work(flops, disk=4.0 * found.passages * network.width, memory=memory)
@@ -352,7 +354,8 @@ def rerank(planned: Planned, name: str) -> Work:
     system = planned.config.systems[name]
     network, stage = planned.network(planned.graph.start_of(name)), planned.config.stages[system.stage]
     pairs = {target: planned.queries(*target) * system.depth for target in planned.graph.targets()}
-    tokens = {target: _pair(stage, planned.sizes[target[0]]) for target in pairs}
+    longest = {target: planned.graph.lengths([target[0]])[0] or stage.max_length for target in pairs}
+    tokens = {target: _pair(longest[target], planned.sizes[target[0]]) for target in pairs}
     flops = sum(pairs[target] * network.forward(tokens[target]) for target in pairs)
     memory = _scoring(network, max(pairs.values()), max(tokens.values())) + 2 * _hits(planned)
     return Work(flops, disk=8.0 * _evaluated(planned) * planned.config.evaluation.depth, memory=memory)

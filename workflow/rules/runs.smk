@@ -23,10 +23,11 @@ rule vectors:
         runtime=1440,
     params:
         *code("vectors"),
+        length=setting("vectors", "length"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/vectors.py --model {input.model:q} --tokens {input.tokens:q} --output {output:q}"
-        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --length {params.length} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule vectors_external:
@@ -87,12 +88,13 @@ rule mine:
         passages=lambda wildcards, output: over(wildcards.system, [wildcards.collection]),
         collection=folder("queries"),
         splits=setting("mine", "splits"),
+        lengths=setting("mine", "lengths"),
         depth=setting("mine", "depth"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search.py --model {input.model:q} {params.passages:q}"
-        " --collections {params.collection:q} --splits {params.splits:q} --outputs {output:q}"
-        " --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --collections {params.collection:q} --splits {params.splits:q} --lengths {params.lengths}"
+        " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search:
@@ -120,12 +122,13 @@ rule search:
         passages=lambda wildcards, output: over(wildcards.system, [each for each, _ in graph.targets()]),
         collections=targets(lambda system, collection: graph.collection(collection)),
         splits=setting("search", "splits"),
+        lengths=setting("search", "lengths"),
         depth=setting("search", "depth"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search.py --model {input.model:q} {params.passages:q}"
-        " --collections {params.collections:q} --splits {params.splits:q} --outputs {output:q}"
-        " --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --collections {params.collections:q} --splits {params.splits:q} --lengths {params.lengths}"
+        " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule mine_external:
@@ -153,6 +156,7 @@ rule mine_external:
         passages=lambda wildcards, output: over(wildcards.system, [wildcards.collection]),
         collection=folder("queries"),
         splits=setting("mine_external", "splits"),
+        lengths=setting("mine_external", "lengths"),
         depth=setting("mine_external", "depth"),
         model=setting("mine_external", "model"),
         query_length=setting("mine_external", "query_length"),
@@ -161,8 +165,8 @@ rule mine_external:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
         " --passage-length {params.passage_length} {params.passages:q} --collections {params.collection:q}"
-        " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} --threads {threads}"
-        " 2>&1 | tee -i {log:q} >&2"
+        " --splits {params.splits:q} --lengths {params.lengths} --outputs {output:q} --depth {params.depth}"
+        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search_external:
@@ -190,6 +194,7 @@ rule search_external:
         passages=lambda wildcards, output: over(wildcards.system, [each for each, _ in graph.targets()]),
         collections=targets(lambda system, collection: graph.collection(collection)),
         splits=setting("search_external", "splits"),
+        lengths=setting("search_external", "lengths"),
         depth=setting("search_external", "depth"),
         model=setting("search_external", "model"),
         query_length=setting("search_external", "query_length"),
@@ -198,8 +203,8 @@ rule search_external:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
         " --passage-length {params.passage_length} {params.passages:q} --collections {params.collections:q}"
-        " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} --threads {threads}"
-        " 2>&1 | tee -i {log:q} >&2"
+        " --splits {params.splits:q} --lengths {params.lengths} --outputs {output:q} --depth {params.depth}"
+        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule rerank:
@@ -227,12 +232,13 @@ rule rerank:
         collections=targets(lambda system, collection: graph.collection(collection)),
         tokens=targets(lambda system, collection: graph.tokens(graph.start_of(system), collection)),
         splits=setting("rerank", "splits"),
+        lengths=setting("rerank", "lengths"),
         depth=setting("rerank", "depth"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/rerank.py --model {input.model:q} --collections {params.collections:q}"
-        " --tokens {params.tokens:q} --splits {params.splits:q} --runs {input.runs:q} --depth {params.depth}"
-        " --outputs {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --tokens {params.tokens:q} --splits {params.splits:q} --lengths {params.lengths} --runs {input.runs:q}"
+        " --depth {params.depth} --outputs {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule fuse:

@@ -16,11 +16,21 @@ from cdmae.search import search
 
 
 @command
-def main(*, system: str, model: Path, vectors: Path, collection: Path, text: str, depth: int = 5, threads: int = 1):
-    """Print the `depth` passages of `collection` that `system` finds for `text`."""
+def main(
+    *,
+    system: str,
+    model: Path,
+    vectors: Path,
+    collection: Path,
+    text: str,
+    depth: int = 5,
+    length: int = 0,
+    threads: int = 1,
+):
+    """Print the `depth` passages of `collection` that `system` finds for `text`, cut at `length` or the model's own."""
     if not text.strip():
         raise InputError("the text is empty; allowed: a text with at least one word")
-    query = inference.encode_queries(model, [text], threads)
+    query = inference.encode_queries(model, [text], threads, length)
     shards = read_vectors(vectors)
     run = search(query, shards, depth, threads=threads, device=str(training.device()))
     say(f"{system} on {collection.name}, {sum(map(len, shards)):,} passages:\n")

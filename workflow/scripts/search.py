@@ -17,18 +17,21 @@ def main(
     tokens: list[Path] = (),
     collections: list[Path],
     splits: list[str],
+    lengths: list[int],
     outputs: list[Path],
     depth: int,
     threads: int = 1,
 ):
     """Search each collection for the queries of its split; write the run to the output in its place.
 
-    For each of them its vectors, or its tokens, whose vectors are then made while they are searched and not kept.
+    For each of them its vectors, or its tokens, whose vectors are then made while they are searched and not kept; and
+    where its queries and passages are cut, 0 at the model's own lengths.
     """
 
     def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
-        queries = [inference.encode_queries(model, each, threads) for each in texts]
-        shards = read_vectors(vectors[number]) if vectors else inference.shards(model, tokens[number], threads)
+        length = lengths[number]
+        queries = [inference.encode_queries(model, each, threads, length) for each in texts]
+        shards = read_vectors(vectors[number]) if vectors else inference.shards(model, tokens[number], threads, length)
         return search_together(queries, shards, depth, threads=threads, device=str(training.device()))
 
     targets.search(collections, splits, outputs, depth, find)

@@ -16,6 +16,7 @@ def main(
     vectors: list[Path] = (),
     collections: list[Path],
     splits: list[str],
+    lengths: list[int],
     outputs: list[Path],
     depth: int,
     query_length: int = 0,
@@ -24,16 +25,18 @@ def main(
 ):
     """Search each collection for the queries of its split; write the run to the output in its place.
 
-    Without `vectors`, those of each collection are made while they are searched, and not kept.
+    Without `vectors`, those of each collection are made while they are searched, and not kept. Where one of the
+    `lengths` is not 0, the queries and passages of its collection are cut there.
     """
     training.set_up(threads)
 
     def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
-        queries = [external.encode_queries(model, each, query_length) for each in texts]
+        length = lengths[number]
+        queries = [external.encode_queries(model, each, length or query_length) for each in texts]
         if vectors:
             shards = read_vectors(vectors[number])
         else:
-            shards = external.shards(model, collections[number], passage_length)
+            shards = external.shards(model, collections[number], length or passage_length)
         return search_together(queries, shards, depth, threads=threads, device=str(training.device()))
 
     targets.search(collections, splits, outputs, depth, find)

@@ -7,9 +7,9 @@ from cdmae.command import command
 
 
 @command
-def main(*, model: Path, tokens: Path, output: Path, threads: int = 1):
-    """Write a retriever's vectors of a collection."""
-    inference.encode_passages(model, tokens, output, threads)
+def main(*, model: Path, tokens: Path, output: Path, length: int = 0, threads: int = 1):
+    """Write a retriever's vectors of a collection, its passages cut at `length`, or at the model's own."""
+    inference.encode_passages(model, tokens, output, threads, length)
 
 
 if __name__ == "__main__":
