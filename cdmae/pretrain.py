@@ -86,6 +86,7 @@ def pretrain(
         kept = Snapshots(held, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
         about |= train(model.to(device), settings, reader, held, group, name=name, seed=seed, passed=kept.keep)
         if group.first:
+            about["notes"] += probes.doubts(held.folder, name)
             with held.finish(output) as aside:
                 write(aside, model, tokenizer, about)
                 probes.copy(held.folder, aside)

@@ -19,11 +19,14 @@ from torch import nn
 from cdmae import bottleneck, halves
 from cdmae.errors import InputError
 from cdmae.files.outputs import write_text
+from cdmae.files.tables import read_table
+from cdmae.progress import say
 
 if TYPE_CHECKING:
     from cdmae.batches import Reader
     from cdmae.states import State
 
+FORGOTTEN = 0.8  # of the start's MRR between halves: encoders that ended below it could not be fine-tuned
 LOOKS = 5  # at the start, in between, at the end: a hundredth of the time of a small training
 PROBES = {"bottleneck.tsv": bottleneck.look, "retrieval.tsv": halves.look}
 
@@ -62,6 +65,22 @@ def copy(state: Path, folder: Path) -> None:
     for file in PROBES:
         if (state / file).exists():
             shutil.copyfile(state / file, folder / file)
+
+
+def doubts(state: Path, name: str) -> list[str]:
+    """Return, and say, what is to be known of an encoder that tells passages apart less well than its start did."""
+    if not (state / "retrieval.tsv").exists():
+        return []
+    ranks = read_table(state / "retrieval.tsv")["rr"]
+    first, last = ranks.iloc[0], ranks.iloc[-1]
+    if last >= FORGOTTEN * first:
+        return []
+    note = (
+        f"by its vector half a passage finds the other with an MRR@10 of {100 * last:.1f}, before the pre-training "
+        f"{100 * first:.1f}: it is worth less than its start (lower learning_rate, or train for longer)"
+    )
+    say(f"{name}: {note}")
+    return [note]
 
 
 def discard(state: Path) -> None:

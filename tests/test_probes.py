@@ -8,6 +8,7 @@ from test_pretrain import after, differences, inputs, run, whole  # noqa: F401 (
 
 from cdmae import probes
 from cdmae.errors import InputError, Interrupted
+from cdmae.files.outputs import read_json
 from cdmae.files.tables import read_table
 
 
@@ -42,6 +43,25 @@ def test_rows_of_steps_that_are_taken_again_are_left_out(inputs, whole, tmp_path
     (tmp_path / "state").mkdir()
     (tmp_path / "state" / "bottleneck.tsv").write_text("step\ttrue\tshuffled\tzero\n3\t9\t9\t9\n")
     assert (run(inputs, tmp_path) / "bottleneck.tsv").read_text() == (whole / "bottleneck.tsv").read_text()
+
+
+@pytest.mark.parametrize(("last", "noted"), [(0.035, True), (0.042, False), (0.2, False)])
+def test_an_encoder_that_is_worth_less_than_its_start_says_so(tmp_path, capsys, last, noted):
+    """coCondenser at too high a rate ended at .035 and could not be fine-tuned, the paper's at .042 could."""
+    assert probes.doubts(tmp_path, "e") == [], "a collection without passages that are long enough"
+    (tmp_path / "retrieval.tsv").write_text(
+        f"step\trr\tpassages\n0\t0.046\t2000\n500\t0.01\t2000\n1000\t{last}\t2000\n"
+    )
+    notes = probes.doubts(tmp_path, "e")
+    assert len(notes) == noted
+    if noted:
+        assert "finds the other with an MRR@10 of 3.5, before the pre-training 4.6: it is worth less" in notes[0]
+    assert ("e: by its vector" in capsys.readouterr().err) == noted
+
+
+def test_notes_stay_with_the_encoder(inputs, tmp_path, monkeypatch):  # noqa: F811
+    monkeypatch.setattr(probes, "doubts", lambda state, name: [f"{name} is worth less"])
+    assert read_json(run(inputs, tmp_path) / "about.json")["notes"][-1].endswith(" is worth less")
 
 
 @pytest.mark.parametrize("damaged", [b"step\trr\n\n", b"\xff\xfe\x00"])
