@@ -19,7 +19,7 @@ from cdmae.files.arrays import write_array
 from cdmae.files.collections import count_passages, stream_passages
 from cdmae.files.outputs import complete
 from cdmae.files.vectors import Made
-from cdmae.progress import Progress
+from cdmae.progress import Progress, say
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -114,6 +114,8 @@ def _cut(model: SentenceTransformer, length: int) -> SentenceTransformer:
     if length:
         longest = model.max_seq_length or length
         model.max_seq_length = min(length, longest)
+        if length > longest:
+            say(f"the model reads at most {longest} word-pieces: texts are cut there, not at {length}")
         for key in ("query_length", "document_length"):  # where a model has its own, they count, not that of all texts
             if own := getattr(model[0], key, None):
                 setattr(model[0], key, min(length, own))

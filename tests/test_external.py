@@ -68,6 +68,13 @@ def test_passages_and_queries_are_encoded_the_models_own_way(model, collection, 
     np.testing.assert_allclose(np.linalg.norm(queries, axis=1), 1, atol=1e-6)
 
 
+def test_a_length_beyond_the_models_own_is_said_to_have_no_effect(model, capsys):
+    external.encode_queries(str(model), ["ant bee"], 512)
+    assert "the model reads at most 16 word-pieces: texts are cut there, not at 512" in capsys.readouterr().err
+    external.encode_queries(str(model), ["ant bee"], 16)
+    assert "word-pieces" not in capsys.readouterr().err
+
+
 def test_lengths_cut(model):
     whole = external.encode_queries(str(model), ["ant bee cow dog", "ant bee"], 0)
     cut = external.encode_queries(str(model), ["ant bee cow dog", "ant bee"], 6)  # [CLS] ask : ant bee [SEP]

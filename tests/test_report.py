@@ -256,8 +256,8 @@ def test_what_a_training_says_of_itself_stands_among_the_limits(run):
     name = "cdmae-stage1"
     noted = replace(run.trained[name], about={**run.trained[name].about, "notes": ["its outputs < moved together"]})
     text = limits.section(replace(run, trained={**run.trained, name: noted})).body
-    assert f"<b>{name} may not be what its settings say:</b> its outputs &lt; moved together." in text
-    assert "may not be what" not in limits.section(run).body
+    assert f"<b>Noticed while {name} was trained:</b> its outputs &lt; moved together." in text
+    assert "Noticed while" not in limits.section(run).body
 
 
 def test_the_page_tells_machine_versions_and_config(page):

@@ -34,7 +34,7 @@ def _noticed(facts: Facts) -> Iterator[Markup]:
     """What trainings said of themselves: a row that collapsed is a fault, not a measurement."""
     for name, training in {**facts.encoders, **facts.trained}.items():
         for note in training.about.get("notes", []):
-            yield fill("<b>{name} may not be what its settings say:</b> {note}.", name=name, note=note)
+            yield fill("<b>Noticed while {name} was trained:</b> {note}.", name=name, note=note)
 
 
 def _seed(facts: Facts) -> Iterator[Markup]:
