@@ -19,7 +19,6 @@ from torch import nn
 from cdmae import bottleneck, halves
 from cdmae.errors import InputError
 from cdmae.files.outputs import write_text
-from cdmae.files.tables import read_table
 from cdmae.progress import say
 
 if TYPE_CHECKING:
@@ -69,10 +68,11 @@ def copy(state: Path, folder: Path) -> None:
 
 def doubts(state: Path, name: str) -> list[str]:
     """Return, and say, what is to be known of an encoder that tells passages apart less well than its start did."""
-    if not (state / "retrieval.tsv").exists():
+    path = state / "retrieval.tsv"
+    if not path.exists():
         return []
-    ranks = read_table(state / "retrieval.tsv")["rr"]
-    first, last = ranks.iloc[0], ranks.iloc[-1]
+    rows = path.read_text(encoding="utf-8").splitlines()[1:]
+    first, last = (float(row.split("\t")[1]) for row in (rows[0], rows[-1]))
     if last >= FORGOTTEN * first:
         return []
     note = (
