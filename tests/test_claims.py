@@ -43,7 +43,7 @@ def test_what_the_config_does_not_have_is_not_tested():
 
 
 def test_the_papers_gains_are_those_of_its_tables():
-    papers = {claim.statement: claim.paper.text for claim in claims.CLAIMS}
+    papers = {claim.statement: claim.paper().text for claim in claims.CLAIMS}
     assert papers["Hard negatives: stage 2 beats stage 1"] == "+1.4"
     assert papers["The method beats CoT-MAE after stage 1"] == "+2.0"
     assert papers["More hard negatives help, at the same number of passages a step"] == "+3.1"

@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from cdmae.errors import InputError
 from cdmae.report import published
 from cdmae.report.facts import Target
 
@@ -24,31 +25,78 @@ def test_ms_marco_is_known_by_either_source(entry, split, name):
 
 
 def test_every_method_of_the_papers_tables_has_its_row_and_its_source():
-    names = {row.name for rows in (published.MAIN, published.STAGES, published.BEIR) for row in rows}
-    assert names == set(published.SOURCES)
-    assert all("; " in row.source for row in published.MAIN)
+    rows = [row for number in (1, 2, 3) for row in published.rows(f"table {number}").values()]
+    assert {row.source.partition("; ")[2] for row in rows if row.name == "SimLM"} == {"Wang et al. 2022"}
+    assert {row.name for row in rows if row.source.endswith("; the paper")} == {published.OURS}
+    stages = {stage: row.source for (name, stage), row in published.rows("table 2").items() if name == "RetroMAE"}
+    assert stages[1] == "table 2; Xiao et al. 2022, rerun for the paper" and stages[2] == "table 2; Xiao et al. 2022"
 
 
 @pytest.mark.parametrize(
-    ("rows", "name", "dataset", "measure", "stage", "value"),
+    ("table", "name", "dataset", "measure", "stage", "value"),
     [
-        (published.MAIN, "DeepCT", "msmarco dev", "R@50", 0, 69.0),
-        (published.MAIN, "TAS-B", "msmarco dl20", "nDCG@10", 0, 69.3),
-        (published.MAIN, "MASTER", "msmarco dl19", "nDCG@10", 0, 72.7),
-        (published.STAGES, "coCondenser", "msmarco dev", "R@1000", 3, 98.3),
-        (published.STAGES, "CDMAE", "msmarco dev", "RR@10", 2, 40.2),
-        (published.BEIR, "Contriever", "fiqa", "nDCG@10", 0, 32.9),
-        (published.BEIR, "DPR", "scidocs", "nDCG@10", 0, 7.7),
-        (published.PROJECTION, "w/o projection", "msmarco dl20", "nDCG@10", 0, 65.9),
-        (published.CORPUS, "domain", "msmarco dl19", "nDCG@10", 0, 64.4),
-        (published.NEGATIVES, "8", "msmarco dl19 and dl20", "nDCG@10", 0, 66.3),
+        ("table 1", "DeepCT", "msmarco dev", "R@50", 0, 69.0),
+        ("table 1", "TAS-B", "msmarco dl20", "nDCG@10", 0, 69.3),
+        ("table 1", "MASTER", "msmarco dl19", "nDCG@10", 0, 72.7),
+        ("table 2", "coCondenser", "msmarco dev", "R@1000", 3, 98.3),
+        ("table 2", "CDMAE", "msmarco dev", "RR@10", 2, 40.2),
+        ("table 3", "Contriever", "fiqa", "nDCG@10", 0, 32.9),
+        ("table 3", "DPR", "scidocs", "nDCG@10", 0, 7.7),
+        ("table 4", "w/o projection", "msmarco dl20", "nDCG@10", 0, 65.9),
+        ("table 5", "domain", "msmarco dl19", "nDCG@10", 0, 64.4),
+        ("figure 4", "8", "msmarco dl19 and dl20", "nDCG@10", 0, 66.3),
+        ("table 6", "SimLM", "128 passages of 150 word-pieces", "ms on a V100", 0, 2.8),
+        ("section 3.2", "BERT", "all masks", "% on stop-words and punctuation", 0, 40.0),
     ],
 )
-def test_numbers_as_they_stand_in_the_paper(rows, name, dataset, measure, stage, value):
-    assert published.row(rows, name).values[published.Key(dataset, measure, stage)] == value
+def test_numbers_as_they_stand_in_the_paper(table, name, dataset, measure, stage, value):
+    assert published.rows(table)[name, stage].values[published.Key(dataset, measure)] == value
+
+
+def test_what_the_paper_leaves_out_has_no_number():
+    assert published.Key("msmarco dl20", "nDCG@10") not in published.rows("table 1")["DeepCT", 0].values
 
 
 def test_the_papers_averages_are_those_of_its_columns():
-    for row in published.BEIR:
-        values = [row.values[published.Key(each, "nDCG@10")] for each in published.BEIR_SETS]
-        assert sum(values) / 14 == pytest.approx(row.values[published.Key("average", "nDCG@10")], abs=0.06), row.name
+    for row in published.rows("table 3").values():
+        values = [value for key, value in row.values.items() if key != published.AVERAGE]
+        assert len(values) == 14
+        assert sum(values) / 14 == pytest.approx(row.values[published.AVERAGE], abs=0.06), row.name
+
+
+LINE = "table 1,BM25,0,msmarco dev,R@50,58.5,Robertson and Zaragoza 2009"
+
+
+@pytest.mark.parametrize(
+    ("now", "message"),
+    [
+        (LINE.replace("58.5", "58,5"), "Expected 7 fields in line 3, saw 8"),
+        (
+            LINE.replace("58.5", "x"),
+            ", line 3 is table 1,BM25,0,msmarco dev,R@50,x,.*; allowed: .*a value from 0 to 100",
+        ),
+        (LINE.replace("58.5", "585"), ", line 3 is "),
+        (LINE.replace(",0,", ",one,"), ", line 3 is .*; allowed: .*a stage from 0 to 3"),
+        (LINE.rpartition(",")[0], ", line 3 is .*; allowed: no empty cell"),
+        ("", ", line 3 is "),
+        (f"{LINE}\n{LINE}", ", line 4 is .* a number once; git restore paper_results.csv"),
+    ],
+)
+def test_a_damaged_file_is_refused_with_its_line(tmp_path, monkeypatch, now, message):
+    path = tmp_path / "paper_results.csv"
+    text = published.FILE.read_text()
+    assert text.splitlines()[2] == LINE
+    path.write_text(text.replace(LINE, now))
+    monkeypatch.setattr(published, "FILE", path)
+    with pytest.raises(InputError, match=f"^{path}.*{message}"):
+        published.rows("table 1")
+
+
+def test_a_file_of_other_columns_and_a_lost_one_are_refused(tmp_path, monkeypatch):
+    path = tmp_path / "paper_results.csv"
+    monkeypatch.setattr(published, "FILE", path)
+    with pytest.raises(InputError, match=f"^{path} cannot be read .*; git restore"):
+        published.rows("table 1")
+    path.write_text("table,row\n")
+    with pytest.raises(InputError, match=f"^{path}, line 1 is table,row; allowed: table,row,stage,"):
+        published.rows("table 1")

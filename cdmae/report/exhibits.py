@@ -13,12 +13,12 @@ from cdmae.errors import InputError
 from cdmae.report import grids, published
 from cdmae.report.claims import claims_table
 from cdmae.report.comparisons import arms, growth, masking_pairs
-from cdmae.report.facts import GRADED, Facts
+from cdmae.report.facts import Facts
 from cdmae.report.figures import Figure, stacked
 from cdmae.report.grids import Column, Entry, Grid
 from cdmae.report.latency import latency_table
 from cdmae.report.methods import CORPORA, corpora, methods, others, projection_pair
-from cdmae.report.published import Key, Row
+from cdmae.report.published import Key
 from cdmae.report.sections import bm25, in_domain, main_measure, zero_shot_sets
 from cdmae.report.sections.growth import over_steps
 from cdmae.report.sections.masking import example_table, masked_figures, sampling, shown_encoder, terms_table
@@ -45,7 +45,7 @@ def _main(facts: Facts) -> list[Entry]:
     found, entries = methods(facts), []
     collections = {each.collection for each in facts.targets if published.dataset(facts, each)}
     titled = any(facts.entries("collections")[each].get("titles") for each in collections)
-    for row in published.MAIN:
+    for row in published.rows("table 1").values():
         chain = [bm25(facts)] if row.name == "BM25" else found.pop(row.name, [])
         ours = chain[-1] if len(chain) == published.STAGE_OF.get(row.name, 1) else ""
         kind = "ours reads the titles, the paper\N{RIGHT SINGLE QUOTATION MARK}s did not" * (
@@ -63,29 +63,21 @@ def _stage_entry(label: str, chain: list[str]) -> Entry:
 
 def _stages(facts: Facts) -> list[Entry]:
     """Table 2: a method after stage 1, 2 and 3."""
-    found = methods(facts)
-    named = {row.name: row for row in published.STAGES}
+    found, rows = methods(facts), published.rows("table 2")
     entries = []
-    for name in dict.fromkeys([*named, *found]):
+    for name in dict.fromkeys([*(name for name, _ in rows), *found]):
         chain = found.get(name, [])
-        for stage in range(1, max(len(chain), 3 if name in named else 0) + 1):
+        for stage in range(1, max(len(chain), 3 if (name, 3) in rows else 0) + 1):
             system = chain[stage - 1] if stage <= len(chain) else ""
-            entries.append(Entry((name, f"stage {stage}"), system, _of_stage(named.get(name), stage)))
+            entries.append(Entry((name, f"stage {stage}"), system, rows.get((name, stage))))
     return entries
-
-
-def _of_stage(row: Row | None, stage: int) -> Row | None:
-    if row is None:
-        return None
-    values = {key._replace(stage=0): value for key, value in row.values.items() if key.stage == stage}
-    return row._replace(values=values) if values else None
 
 
 def _beir(facts: Facts) -> list[Entry]:
     """Table 3: the same systems where nothing was trained on the queries."""
     found = {"BM25": [bm25(facts)], **methods(facts, published.GENERAL)}
-    rows = [Entry((row.name,), found.get(row.name, [""])[-1], row) for row in published.BEIR]
-    named = {row.name for row in published.BEIR}
+    rows = [Entry((name,), found.get(name, [""])[-1], row) for (name, _), row in published.rows("table 3").items()]
+    named = {entry.label[0] for entry in rows}
     found |= others(facts, published.GENERAL)
     more = {label: chain for label, chain in found.items() if label not in named}
     return rows + [Entry((label,), chain[-1]) for label, chain in more.items()]
@@ -94,24 +86,25 @@ def _beir(facts: Facts) -> list[Entry]:
 def _projection(facts: Facts) -> list[Entry]:
     """Table 4."""
     systems = (projection_pair(facts) or ("", ""))[::-1]
-    return [Entry((row.name,), name, row) for row, name in zip(published.PROJECTION, systems, strict=True)]
+    rows = published.rows("table 4").values()
+    return [Entry((row.name,), system, row) for row, system in zip(rows, systems, strict=True)]
 
 
 def _corpora(facts: Facts) -> list[Entry]:
     """Table 5, and the general corpus alone; the paper's row stands beside the first system of a corpus."""
-    found, rows, entries = corpora(facts), {row.name: row for row in published.CORPUS}, []
+    found, rows, entries = corpora(facts), published.rows("table 5"), []
     for label in CORPORA:
         first, *more = found.get(label, [""])
-        entries.append(Entry((label,), first, rows.get(label)))
+        entries.append(Entry((label,), first, rows.get((label, 0))))
         entries += [Entry((label,), system) for system in more]
     return entries
 
 
 def _negatives(facts: Facts) -> list[Entry]:
     """Figure 4: passages per query at the same number of passages a step."""
-    found, rows = arms(facts, "stage.group"), {row.name: row for row in published.NEGATIVES}
-    sizes = sorted({*map(int, rows), *found})
-    return [Entry((str(size),), found.get(size, ""), rows.get(str(size))) for size in sizes]
+    found, rows = arms(facts, "stage.group"), published.rows("figure 4")
+    sizes = sorted({*(int(name) for name, _ in rows), *found})
+    return [Entry((str(size),), found.get(size, ""), rows.get((str(size), 0))) for size in sizes]
 
 
 def _growth(facts: Facts) -> list[Entry]:
@@ -122,11 +115,11 @@ def _growth(facts: Facts) -> list[Entry]:
 # --- columns ---------------------------------------------------------------------------------------------------------
 
 
-def _in_domain(rows: list[Row], *measures: str) -> Callable[[Facts], list[Column]]:
+def _in_domain(table: str, *measures: str) -> Callable[[Facts], list[Column]]:
     """The paper's columns where its queries are measured; elsewhere `measures`, or the main one, of every target."""
 
     def columns(facts: Facts) -> list[Column]:
-        keys = list(dict.fromkeys(key._replace(stage=0) for row in rows for key in row.values))
+        keys = list(dict.fromkeys(key for row in published.rows(table).values() for key in row.values))
         named = {published.dataset(facts, target): target for target in in_domain(facts)}
         parts = {published.DL: (published.DL19, published.DL20)}
         found = []
@@ -150,13 +143,13 @@ def _own(facts: Facts, measures: tuple[str, ...]) -> list[Column]:
 def _zero_shot(facts: Facts) -> list[Column]:
     """A column per collection, and their average where there are several."""
     sets, found = zero_shot_sets(facts), []
+    theirs = published.rows("table 3")[published.OURS, 0].values.keys() - {published.AVERAGE}
     for name, targets in sets.items():
         measure = main_measure(facts, [targets])
-        key = Key(name, GRADED) if name in published.BEIR_SETS and measure == GRADED else None
-        found.append(Column(name, [targets], measure, key))
+        key = Key(name, measure)
+        found.append(Column(name, [targets], measure, key if key in theirs else None))
     if len(sets) > 1:
-        whole = set(published.BEIR_SETS) == set(sets) and all(column.key for column in found)
-        key = Key("average", GRADED) if whole else None
+        key = published.AVERAGE if theirs == {column.key for column in found} else None
         found.append(Column("average", list(sets.values()), found[0].measure, key))
     return found
 
@@ -167,12 +160,12 @@ ABLATIONS = "config/ablations.yaml, and config/paper-ablations.yaml over config/
 GRIDS = {
     "table_main": Grid(
         "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 1: main results", ("method", "kind"), _main,
-        _in_domain(published.MAIN, "RR@10", "R@50", "R@1000"), 1,
+        _in_domain("table 1", "RR@10", "R@50", "R@1000"), 1,
         "BM25 or a retriever whose encoder masks by importance", "config/config.yaml",
     ),
     "table_stages": Grid(
         "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 2: after each stage", ("method", "after"), _stages,
-        _in_domain(published.STAGES, "RR@10", "R@1000"), 2,
+        _in_domain("table 2", "RR@10", "R@1000"), 2,
         "a retriever that takes its negatives from another one with the same encoder",
         "config/config.yaml and config/paper.yaml",
     ),
@@ -182,17 +175,17 @@ GRIDS = {
     ),
     "table_projection": Grid(
         "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 4: the projection of the bottleneck", ("setting",),
-        _projection, _in_domain(published.PROJECTION), 2, "two retrievers that differ in encoders.X.projection alone",
+        _projection, _in_domain("table 4"), 2, "two retrievers that differ in encoders.X.projection alone",
         ABLATIONS,
     ),
     "table_corpus": Grid(
         "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 5: what is pre-trained on", ("corpus",), _corpora,
-        _in_domain(published.CORPUS), 2,
+        _in_domain("table 5"), 2,
         "retrievers that differ in encoders.X.collection or encoders.X.start alone", ABLATIONS,
     ),
     "figure_negatives": Grid(
         "The paper\N{RIGHT SINGLE QUOTATION MARK}s figure 4: hard negatives at a constant number of passages a step",
-        ("passages per query",), _negatives, _in_domain(published.NEGATIVES), 3,
+        ("passages per query",), _negatives, _in_domain("figure 4"), 3,
         "three retrievers that differ in stages.X.group (and queries) alone", ABLATIONS,
     ),
     "figure_steps": Grid(

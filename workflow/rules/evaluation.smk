@@ -73,6 +73,7 @@ rule report:
     """Tables, figures and one page that opens offline."""
     input:
         unpack(inputs("report")),
+        published="config/paper_results.csv",
     output:
         page=report(
             graph.page(),
@@ -141,6 +142,7 @@ rule table:
     """A table of the paper with our numbers beside its own."""
     input:
         unpack(inputs("table")),
+        published="config/paper_results.csv",
     output:
         multiext(f"{graph.exhibits()}/{{exhibit}}", ".csv", ".md", ".tex", ".html"),
     log:
@@ -165,6 +167,7 @@ rule figure:
     """A figure of the paper with our numbers beside its own."""
     input:
         unpack(inputs("figure")),
+        published="config/paper_results.csv",
     output:
         multiext(f"{graph.exhibits()}/{{exhibit}}", ".svg", ".csv"),
     log:
