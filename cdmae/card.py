@@ -11,7 +11,7 @@ import yaml
 from cdmae.errors import InputError
 from cdmae.files.outputs import complete, link, read_json
 from cdmae.files.tables import read_measures
-from cdmae.formats import count, duration, listed, markdown, measure_name, plural, points, short_count
+from cdmae.formats import count, duration, listed, measure_name, plural, points, short_count
 
 README = "README.md"
 USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}  # of a collection, by who names it
@@ -187,9 +187,11 @@ def _measures(measures: pd.DataFrame, precision: str) -> str:
         means = found.groupby("measure")["value"].mean()
         values = [points(float(means[name])) if name in means else "" for name in names]
         rows.append([str(collection), str(split), count(found["query_id"].nunique()), *values])
-    table = markdown(["collection", "split", "queries", *map(measure_name, names)], rows, left=(0, 1))
+    frame = pd.DataFrame(rows, columns=["collection", "split", "queries", *map(measure_name, names)])
+    sides = ["left", "left", *["right"] * (len(names) + 1)]
+    table = frame.to_markdown(index=False, colalign=sides, disable_numparse=True)
     note = MIXED if precision in ("bf16", "auto") else ""
-    return f"{table}\nMeans over the queries, times 100; MRR@10 is the mean of RR@10.{note}"
+    return f"{table}\n\nMeans over the queries, times 100; MRR@10 is the mean of RR@10.{note}"
 
 
 def _data(facts: dict[str, Any]) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
 
 MINUS = "\N{MINUS SIGN}"
 NONE = "\N{EN DASH}"
@@ -92,10 +91,3 @@ def plural(number: int, noun: str) -> str:
 def minus(text: str) -> str:
     """A number with a true minus instead of a hyphen."""
     return text.replace("-", MINUS)
-
-
-def markdown(head: Sequence[str], rows: Iterable[Sequence[str]], left: Sequence[int] = (0,)) -> str:
-    """A Markdown table; the columns `left` are set to the left, the others, numbers, to the right."""
-    sides = ["---" if column in left else "---:" for column in range(len(head))]
-    lines = [[cell.replace("|", "\\|").replace("\n", " ") for cell in line] for line in (head, *rows)]
-    return "".join("| " + " | ".join(line) + " |\n" for line in (lines[0], sides, *lines[1:]))

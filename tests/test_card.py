@@ -133,7 +133,7 @@ def test_front_matter_is_yaml_with_the_measures():
 
 def test_the_card_tells_measures_data_and_settings():
     text = card.card(FACTS, measures(), LENGTHS["retriever"], "x").replace("\N{NO-BREAK SPACE}", " ")
-    assert "| pydocs | dev | 3 | 25.0 | 66.7 |" in text
+    assert "| pydocs | dev | 3 | 25.0 | 66.7 |" in re.sub(" +", " ", text)
     assert "**pydocs**, for word-pieces and fine-tuning: source pydocs, size default." in text
     assert "Made from python 3.12.4, numpy 2.4.6." in text
     assert "375 steps over 4,000 queries in 1 min 1 s, 1.48 million parameters" in text

@@ -169,7 +169,9 @@ def test_tex_and_markdown_escape():
     table = Table("t", "caption", ["a|b", "50 %"], [["x_1 & <y", Cell("1.0", 1.0, best=True)]])
     assert r"x\_1 \& $<$y & \textbf{1.0} \\" in table.tex()
     assert r"a|b & 50 \% \\" in table.tex()
-    assert table.markdown() == "caption\n\n| a\\|b | 50 % |\n| --- | ---: |\n| x_1 & \\<y | **1.0** |\n"
+    assert (
+        table.markdown() == "caption\n\n| a\\|b      |    50 % |\n|:----------|--------:|\n| x_1 & \\<y | **1.0** |\n"
+    )
 
 
 def test_csv_has_unrounded_numbers():

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import base64
-import csv
-import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from cdmae.formats import markdown
+import pandas as pd
+
 from cdmae.report.markup import Markup, breakable, escape, join, tag
 
 if TYPE_CHECKING:
@@ -83,8 +82,8 @@ class Table:
         head = tag(
             "tr", [tag("th", escape(name), scope="col", class_=self._side(i)) for i, name in enumerate(self.columns)]
         )
-        body = [tag("tr", [self._cell(i, as_cell(cell)) for i, cell in enumerate(row)]) for row in self.rows]
-        marked = any(as_cell(cell).mark for row in self.rows for cell in row)
+        body = [tag("tr", [self._cell(i, cell) for i, cell in enumerate(row)]) for row in self._cells.to_numpy()]
+        marked = any(cell.mark for cell in self._cells.to_numpy().flat)
         kinds = {"wide": self._wide(), "marked": marked, "narrow": self._narrow(), "spreads": any(self._seeds)}
         classes = [name for name, fits in kinds.items() if fits]
         table = tag("table", tag("thead", head), tag("tbody", body), class_=" ".join(classes) or None)
@@ -94,40 +93,39 @@ class Table:
 
     def markdown(self) -> str:
         """The table for a README, below its title: the best bold."""
-        left = [column for column, _ in enumerate(self.columns) if self._side(column) is None]
-        text = markdown(self.columns, [[_markdown(as_cell(cell)) for cell in row] for row in self.rows], left)
-        return f"{self._title()}\n\n{text}"
+        sides = ["left" if self._side(i) is None else "right" for i in range(len(self.columns))]
+        text = self._written(_markdown).to_markdown(index=False, colalign=sides, disable_numparse=True)
+        return f"{self._title()}\n\n{text}\n"
 
     def tex(self) -> str:
         """The table for a paper, as ``tabular`` (needs booktabs, amssymb): the best bold, the second underlined."""
         sides = "".join("l" if self._side(i) is None else "r" for i in range(len(self.columns)))
-        lines = [" & ".join(_tex(as_cell(cell)) for cell in row) + r" \\" for row in self.rows]
-        head = " & ".join(_tex(Cell(name)) for name in self.columns) + r" \\"
-        return "\n".join(
-            [f"% {self._title()}", rf"\begin{{tabular}}{{{sides}}}", r"\toprule", head, r"\midrule", *lines]
-            + [r"\bottomrule", r"\end{tabular}", ""]
-        )
+        text = self._written(_tex).to_latex(index=False, escape=False, column_format=sides)
+        return f"% {self._title()}\n{text}"
 
     def csv(self) -> str:
         """The table for a program: numbers unrounded, no marks, a column of deviations after one that has spreads."""
-        out = io.StringIO()
-        writer = csv.writer(out, lineterminator="\n")
-        columns: list[list[str]] = []
-        for seeds, name, *column in zip(self._seeds, self.columns, *self.rows, strict=True):
-            cells = [as_cell(cell) for cell in column]
-            columns.append([name, *(cell.text if cell.value is None else _number(cell.value) for cell in cells)])
+        columns = []
+        for seeds, (name, cells) in zip(self._seeds, self._cells.items(), strict=True):
+            columns.append(cells.map(lambda cell: cell.text if cell.value is None else _number(cell.value)))
             if seeds:
-                deviations = (_number(cell.spread.deviation) if cell.spread else "" for cell in cells)
-                columns.append([f"{name}, deviation over {seeds} seeds", *deviations])
-        writer.writerows(zip(*columns, strict=True))
-        return out.getvalue()
+                deviations = cells.map(lambda cell: _number(cell.spread.deviation) if cell.spread else "")
+                columns.append(deviations.rename(f"{name}, deviation over {seeds} seeds"))
+        return pd.concat(columns, axis=1).to_csv(index=False)
+
+    @cached_property
+    def _cells(self) -> pd.DataFrame:
+        return pd.DataFrame([[as_cell(cell) for cell in row] for row in self.rows], columns=self.columns)
+
+    def _written(self, form: Callable[[Cell], str]) -> pd.DataFrame:
+        """Cells and names of columns as texts of a form, escaped: pandas does not know the signs that stand here."""
+        return self._cells.map(form).set_axis([form(Cell(name)) for name in self.columns], axis=1)
 
     @cached_property
     def _seeds(self) -> list[int]:
         """For every column, how many seeds its spreads are over; 0 without."""
-        columns = zip(*self.rows, strict=True) if self.rows else ([] for _ in self.columns)
-        cells = [[as_cell(cell) for cell in column] for column in columns]
-        return [max((cell.spread.seeds for cell in column if cell.spread), default=0) for column in cells]
+        columns = self._cells.to_numpy().T
+        return [max((cell.spread.seeds for cell in column if cell.spread), default=0) for column in columns]
 
     def _spread(self) -> str:
         return f"\N{PLUS-MINUS SIGN} standard deviation over {max(self._seeds)} seeds"
@@ -205,7 +203,7 @@ def _data(media: str, text: str) -> str:
 
 
 def _markdown(cell: Cell) -> str:
-    text = re.sub(r"([\\`*<])", r"\\\1", cell.text)  # a masked term may be any of these
+    text = re.sub(r"([\\`*<|])", r"\\\1", cell.text).replace("\n", " ")  # a masked term may be any of these
     return " ".join(filter(None, (f"**{text}**" if cell.best else text, cell.beside))) + cell.mark
 
 
