@@ -44,7 +44,7 @@ def files(requirements: str, pins: dict[str, str]) -> dict[str, str]:
 def conda(requirements: str, pins: dict[str, str]) -> str:
     """A conda file with all pins in its pip section: conda copies it elsewhere, so it cannot name constraints.txt."""
     head = f"{MADE}channels:\n  - conda-forge\ndependencies:\n  - python={PYTHON}\n  - pip\n  - pip:\n"
-    asked = re.findall(r"^([\w.-]+)((?:\[[\w,]+\])?)", requirements, flags=re.MULTILINE)
+    asked = re.findall(r"^([\w.-]+)((?:\[[\w,-]+\])?)", requirements, flags=re.MULTILINE)
     names = {normal(name): name + extras for name, extras in asked}
     other = {"faiss-cpu", "faiss-gpu"} - set(names)
     return head + "".join(f"      - {names.get(each, each)}=={pins[each]}\n" for each in sorted(set(pins) - other))
