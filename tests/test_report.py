@@ -8,8 +8,9 @@ import pandas as pd
 import pytest
 import synthetic_run
 
-from cdmae import report, significance
+from cdmae import report
 from cdmae.errors import InputError
+from cdmae.evaluation import significance
 from cdmae.report import charts, facts, palette
 from cdmae.report.facts import Difference, Target
 from cdmae.report.sections import (

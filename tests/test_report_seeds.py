@@ -10,8 +10,9 @@ import pandas as pd
 import pytest
 import synthetic_run
 
-from cdmae import report, significance
+from cdmae import report
 from cdmae.errors import InputError
+from cdmae.evaluation import significance
 from cdmae.files.outputs import read_json, write_json
 from cdmae.report import comparisons, facts
 from cdmae.report.facts import Target
@@ -90,7 +91,7 @@ def test_the_spread_of_an_average_is_that_of_the_seeds_averages(folder, run):
 def test_the_test_pairs_the_means_over_the_seeds(folder, run):
     found = run.difference("cdmae-stage1", "mae-stage1", DEV, "RR@10")
     means = [of_seeds(folder, name, DEV, "RR@10").mean(0) for name in ("cdmae-stage1", "mae-stage1")]
-    expected = significance.paired(*means, 42)
+    expected = significance.paired(*means)
     assert found.difference == pytest.approx(expected["difference"])
     assert (found.p, found.low, found.high) == pytest.approx([expected[key] for key in ("p", "low", "high")], rel=1e-6)
 

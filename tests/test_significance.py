@@ -1,78 +1,54 @@
-"""Significance: against an exhaustive permutation, known intervals, and Holm's own arithmetic."""
+"""Significance: the t-test against its formula and the sign flips it stands for, and Holm's own arithmetic."""
 
+import warnings
 from itertools import product
 
 import numpy as np
 import pytest
 
-from cdmae import significance
 from cdmae.errors import InputError
-from cdmae.significance import bootstrap, holm, paired, randomisation
+from cdmae.evaluation.significance import holm, paired
 
 
-def exhaustive(difference):
-    """The definition: every way to exchange the two systems, query by query."""
-    observed = abs(np.mean(difference))
-    means = [abs(np.mean(np.array(signs) * difference)) for signs in product([1, -1], repeat=len(difference))]
-    return np.mean(np.array(means) >= observed - 1e-12)
+def test_the_t_test_by_hand():
+    """Differences 1, 2, 3, 6: mean 3, standard error sqrt(14 / 3 / 4), t 2.777; Student's t with three degrees."""
+    compared = paired(np.array([2.0, 2.0, 5.0, 7.0]), np.array([1.0, 0.0, 2.0, 1.0]))
+    error = np.sqrt(14 / 3 / 4)
+    assert compared["difference"] == 3 and compared["queries"] == 4
+    half = 3.182446 * error  # the .975 quantile, from a table
+    assert (compared["low"], compared["high"]) == pytest.approx((3 - half, 3 + half), rel=1e-6)
+    t = 3 / error / np.sqrt(3)
+    density_above = 0.5 - (t / (1 + t * t) + np.arctan(t)) / np.pi  # of the distribution function for three degrees
+    assert compared["p"] == pytest.approx(2 * density_above, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_randomisation_is_exact_on_few_queries(seed):
-    difference = np.random.default_rng(seed).normal(0.3, 1, 9).round(1)
-    assert randomisation(difference, seed) == pytest.approx(exhaustive(difference))
+def test_p_is_close_to_the_share_of_sign_flips_as_far_from_zero():
+    """What a randomisation test counts: every way to exchange the two systems, query by query."""
+    differences = np.random.default_rng(8).normal(0.7, 1, 14)
+    means = np.array(list(product([1, -1], repeat=14))) @ differences
+    share = np.mean(np.abs(means) >= abs(differences.sum()) - 1e-12)
+    assert 0.01 < share < 0.2
+    assert paired(differences, np.zeros(14))["p"] == pytest.approx(share, abs=0.01)
 
 
-def test_randomisation_draws_come_close_to_the_exhaustive_value(monkeypatch):
-    difference = np.random.default_rng(8).normal(0.4, 1, 11)
-    expected = exhaustive(difference)
-    monkeypatch.setattr(significance, "EXHAUSTIVE", 0)
-    found = randomisation(difference, 1, draws=20_000)
-    assert found == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 20_000))
-    assert found == randomisation(difference, 1, draws=20_000) != randomisation(difference, 2, draws=20_000)
-
-
-def test_ties_between_queries_do_not_count(monkeypatch):
-    assert randomisation(np.zeros(50), 0) == 1.0
-    assert randomisation(np.array([1.0] * 5 + [0.0] * 100), 0) == 2 / 2**5
-    monkeypatch.setattr(significance, "EXHAUSTIVE", 0)
-    assert randomisation(np.ones(40), 0, draws=999) == 1 / 1000  # never 0
-
-
-def test_paired_says_what_a_report_needs():
+def test_exchanging_the_systems_turns_the_sign_alone():
     rng = np.random.default_rng(1)
     b = rng.random(200)
     a = b + rng.normal(0.05, 0.1, 200)
-    found = paired(a, b, seed=3)
-    assert found["difference"] == pytest.approx(np.mean(a - b)) and found["queries"] == 200
-    assert found["low"] < found["difference"] < found["high"]
-    assert found["p"] < 0.01
-    back = paired(b, a, seed=3)
-    assert back["difference"] == -found["difference"] and back["p"] == found["p"]
+    forth, back = paired(a, b), paired(b, a)
+    assert forth["low"] < forth["difference"] < forth["high"] and forth["p"] < 0.01
+    turned = {"difference": -forth["difference"], "low": -forth["high"], "high": -forth["low"]}
+    assert back == pytest.approx(forth | turned)
 
 
-def test_bootstrap_interval_is_that_of_the_normal_for_many_queries():
-    difference = np.random.default_rng(2).normal(0.2, 1, 3000)
-    low, high = bootstrap(difference, 5, draws=4000)
-    half = 1.96 * difference.std() / np.sqrt(3000)
-    assert (low, high) == pytest.approx((difference.mean() - half, difference.mean() + half), abs=0.1 * half)
-    assert bootstrap(np.ones(10), 5) == (1.0, 1.0)
-
-
-def test_counting_values_and_drawing_queries_give_the_same_interval(monkeypatch):
-    difference = np.random.default_rng(3).choice([-0.5, 0.0, 0.0, 0.0, 0.25, 1.0], 600)
-    error = 0.02 * difference.std() / np.sqrt(600) * 5  # a percentile of 20,000 draws has a standard error of .02 sd
-    counted = bootstrap(difference, 4, draws=20_000)
-    monkeypatch.setattr(significance, "COUNTED", len(difference))
-    drawn = bootstrap(difference, 4, draws=20_000)
-    assert counted != drawn
-    assert counted == pytest.approx(drawn, abs=error)
-
-
-def test_chunks_do_not_change_the_number_of_draws(monkeypatch):
-    monkeypatch.setattr(significance, "CHUNK", 70)
-    assert list(significance._chunks(23, 10)) == [7, 7, 7, 2]
-    assert sum(significance._chunks(10, 1000)) == 10
+@pytest.mark.parametrize(("difference", "queries", "p"), [(0, 50, 1), (0, 1, 1), (0.3, 1, 1), (0.3, 6, 1 / 32)])
+def test_equal_differences_have_no_spread_and_the_p_of_a_sign_test(difference, queries, p):
+    b = np.random.default_rng(2).random(queries)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        compared = paired(b + difference, b)
+    assert compared["p"] == p
+    assert [compared[key] for key in ("low", "difference", "high")] == pytest.approx([difference] * 3)
 
 
 def test_holm_by_hand():
@@ -83,6 +59,6 @@ def test_holm_by_hand():
 
 def test_values_that_cannot_be_paired_are_refused():
     with pytest.raises(InputError, match="cannot be paired"):
-        paired(np.ones(3), np.ones(4), 0)
+        paired(np.ones(3), np.ones(4))
     with pytest.raises(InputError, match="cannot be paired"):
-        paired(np.ones(0), np.ones(0), 0)
+        paired(np.ones(0), np.ones(0))

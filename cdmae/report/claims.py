@@ -1,7 +1,7 @@
 """What the paper states, each scored on what was run: true, false, undecided within the noise, or not tested.
 
-A difference of two systems is true where a paired test and the noise band of one seed leave no doubt, false where they
-leave none about the opposite. The paper's numbers are points of the measure it used.
+A difference of two systems is true where a paired t-test and the noise band of one seed leave no doubt, false where
+they leave none about the opposite. The paper's numbers are points of the measure it used.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 import pandas as pd
 
-from cdmae import formats, significance
+from cdmae import formats
+from cdmae.evaluation import significance
 from cdmae.report import published
 from cdmae.report.comparisons import arms, differences, masking_pairs, noise, not_pretrained
 from cdmae.report.facts import Difference, Facts, Target
@@ -154,13 +155,13 @@ def diminishing(facts: Facts) -> Evidence | None:
     for system in (chain[0], chain[-1]):
         a, b = (facts.values[name, target, measure] for name in (system, pairs[system]))
         gains.append(a - b.reindex(a.index))
-    found = _paired(*gains, facts.seed)
+    found = _paired(*gains)
     compared = f"{chain[0]} over {pairs[chain[0]]}, minus {chain[-1]} over {pairs[chain[-1]]}: {target}"
     return _scored(found, noise(facts, target, measure), compared)
 
 
-def _paired(a: pd.Series, b: pd.Series, seed: int) -> Difference:
-    found = significance.paired(a.to_numpy(), b.reindex(a.index).to_numpy(), seed)
+def _paired(a: pd.Series, b: pd.Series) -> Difference:
+    found = significance.paired(a.to_numpy(), b.reindex(a.index).to_numpy())
     return Difference(float(a.mean()), float(b.mean()), *(found[key] for key in Difference._fields[2:]))
 
 

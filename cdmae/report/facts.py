@@ -14,9 +14,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cdmae import replicas, significance
+from cdmae import replicas
 from cdmae.config import Evaluation, Report
 from cdmae.errors import InputError
+from cdmae.evaluation import significance
 from cdmae.files.collections import count_passages, read_qrels, read_queries
 from cdmae.files.outputs import read_json
 from cdmae.files.tables import read_measures, read_table
@@ -200,20 +201,6 @@ class Facts:
     @cache  # noqa: B019
     def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
         """System `a` minus system `b`, or None where one of them was not measured."""
-        pair = self._pair(a, b, target, measure)
-        if pair is None:
-            return None
-        found = significance.paired(*pair, self.seed)
-        means = (float(values.mean()) for values in pair)
-        return Difference(*means, *(found[key] for key in Difference._fields[2:]))
-
-    @cache  # noqa: B019
-    def p_value(self, a: str, b: str, target: Target, measure: str) -> float | None:
-        """Only the p-value of the same test, without the interval, which takes longer."""
-        pair = self._pair(a, b, target, measure)
-        return None if pair is None else significance.randomisation(pair[0] - pair[1], self.seed)
-
-    def _pair(self, a: str, b: str, target: Target, measure: str) -> tuple[np.ndarray, np.ndarray] | None:
         first, second = (self.values.get((system, target, measure)) for system in (a, b))
         if first is None or second is None or first is second:
             return None
@@ -222,7 +209,8 @@ class Facts:
             raise InputError(
                 f"the measures of {a} and {b} on {target} are of different queries; delete both and run again"
             )
-        return first.to_numpy(), second.to_numpy()
+        tested = significance.paired(first.to_numpy(), second.to_numpy())
+        return Difference(float(first.mean()), float(second.mean()), *(tested[key] for key in Difference._fields[2:]))
 
 
 # collections by name; the run over training queries that a student has its negatives from, and its teacher's, by

@@ -18,7 +18,7 @@ def section(facts: Facts) -> Section | None:
     if not tested and not beside:
         return None
     lead = (
-        f"Its statements, scored on this run: {tally(facts)}. True is what a paired test and the noise of one seed "
+        f"Its statements, scored on this run: {tally(facts)}. True is what a paired t-test and the noise of one seed "
         "leave no doubt about, false is the opposite, undecided what is within the noise."
     )
     unlike = None if beside else (

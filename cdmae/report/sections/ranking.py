@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from cdmae import formats, significance
+from cdmae import formats
+from cdmae.evaluation import significance
 from cdmae.report.charts import Row, rows
 from cdmae.report.comparisons import differences, noise
 from cdmae.report.facts import Difference, Facts, Target

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from cdmae import formats, significance
+from cdmae import formats
+from cdmae.evaluation import significance
 from cdmae.report.charts import rows
 from cdmae.report.comparisons import noise
 from cdmae.report.facts import Facts, Target
@@ -65,9 +66,9 @@ def legend(facts: Facts) -> Markup:
         )
     if facts.baseline and len(facts.systems) > 1:
         text += (
-            " {up}\N{NO-BREAK SPACE}{down}: above and below the baseline {baseline} in a paired test over the queries, "
-            "p&nbsp;&lt;&nbsp;.05 after Holm\N{RIGHT SINGLE QUOTATION MARK}s correction for the systems of the column. "
-            "{maybe_up}\N{NO-BREAK SPACE}{maybe_down}: the same, but by no more than the noise of one seed."
+            " {up}\N{NO-BREAK SPACE}{down}: above and below the baseline {baseline} in a paired t-test over the "
+            "queries, p&nbsp;&lt;&nbsp;.05 after Holm\N{RIGHT SINGLE QUOTATION MARK}s correction for the systems of "
+            "the column. {maybe_up}\N{NO-BREAK SPACE}{maybe_down}: the same, but by no more than the noise of one seed."
         )
     return fill(
         text, baseline=tag("strong", facts.baseline), up=SURE[True], down=SURE[False], maybe_up=DOUBTFUL[True],
@@ -106,8 +107,8 @@ def set_column(facts: Facts, sets: Sequence[Sequence[Target]], measure: str) -> 
 
 def measure_column(facts: Facts, target: Target, measure: str) -> list[Cell]:
     """A cell per system: its mean as points, marked where it differs from the baseline."""
-    tested = {name: facts.p_value(name, facts.baseline, target, measure) for name in facts.systems}
-    tested = {name: p for name, p in tested.items() if p is not None}
+    differences = {name: facts.difference(name, facts.baseline, target, measure) for name in facts.systems}
+    tested = {name: difference.p for name, difference in differences.items() if difference}
     corrected = dict(zip(tested, significance.holm(list(tested.values())), strict=True))
     cells = []
     for name in facts.systems:

@@ -65,7 +65,7 @@ def _lead(facts: Facts) -> str:
     return (
         "Every stage starts again from the same pre-trained encoder; what changes is where its hard negatives come "
         "from, and in the last one the reranker's scores as a teacher. A stage is compared with the one before by a "
-        "paired test over the queries."
+        "paired t-test over the queries."
     )
 
 
