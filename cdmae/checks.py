@@ -16,6 +16,8 @@ from cdmae.errors import InputError
 from cdmae.settings import show, suggestion
 
 if TYPE_CHECKING:
+    from ir_measures import Measure
+
     from cdmae.config import Config, Encoder, Stage, System
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
@@ -24,7 +26,9 @@ LONGEST = 64  # letters of a name: a path may join three of them, and file syste
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = (".ci", ".git", ".snakemake", ".venv", "benchmarks", "cdmae", "config", "docs", "envs", "tests", "workflow")
 SMALL = 2**24  # bytes of files that are read whenever the config is checked: less than a second
-MEASURE = re.compile(r"(?:(RR|R|P|AP|Success)(?:\(rel=([1-9]\d{0,3})\))?|(nDCG))@([1-9]\d*)")
+# Of ir_measures, those whose packages are pinned, so that the same one computes a measure everywhere. Accuracy's is
+# left out: it divides by zero where all that a query found is relevant.
+PROVIDERS = ("pytrec_eval", "msmarco", "judged", "compat")
 
 RANDOM_START = (
     "collection", "vocabulary", "layers", "hidden", "heads", "feedforward", "positions", "initializer", "dropout",
@@ -480,6 +484,30 @@ def _check_cycles(section: str, needs: dict[str, list[str]]) -> None:
         visit(name, [])
 
 
+def read_measure(name: str) -> Measure:
+    """Parse a measure of the config; raises `InputError` for one that ir_measures does not compute as a mean."""
+    import ir_measures  # 45 ms that few jobs need to pay
+
+    try:
+        measure = ir_measures.parse_measure(name)
+        written = str(measure)
+        known = any(ir_measures.providers.registry[provider].supports(measure) for provider in PROVIDERS)
+        numbers = [measure.params.get(key, 1) for key in ("cutoff", "rel")]
+        gains = [number for pair in measure.params.get("gains", {}).items() for number in pair]
+        whole = all(type(number) is int for number in numbers + gains) and 1 <= min(numbers) <= max(numbers) <= 100_000
+        usable = known and whole and isinstance(measure.aggregator(), ir_measures.MeanAgg)  # counts are summed
+    except Exception:  # its parser raises whatever Python does
+        usable = False
+    if not usable:
+        raise InputError(
+            f"evaluation.measures has {show(name)}; allowed: what {', '.join(PROVIDERS[:-1])} and {PROVIDERS[-1]} of "
+            "ir_measures compute as a mean, such as nDCG@10, R(rel=2)@1000 or Judged@10"
+        )
+    if written != name.replace("(rel=1)", ""):  # which has an effect where evaluation.relevant says another grade
+        raise InputError(f"evaluation.measures has {show(name)}; allowed: {written}, as ir_measures writes it")
+    return measure
+
+
 def _check_evaluation(config: Config) -> None:
     evaluation = config.evaluation
     if config.systems and not evaluation.collections:
@@ -498,12 +526,7 @@ def _check_evaluation(config: Config) -> None:
     for place, measure in enumerate(evaluation.measures):
         if measure in evaluation.measures[:place]:
             raise InputError(f"evaluation.measures has {show(measure)} twice; allowed: each once")
-        if not MEASURE.fullmatch(measure):
-            raise InputError(
-                f"evaluation.measures has {show(measure)}; allowed: RR, R, P, AP, nDCG or Success, @ and depth; for "
-                "passages of grade 2 and above RR(rel=2)@10"
-            )
-        cutoff = int(measure.partition("@")[2])
+        cutoff = read_measure(measure).params.get("cutoff", 1)
         if cutoff > evaluation.depth:
             raise InputError(f"evaluation.depth is {evaluation.depth}; allowed: from {cutoff}, the depth of {measure}")
     for collection, length in evaluation.lengths.items():

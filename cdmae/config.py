@@ -363,11 +363,13 @@ class Evaluation:
 
     collections: dict[str, tuple[str, ...]] = setting({}, meaning="collection: list of its splits")
     measures: tuple[str, ...] = setting(
-        ("RR@10", "R@50", "R@1000", "nDCG@10"), meaning="in the notation of ir_measures", source="4.1"
+        ("RR@10", "R@50", "R@1000", "nDCG@10"),
+        meaning="means of ir_measures, in its notation: R(rel=2)@50, Judged@10",
+        source="4.1",
     )
     relevant: dict[str, dict[str, int]] = setting(
-        {}, meaning="collection: split: the lowest grade that is relevant to all measures but nDCG, which then have "
-        "names like RR(rel=2)@10; without, 1", source="TREC DL: 2", low=1, high=1000,
+        {}, meaning="collection: split: the lowest grade that is relevant to measures that ask for one, as nDCG does "
+        "not; they then have names like RR(rel=2)@10; without, 1", source="TREC DL: 2", low=1, high=1000,
     )  # fmt: skip
     lengths: dict[str, int] = setting(
         {}, unit="word-pieces", meaning="collection: where its queries and passages, or a reranker's pairs, are cut "
@@ -382,8 +384,9 @@ class Evaluation:
     def measured(self, collection: str, split: str) -> list[str]:
         """The measures of a target, with the grade that is relevant there."""
         grade = self.relevant.get(collection, {}).get(split, 1)
-        plain = {name for name in self.measures if grade > 1 and not name.startswith("nDCG") and "(" not in name}
-        return [name.replace("@", f"(rel={grade})@") if name in plain else name for name in self.measures]
+        parsed = {name: checks.read_measure(name) for name in self.measures if grade > 1}
+        plain = [name for name, measure in parsed.items() if "rel" in measure.SUPPORTED_PARAMS.keys() - measure.params]
+        return [str(parsed[name](rel=grade)) if name in plain else name for name in self.measures]
 
 
 @dataclass(frozen=True, kw_only=True)

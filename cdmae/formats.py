@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 
 MINUS = "\N{MINUS SIGN}"
 NONE = "\N{EN DASH}"
@@ -10,7 +11,7 @@ NONE = "\N{EN DASH}"
 
 def measure_name(measure: str) -> str:
     """The head of a column: the field says MRR@10 for the mean of RR@10, MAP for that of AP."""
-    return f"M{measure}" if measure.startswith(("RR@", "AP@", "RR(", "AP(")) else measure
+    return f"M{measure}" if re.match(r"(RR|AP)\b", measure) else measure
 
 
 def points(value: float | None) -> str:

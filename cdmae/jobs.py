@@ -363,7 +363,7 @@ def measures(graph: Graph, name: str) -> Job:
     params = {
         "names": [each for each, _ in graph.targets()],
         "splits": [split for _, split in graph.targets()],
-        "measures": [",".join(graph.config.evaluation.measured(*each)) for each in graph.targets()],
+        "measures": [" ".join(graph.config.evaluation.measured(*each)) for each in graph.targets()],
     }
     return Job("measures", name, {"collections": used, "runs": graph.runs(name)}, [graph.measures(name)], params)
 

@@ -132,9 +132,11 @@ def test_a_retriever_learns_from_its_negatives_and_its_teacher(graph):
 
 
 def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
-    values["evaluation"] |= {"measures": ["RR@10", "R(rel=3)@50", "nDCG@10"], "relevant": {"docs": {"test": 2}}}
-    plain = "RR@10,R(rel=3)@50,nDCG@10"
-    assert Graph(load(values)).job("measures", "one").params["measures"] == [plain, f"RR(rel=2){plain[2:]}", plain]
+    measures = ["RR@10", "R(rel=3)@50", "nDCG@10", "R(rel=1)@50", "Rprec", "Judged@10", "SetF(beta=0.5)"]
+    values["evaluation"] |= {"measures": measures, "relevant": {"docs": {"test": 2}}}
+    graded = "RR(rel=2)@10 R(rel=3)@50 nDCG@10 R(rel=1)@50 Rprec(rel=2) Judged@10 SetF(beta=0.5,rel=2)"
+    plain = " ".join(measures)
+    assert Graph(load(values)).job("measures", "one").params["measures"] == [plain, graded, plain]
     values["evaluation"]["relevant"] = {"docs": {"train": 2}}
     with pytest.raises(InputError, match="evaluation.relevant names docs train, which is not evaluated; allowed: spl"):
         load(values)

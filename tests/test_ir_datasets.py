@@ -25,10 +25,10 @@ import requests
 from cdmae import datasets, targets
 from cdmae.datasets.ir_datasets import catalogue, fetching
 from cdmae.errors import InputError
+from cdmae.evaluation.measures import measure
 from cdmae.files.collections import read_passages, read_qrels, read_queries, write_collection
 from cdmae.files.outputs import read_json
 from cdmae.files.runs import Run
-from cdmae.measures import measure
 
 source = datasets.source("ir_datasets")
 SCRIPTS = Path(__file__).resolve().parent.parent / "workflow" / "scripts"

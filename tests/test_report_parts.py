@@ -134,6 +134,7 @@ def test_pooled_is_the_mean_of_collections():
         (formats.signed, -0.0314, "\N{MINUS SIGN}3.1"), (formats.signed, -0.0001, "0.0"),
         (formats.probability, 0.0341, "p = .034"), (formats.probability, 0.0002, "p < .001"),
         (formats.probability, 1.0, "p = 1"), (formats.measure_name, "RR@10", "MRR@10"),
+        (formats.measure_name, "AP", "MAP"), (formats.measure_name, "Rprec", "Rprec"),
         (formats.measure_name, "R@50", "R@50"), (formats.duration, 0.42, "0.4 s"), (formats.duration, 59.7, "1 min"),
         (formats.duration, 312, "5 min 12 s"), (formats.duration, 12000, "3 h 20 min"),
         (formats.duration, 187200, "2 d 4 h"), (formats.memory, 640, "640 MB"), (formats.memory, 1433.6, "1.4 GB"),

@@ -36,7 +36,7 @@ BM25_QUERY, BM25_PASSAGE = 1e-3, 0.9e-9  # a query; and for each passage that th
 # 28 measurements of .2 s, and those that take longer: RetroMAE's masks in Python for 512 word-pieces, 4 x .1 s, and
 # SimLM's generator, 4 x 1.4 s
 LATENCY = 12.0
-MEASURE = 1e-4  # a query of 1,000 passages
+MEASURE, FUSE = 7e-4, 1e-4  # a query of 1,000 passages
 VOCABULARY = 8e-6  # a word of a text that a tokenizer is trained on
 TEXT_ON_DISK = 0.6  # of its size, in Parquet
 # what is held at a time, as in files.collections, inference, reranking, search and pretrain, whose imports take seconds
@@ -373,7 +373,7 @@ def _hits(planned: Planned) -> float:
 
 def measures(planned: Planned, name: str) -> Work:
     """All measures of every query."""
-    queries, memory = _evaluated(planned), PANDAS + 2 * _hits(planned)
+    queries, memory = _evaluated(planned), PANDAS + 2 * _hits(planned) + 0.1 * GB  # dictionaries of some queries
     return Work(core_seconds=MEASURE * queries, disk=200.0 * queries, memory=memory)
 
 
@@ -381,7 +381,7 @@ def fuse(planned: Planned, name: str) -> Work:
     """Two sorts a query."""
     queries = _evaluated(planned)
     memory = PANDAS + 2 * _hits(planned) * len(planned.config.systems[name].of)
-    return Work(core_seconds=MEASURE * queries, disk=8.0 * queries * planned.config.evaluation.depth, memory=memory)
+    return Work(core_seconds=FUSE * queries, disk=8.0 * queries * planned.config.evaluation.depth, memory=memory)
 
 
 def masked_terms(planned: Planned, name: str) -> Work:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pandas as pd
 
 from cdmae.command import command
+from cdmae.evaluation.measures import measure
 from cdmae.files.collections import read_qrels, read_queries
 from cdmae.files.runs import read_run
 from cdmae.files.tables import write_measures
-from cdmae.measures import measure
 
 
 @command
@@ -24,12 +24,12 @@ def main(
 ):
     """Measure the runs of `system`, one per target: the collection's name, its folder, the split, the run.
 
-    `measures`: those of each target, joined by commas.
+    `measures`: those of each target, separated by spaces.
     """
     frames = []
     for name, collection, split, run, wanted in zip(names, collections, splits, runs, measures, strict=True):
         query_ids = read_queries(collection, split)["query_id"]
-        found = measure(read_run(run), read_qrels(collection, split), query_ids, wanted.split(","))
+        found = measure(read_run(run), read_qrels(collection, split), query_ids, wanted.split())
         frames.append(found.assign(collection=name, split=split))
         for label, value in found.groupby("measure", sort=False)["value"].mean().items():
             print(f"{system} {name} {split}: {label} {value:.4f} over {found['query_id'].nunique():,} queries")

@@ -1,0 +1,50 @@
+"""Measures of a run, per query, by ir_measures, whose notation names them.
+
+The order of the run is the ranking: ties stand as they are, by passage row. trec_eval breaks ties by passage id, in
+reverse, whatever the rank column says; here scores go down with the rank, and `cdmae.trec` writes runs such that it
+reads the same ranking.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+import pandas as pd
+from ir_measures import providers
+
+from cdmae.checks import PROVIDERS, read_measure
+from cdmae.errors import InputError
+from cdmae.files.runs import Run
+
+COLUMNS = ("query", "passage", "grade")
+AT_ONCE = 500_000  # hits, since one takes some 200 bytes in the dictionaries of ir_measures
+PROVIDER = providers.FallbackProvider([providers.registry[name] for name in PROVIDERS])
+
+
+def measure(run: Run, qrels: pd.DataFrame, query_ids: Iterable[str], measures: Iterable[str]) -> pd.DataFrame:
+    """Return a frame (query_id, measure, value): every measure of every judged query, 0 where the run found nothing.
+
+    qrels: (query, passage, grade) rows as `cdmae.files.collections.read_qrels` gives them; query_ids: the id of every
+    query of the run. Queries without judgments are left out, as trec_eval does.
+    """
+    query_ids = list(query_ids)
+    if len(run) != len(query_ids):
+        raise InputError(f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again")
+    parsed = {name: read_measure(name) for name in measures}
+    judged: dict[int, dict[str, int]] = {}
+    for place, (query, passage, grade) in enumerate(zip(*(qrels[key] for key in COLUMNS), strict=True)):
+        grades = judged.setdefault(query, {})
+        # all passages that the collection lacks share a row, and each of them counts
+        grades[f"judgment {place}" if str(passage) in grades else str(passage)] = grade
+    queries = sorted(judged)
+    scores = np.arange(np.diff(run.starts).max(initial=0), 0, -1, dtype=float).tolist()
+    values, step = {}, max(1, AT_ONCE // max(1, len(scores)))
+    for first in range(0, len(queries), step):
+        some = queries[first : first + step]
+        ranked = {query: run.ranked(query)[0].tolist() for query in some}
+        found = {str(query): dict(zip(map(str, rows), scores, strict=False)) for query, rows in ranked.items() if rows}
+        for metric in PROVIDER.iter_calc(parsed.values(), {str(query): judged[query] for query in some}, found):
+            values[metric.measure, metric.query_id] = metric.value
+    rows = [(query_ids[query], name, values[key, str(query)]) for name, key in parsed.items() for query in queries]
+    return pd.DataFrame(rows, columns=["query_id", "measure", "value"])
