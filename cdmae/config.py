@@ -261,7 +261,7 @@ class Stage:
     epochs: float = setting(3, meaning="passes over the queries", source="A", above=0, high=10_000)
     learning_rate: float = setting(2e-5, meaning="peak, linear schedule", source="A", above=0, high=1)
     warmup_steps: float = setting(
-        1000, unit="steps", meaning="linear warm-up; below 1 it is a share of the steps", source="SimLM", low=0
+        1000, meaning="linear warm-up: whole steps, or below 1 a share of all", source="SimLM", low=0
     )
     weight_decay: float = setting(0.0, meaning="of AdamW", source="SimLM", low=0, high=10)
     max_grad_norm: float = setting(1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9)
@@ -277,8 +277,8 @@ class Stage:
     passage_length: int = setting(144, unit="word-pieces", meaning="retriever: cuts passages", source="SimLM", low=8)
     in_batch: bool = setting(True, meaning="retriever: passages of the other queries are negatives too", source="3.4")
     temperature: float = setting(
-        1.0, meaning="retriever: what scores are divided by in the losses; 0: by their standard deviation in the first "
-        "batch, as the start gives them", source="3.4: none", low=0, high=1e6,
+        1.0, meaning="retriever: its scores are divided by this in the losses, the teacher's are not; 0: by their "
+        "standard deviation within a query of the first batch, before training", source="3.4: 1", low=0, high=1e6,
     )  # fmt: skip
     alpha: float = setting(
         0.2, meaning="retriever with a teacher: weight of the contrastive loss", source="4.1", low=0, high=1e6
@@ -368,12 +368,12 @@ class Evaluation:
         source="4.1",
     )
     relevant: dict[str, dict[str, int]] = setting(
-        {}, meaning="collection: split: the lowest grade that is relevant to measures that ask for one, as nDCG does "
-        "not; they then have names like RR(rel=2)@10; without, 1", source="TREC DL: 2", low=1, high=1000,
+        {}, meaning="the lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; without, 1. Measures that ask "
+        "for one then have names like RR(rel=2)@10; nDCG does not ask", source="TREC DL: 2", low=1, high=1000,
     )  # fmt: skip
     lengths: dict[str, int] = setting(
-        {}, unit="word-pieces", meaning="collection: where its queries and passages, or a reranker's pairs, are cut "
-        "when it is searched; without, as the stage or the system says", source="RetroMAE: BEIR at 512", low=16,
+        {}, unit="word-pieces", meaning="the length at which a collection's queries, passages and pairs are cut when it "
+        "is searched, as in {nq: 512}; without, that of the stage or the system", source="RetroMAE: BEIR at 512", low=16,
     )  # fmt: skip
     depth: int = setting(1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000)
     baseline: str = setting("", meaning="the system that the others are compared with; none: no comparison")

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from cdmae.models import Model
 
 SATURATED = 5.0  # times the temperature: a spread of scores at which nearly all of a softmax is one candidate's
+HIGH = 1e-4  # a learning rate: published retrievers, whose scores nobody divides, are trained at up to 5e-5
 
 
 def train(
@@ -106,11 +107,12 @@ def calibrated(stage: Stage, spread: float, name: str) -> tuple[Stage, list[str]
         say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
         return replace(stage, temperature=spread), []
     stage = replace(stage, temperature=stage.temperature or 1.0)
-    if spread <= SATURATED * stage.temperature:
+    if spread <= SATURATED * stage.temperature or stage.learning_rate <= HIGH:
         return stage, []
     note = (
         f"scores of the start spread by {spread:g} in the first batch, {spread / stage.temperature:.0f} times the "
-        "temperature: a high learning rate undoes the pre-training (temperature: 0 divides by the spread)"
+        f"temperature: a learning rate of {stage.learning_rate:g} may undo the pre-training (temperature: 0 divides by "
+        "the spread)"
     )
     say(f"{name}: {note}")
     return stage, [note]

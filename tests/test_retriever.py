@@ -267,8 +267,10 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(ti
     assert f"tiny: scores are divided by {spread:g}" in capsys.readouterr().err
     given, notes = retriever.calibrated(stage("retriever"), spread, "tiny")
     assert given == stage("retriever") and len(notes) == 1
-    assert "48 times the temperature: a high learning rate undoes the pre-training" in capsys.readouterr().err
+    assert "48 times the temperature: a learning rate of 0.001 may undo the pre-training" in capsys.readouterr().err
     assert retriever.calibrated(stage("retriever"), 4.9, "tiny") == (stage("retriever"), [])
+    slow = stage("retriever", learning_rate=2e-5)
+    assert retriever.calibrated(slow, spread, "tiny") == (slow, []), "the paper's rate"
     assert capsys.readouterr().err == "", "nothing to say of scores that a softmax can take"
 
     first, second = (learn(large, batch, recipe)[0]["loss"].item() for recipe in (divided, given))
@@ -281,7 +283,7 @@ def test_what_a_training_has_to_say_of_itself_stays_with_the_model(tiny, tmp_pat
     recipe = stage("retriever", temperature=1e-3, alpha=0.0, epochs=0.25)
     folder = train(tiny, tmp_path, recipe, teacher=tmp_path / "t.parquet")
     saturated, unsure = read_json(folder / "about.json")["notes"]
-    assert "times the temperature: a high learning rate undoes the pre-training" in saturated
+    assert "times the temperature: a learning rate of 0.001 may undo the pre-training" in saturated
     assert unsure == (
         "the teacher's scores have 100% of the entropy of guessing and put the positive first in 0% of the groups "
         "(chance: 25%): with alpha 0 there is little to learn"

@@ -16,6 +16,7 @@ from ir_measures import providers
 from cdmae.checks import PROVIDERS, read_measure
 from cdmae.errors import InputError
 from cdmae.files.runs import Run
+from cdmae.progress import say
 
 COLUMNS = ("query", "passage", "grade")
 AT_ONCE = 500_000  # hits, since one takes some 200 bytes in the dictionaries of ir_measures
@@ -32,6 +33,9 @@ def measure(run: Run, qrels: pd.DataFrame, query_ids: Iterable[str], measures: I
     if len(run) != len(query_ids):
         raise InputError(f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again")
     parsed = {name: read_measure(name) for name in measures}
+    for name, key in parsed.items():
+        if len(qrels) and key.params.get("rel", 1) > qrels["grade"].max():
+            say(f"no judgment has the grade that {name} asks for, {qrels['grade'].max()} is the highest: it is 0")
     judged: dict[int, dict[str, int]] = {}
     for place, (query, passage, grade) in enumerate(zip(*(qrels[key] for key in COLUMNS), strict=True)):
         grades = judged.setdefault(query, {})
