@@ -372,8 +372,8 @@ class Evaluation:
         "for one then have names like RR(rel=2)@10; nDCG does not ask", source="TREC DL: 2", low=1, high=1000,
     )  # fmt: skip
     lengths: dict[str, int] = setting(
-        {}, unit="word-pieces", meaning="the length at which queries, passages and pairs of a collection are cut when it "
-        "is searched, as in {nq: 512}; without, that of the stage or the system", source="RetroMAE: BEIR at 512",
+        {}, unit="word-pieces", meaning="the length at which queries, passages and pairs of a collection are cut when "
+        "it is searched, as in {nq: 512}; without, that of the stage or the system", source="RetroMAE: BEIR at 512",
         low=16,
     )  # fmt: skip
     depth: int = setting(1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000)
