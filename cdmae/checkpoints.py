@@ -16,6 +16,7 @@ from cdmae.settings import show
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 FAMILIES = ("bert", "electra")  # the types, in config.json, of checkpoints and generators
+ACTIVATIONS = ("gelu", "relu", "silu")  # of a BERT, those that `cdmae.bare` has
 SIZES = {  # in config.json, as far as it tells, and the most that can be meant
     "num_hidden_layers": 1000, "num_attention_heads": 1000, "hidden_size": 2**16, "intermediate_size": 2**18,
     "embedding_size": 2**16, "max_position_embeddings": 2**20, "vocab_size": 2**24,
@@ -43,6 +44,11 @@ def check(model: str, path: str) -> None:
         size = described.get(key, 1)
         if not isinstance(size, int) or isinstance(size, bool) or not 0 < size <= most:
             raise InputError(f"{what}, whose config.json says {key} {show(size)}; allowed: from 1 to {most:,}")
+    activation = described.get("hidden_act", ACTIVATIONS[0])
+    if kind == "bert" and activation not in ACTIVATIONS:
+        raise InputError(
+            f"{what}, whose config.json says hidden_act {show(activation)}; allowed: {', '.join(ACTIVATIONS)}"
+        )
     _check_weights(folder, what, allowed)
     if not any((folder / name).is_file() for name in TOKENIZERS):
         raise InputError(f"{what}, {_instead(folder, ' or '.join(TOKENIZERS))}; {allowed}, with its tokenizer")

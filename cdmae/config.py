@@ -294,7 +294,9 @@ class Stage:
     seed: int = _seed()
 
     def __post_init__(self) -> None:
-        """Refuse half a step, and a group that the candidates cannot fill or the forward factor does not divide."""
+        """Refuse half a step, a tiny temperature, and a group that cannot be filled or divided by the factor."""
+        if 0 < self.temperature < 1e-3:
+            raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
         if self.warmup_steps >= 1 and self.warmup_steps % 1:
             raise InputError(f"warmup_steps is {self.warmup_steps}; allowed: a share below 1, or whole steps")
         most = 1 + self.depth + self.random_negatives
@@ -387,7 +389,7 @@ class Evaluation:
         grade = self.relevant.get(collection, {}).get(split, 1)
         parsed = {name: checks.read_measure(name) for name in self.measures if grade > 1}
         plain = [name for name, measure in parsed.items() if "rel" in measure.SUPPORTED_PARAMS.keys() - measure.params]
-        return [str(parsed[name](rel=grade)) if name in plain else name for name in self.measures]
+        return list(dict.fromkeys(str(parsed[name](rel=grade)) if name in plain else name for name in self.measures))
 
 
 @dataclass(frozen=True, kw_only=True)

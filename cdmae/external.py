@@ -112,13 +112,12 @@ def encode_queries(model: str, texts: list[str], length: int) -> np.ndarray:
 
 def _cut(model: SentenceTransformer, length: int) -> SentenceTransformer:
     if length:
-        longest = model.max_seq_length or length
-        model.max_seq_length = min(length, longest)
-        if length > longest:
-            say(f"the model reads at most {longest} word-pieces: texts are cut there, not at {length}")
-        for key in ("query_length", "document_length"):  # where a model has its own, they count, not that of all texts
-            if own := getattr(model[0], key, None):
-                setattr(model[0], key, min(length, own))
+        # where a model has lengths of its own for queries and passages, they count, not that of all texts
+        for holder, key in ((model, "max_seq_length"), (model[0], "query_length"), (model[0], "document_length")):
+            if own := getattr(holder, key, None):
+                setattr(holder, key, min(length, own))
+                if length > own:
+                    say(f"the model has a {key} of {own} word-pieces: texts are cut there, not at {length}")
     return model
 
 

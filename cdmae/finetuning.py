@@ -112,7 +112,8 @@ def schedule(stage: Stage, examples: int, name: str) -> Schedule:
     if not per_epoch:
         raise InputError(f"queries is {stage.queries}; allowed: up to {examples}, the training queries of {name}")
     steps = max(1, round(stage.epochs * per_epoch))
-    warmup = math.ceil(stage.warmup_steps * (steps if stage.warmup_steps < 1 else 1))
+    share = stage.warmup_steps < 1
+    warmup = min(math.ceil(stage.warmup_steps * steps), steps - 1) if share else int(stage.warmup_steps)
     if warmup >= steps > 1:
         warmup = steps // 10
         say(f"{name} has only {steps:,} steps: the warm-up is {warmup:,} of them, not {stage.warmup_steps:,.0f}")

@@ -162,7 +162,7 @@ class Meter:
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on from a saved state."""
         self._sums = {name: value.to(self._device) for name, value in saved["sums"].items()}
-        self._count, self._spread, self.notes = saved["count"], saved["spread"], saved["notes"]
+        self._count, self._spread, self.notes = saved["count"], saved.get("spread"), saved.get("notes", [])
 
 
 # --- what stops it ---------------------------------------------------------------------------------------------------

@@ -21,10 +21,11 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae import finetuning, inference, losses, models, sequences, training, transformer
+from cdmae import finetuning, losses, models, sequences, training, transformer
 from cdmae.config import Stage
 from cdmae.finetuning import Data
 from cdmae.groups import Teacher
+from cdmae.loop import COLLAPSED
 from cdmae.progress import say
 from cdmae.ranks import Ranks
 from cdmae.sequences import Sequences
@@ -64,7 +65,7 @@ def train(
     )
     data = finetuning.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
     first = batch(data, data.examples.order(0)[: settings.queries], 0, model, settings)
-    settings, notes = calibrated(settings, spread_of_scores(model, first, device), name)
+    settings, notes = calibrated(settings, spread_of_scores(model, first, settings, seed, device), name)
     taught = Teacher.read(teacher) if teacher else None
     if taught:
         taught.check(data.examples, math.ceil(settings.epochs))
@@ -85,15 +86,24 @@ def train(
     )
 
 
-def spread_of_scores(model: Model, batch: Batch, device: torch.device) -> float:
+@torch.no_grad()
+def spread_of_scores(model: Model, batch: Batch, stage: Stage, seed: int, device: torch.device) -> float:
     """Return how far apart a model's scores of a batch lie, q . d: the mean standard deviation [B x N] of a query's.
 
-    Three digits are kept, so that a training that goes on on another machine computes the same number.
+    Dropout is that of training: of a random start, whose vectors are nearly equal, it spreads the scores most. Three
+    digits are kept, so that a training that goes on on another machine computes the same number; 0 where the spread is
+    only rounding.
     """
-    model.network.to(device)
-    vectors = inference.encode(model, batch.sequences, device)
+    network, read = model.network.to(device), batch.sequences
+    vectors = torch.empty(len(read), network.config.hidden_size, device=device)
+    for chunk, rows in enumerate(sequences.chunks(read.lengths, stage.chunk * stage.passage_length)):
+        generator = training.generator(device, seed, "dropout", 0, chunk, 0)
+        vectors[torch.from_numpy(rows).to(device)] = transformer.cls(
+            network, read.take(rows).pack(device), generator=generator
+        ).float()
     scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
-    return float(f"{scores.std(axis=1).mean():.3g}")
+    spread = scores.std(1, correction=0).mean().item()
+    return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 0.0
 
 
 def calibrated(stage: Stage, spread: float, name: str) -> tuple[Stage, list[str]]:
@@ -107,6 +117,10 @@ def calibrated(stage: Stage, spread: float, name: str) -> tuple[Stage, list[str]
         say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
         return replace(stage, temperature=spread), []
     stage = replace(stage, temperature=stage.temperature or 1.0)
+    if not spread:
+        note = "the start gives all texts of the first batch the same vector: there is nothing to go on from"
+        say(f"{name}: {note}")
+        return stage, [note]
     if spread <= SATURATED * stage.temperature or stage.learning_rate <= HIGH:
         return stage, []
     note = (

@@ -70,7 +70,9 @@ def test_passages_and_queries_are_encoded_the_models_own_way(model, collection, 
 
 def test_a_length_beyond_the_models_own_is_said_to_have_no_effect(model, capsys):
     external.encode_queries(str(model), ["ant bee"], 512)
-    assert "the model reads at most 16 word-pieces: texts are cut there, not at 512" in capsys.readouterr().err
+    assert (
+        "the model has a max_seq_length of 16 word-pieces: texts are cut there, not at 512" in capsys.readouterr().err
+    )
     external.encode_queries(str(model), ["ant bee"], 16)
     assert "word-pieces" not in capsys.readouterr().err
 

@@ -241,6 +241,7 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys) -> None: 
     assert finetuning.schedule(stage("retriever", warmup_steps=10, epochs=0.1), 24, "tiny") == Schedule(1, 0, 1, 1)
     assert finetuning.schedule(stage("retriever", warmup_steps=0.25, epochs=5.0), 24, "tiny") == Schedule(20, 5, 20, 1)
     assert finetuning.schedule(stage("retriever", warmup_steps=0.01, epochs=5.0), 24, "tiny").warmup == 1, "rounded up"
+    assert finetuning.schedule(stage("retriever", warmup_steps=0.99999, epochs=5.0), 24, "tiny").warmup == 19
     assert capsys.readouterr().err == ""
     with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
         finetuning.schedule(stage("retriever"), 5, "tiny")
@@ -259,7 +260,11 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(ti
     batch = batch_of(tiny, stage("retriever"), large)
     vectors = torch.from_numpy(inference.encode(large, batch.sequences, torch.device("cpu")))
     expected = (vectors[:6] @ vectors[6:].T).std(1, correction=0).mean().item()
-    spread = retriever.spread_of_scores(large, batch, torch.device("cpu"))
+
+    def spread_of(model):
+        return retriever.spread_of_scores(model, batch, stage("retriever"), 1, torch.device("cpu"))
+
+    spread = spread_of(large)
     assert spread == pytest.approx(expected, rel=5e-3) and spread > 40
 
     divided, nothing = retriever.calibrated(stage("retriever", temperature=0.0), spread, "tiny")
@@ -275,6 +280,25 @@ def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(ti
 
     first, second = (learn(large, batch, recipe)[0]["loss"].item() for recipe in (divided, given))
     assert first < 1.3 * math.log(24) < 5 * math.log(24) < second
+
+
+def test_a_start_that_tells_nothing_apart_is_not_divided_by_its_rounding(tiny, tmp_path, capsys) -> None:  # noqa: F811
+    """Its spread is that of dropout, where there is any, as in training; without, there is none."""
+    spreads = {}
+    for dropout in (0.0, 0.1):
+        folder = encoder(tmp_path / str(dropout), tiny.encoder, dropout=dropout)
+        model = models.start_retriever(folder, query_length=16, passage_length=32, precision="fp32")
+        with torch.no_grad():
+            for layer in model.network.encoder.layer:
+                layer.attention.self.value.weight.zero_()  # [CLS] sees nothing but itself
+        recipe = stage("retriever", temperature=0.0)
+        batch = batch_of(tiny, recipe, model)
+        spreads[dropout] = retriever.spread_of_scores(model, batch, recipe, 1, torch.device("cpu"))
+    assert spreads[0.0] == 0 < 0.1 < spreads[0.1]
+    divided, (note,) = retriever.calibrated(recipe, 0.0, "tiny")
+    assert divided.temperature == 1 and "the same vector" in note and note in capsys.readouterr().err
+    with pytest.raises(InputError, match="temperature is 1e-06; allowed: 0, or from 0.001"):
+        stage("retriever", temperature=1e-6)
 
 
 def test_what_a_training_has_to_say_of_itself_stays_with_the_model(tiny, tmp_path) -> None:  # noqa: F811
