@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from made_up import make_model
 
-from cdmae import checkpoints
+from cdmae import bare, checkpoints
 from cdmae.errors import InputError
 from cdmae.loading import load
 from cdmae.places import located
@@ -69,7 +69,15 @@ WRONG = [
         writing("config.json", '{"model_type": "electra", "num_hidden_layers": 1000000000000}'),
         "k is ./mine, whose config.json says num_hidden_layers 1000000000000; allowed: from 1 to 1,000",
     ),
+    (
+        writing("config.json", '{"model_type": "bert", "hidden_act": "gelu_new"}'),
+        "k is ./mine, whose config.json says hidden_act gelu_new; allowed: gelu, relu, silu",
+    ),
 ]
+
+
+def test_the_activations_that_are_allowed_are_those_that_can_be_fine_tuned():
+    assert tuple(bare.ACTIVATIONS) == checkpoints.ACTIVATIONS
 
 
 def check_spoilt(check, folder, spoil, said):

@@ -93,6 +93,15 @@ def test_lengths_cut_below_those_that_a_model_has_for_each_task(model, tmp_path)
         np.testing.assert_allclose(cut[0], whole[kept], atol=1e-6)
 
 
+def test_lengths_of_a_models_own_that_are_shorter_are_said(model, tmp_path, capsys):
+    shutil.copytree(model, tmp_path / "two")
+    (tmp_path / "two" / "sentence_bert_config.json").write_text('{"query_length": 7, "document_length": 9}')
+    external.encode_queries(str(tmp_path / "two"), ["ant bee"], 8)
+    said = capsys.readouterr().err
+    assert "the model has a query_length of 7 word-pieces: texts are cut there, not at 8" in said
+    assert "document_length" not in said
+
+
 def test_no_queries(model):
     assert external.encode_queries(str(model), [], 0).shape == (0, 8)
 

@@ -137,6 +137,9 @@ def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
     graded = "RR(rel=2)@10 R(rel=3)@50 nDCG@10 R(rel=1)@50 Rprec(rel=2) Judged@10 SetF(beta=0.5,rel=2)"
     plain = " ".join(measures)
     assert Graph(load(values)).job("measures", "one").params["measures"] == [plain, graded, plain]
+    values["evaluation"]["measures"] = ["RR@10", "RR(rel=2)@10"]
+    twice = Graph(load(values)).job("measures", "one").params["measures"]
+    assert twice == ["RR@10 RR(rel=2)@10", "RR(rel=2)@10", "RR@10 RR(rel=2)@10"], "each once"
     values["evaluation"]["relevant"] = {"docs": {"train": 2}}
     with pytest.raises(InputError, match="evaluation.relevant names docs train, which is not evaluated; allowed: spl"):
         load(values)
