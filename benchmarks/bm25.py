@@ -21,8 +21,8 @@ import numpy as np
 import pyarrow as pa
 
 from benchmarks.tables import table
-from cdmae import bm25, lucene
-from cdmae.files.collections import read_passages, read_queries
+from cdmae.collections.store import read_passages, read_queries
+from cdmae.retrieval import bm25, lucene
 
 
 def made_up(count: int, queries: int) -> tuple[pa.Table, list[str]]:

@@ -27,9 +27,11 @@ import numpy as np
 
 from benchmarks import texts
 from benchmarks.tables import table
-from cdmae import importance, machine, ngrams, tokens
+from cdmae import machine
 from cdmae.compiled import Threads
-from cdmae.files.tokens import Tokens, read_tokens, write_tokens
+from cdmae.importance import ami, ngrams
+from cdmae.tokens import tokenise
+from cdmae.tokens.store import Tokens, read_tokens, write_tokens
 
 WINDOW = 4
 FORMS = {
@@ -46,8 +48,8 @@ FORMS = {
 def prepare(folder: Path, words: int, collection: Path | None) -> None:
     """Write tokens of about so many words."""
     passages = texts.passages(int(words * 6.5), collection)
-    tokens.train_tokenizer(passages["text"].to_pylist()[:4000], 8192).save_pretrained(folder / "tokenizer")
-    write_tokens(folder / "tokens", tokens.tokenise(passages, folder / "tokenizer", 2))
+    tokenise.train_tokenizer(passages["text"].to_pylist()[:4000], 8192).save_pretrained(folder / "tokenizer")
+    write_tokens(folder / "tokens", tokenise.tokenise(passages, folder / "tokenizer", 2))
 
 
 def numbered(read: Tokens) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +65,7 @@ def measure(form: str, folder: Path, threads: int) -> dict[str, float]:
     read = Tokens(np.array(read.ids), read.starts, read.text_starts, read.word_starts)
     few = slice(0, 50)
     first = Tokens(read.ids, read.starts[:51], read.text_starts[few], read.word_starts)
-    importance.ami((one := ngrams.count(first)).counts, one.totals)  # compiled, or read from where it was kept
+    ami.ami((one := ngrams.count(first)).counts, one.totals)  # compiled, or read from where it was kept
     words, left = numbered(read)
     work = {"counter": _counter, "duckdb": _duckdb}.get(form)
     if work:
@@ -91,7 +93,7 @@ def _ours(read: Tokens, form: str, threads: int, words: int) -> int:
     unit = "word" if form == "pieces" else "wordpiece"
     counted = ngrams.count(read, unit=unit, window=WINDOW, threads=threads, memory=words if form == "memory" else None)
     if form != "counts":
-        importance.ami(counted.counts, counted.totals, threads=threads)
+        ami.ami(counted.counts, counted.totals, threads=threads)
     return int(counted.counts.sum(dtype=np.int64))
 
 

@@ -20,9 +20,10 @@ import torch
 from benchmarks.finetuning import SIZES, batch, network, padded
 from benchmarks.forms import measure_each
 from benchmarks.tables import table
-from cdmae import inference, training
-from cdmae.models import Model
-from cdmae.sequences import Sequences
+from cdmae.models.checkpoint import Model
+from cdmae.models.sequences import Sequences
+from cdmae.retrieval import vectors
+from cdmae.training import setup
 
 FORMS = {
     "eager": "padded, in order, eager",
@@ -38,8 +39,8 @@ def encode(form: str, size: str, read: Sequences) -> np.ndarray:
     model = network(size).eval()
     if form.startswith("ours"):
         cpu = torch.device("cpu")
-        with training.autocast("bf16" if form == "ours_bf16" else "fp32", cpu):
-            return inference.encode(Model("retriever", model, None, {}, "fp32"), read, cpu)
+        with setup.autocast("bf16" if form == "ours_bf16" else "fp32", cpu):
+            return vectors.encode(Model("retriever", model, None, {}, "fp32"), read, cpu)
     model.set_attn_implementation("eager" if form == "eager" else "sdpa")
     order = np.arange(len(read)) if form == "eager" else np.argsort(-read.lengths, kind="stable")
     found = np.empty((len(read), model.config.hidden_size), dtype=np.float32)
@@ -51,7 +52,7 @@ def encode(form: str, size: str, read: Sequences) -> np.ndarray:
 
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, object]:
     """Seconds of the processor for all passages, and the vectors of the first."""
-    training.set_up(arguments.threads)
+    setup.set_up(arguments.threads)
     read = batch(arguments.size, 1, arguments.passages).sequences.take(np.arange(1, arguments.passages + 1))
     encode(form, arguments.size, read.take(np.arange(8)))
     taken = []

@@ -25,10 +25,12 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.forms import measure_each
 from benchmarks.tables import table
-from cdmae import losses, machine, retriever, training
-from cdmae.config import Stage
-from cdmae.ranks import Ranks
-from cdmae.sequences import Sequences
+from cdmae import machine
+from cdmae.config.schema import Stage
+from cdmae.finetuning import losses, retriever
+from cdmae.models.sequences import Sequences
+from cdmae.training import setup
+from cdmae.training.ranks import Ranks
 
 SIZES = {  # layers, width, vocabulary, longest query and passage
     "default": (2, 128, 4096, 32, 64),
@@ -155,7 +157,7 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
 
 def measure(form: str, arguments: argparse.Namespace) -> dict[str, float]:
     """Seconds of the processor per step, memory above what the weights take, loss and gradient."""
-    training.set_up(arguments.threads)
+    setup.set_up(arguments.threads)
     model, work = network(arguments.size), batch(arguments.size, arguments.queries, arguments.group)
     longest = SIZES[arguments.size][4]
     small = batch(arguments.size, 2, 2)

@@ -23,11 +23,11 @@ from transformers import BertConfig, BertForMaskedLM
 from benchmarks.masking import BATCH, LENGTH, retromae, timed
 from benchmarks.tables import table
 from cdmae import masking
-from cdmae.batches import Reader
-from cdmae.files.tokens import Tokens
 from cdmae.masking import Side
-from cdmae.objectives import simlm
-from cdmae.vocabulary import Vocabulary
+from cdmae.pretraining.batches import Reader
+from cdmae.pretraining.objectives import simlm
+from cdmae.tokens.store import Tokens
+from cdmae.tokens.vocabulary import Vocabulary
 
 LENGTHS = (LENGTH, 512, 1024, 2048, 4096)
 SLOW = {"RetroMAE, in Python": 512, "SimLM, generator": 512}  # and the longest they are asked for: seconds beyond

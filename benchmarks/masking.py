@@ -25,9 +25,11 @@ from transformers import DataCollatorForLanguageModeling
 
 from benchmarks import texts
 from benchmarks.tables import table
-from cdmae import importance, masking, ngrams, tokens
+from cdmae import masking
+from cdmae.importance import ami, ngrams
 from cdmae.masking import Side
-from cdmae.vocabulary import Vocabulary
+from cdmae.tokens import tokenise
+from cdmae.tokens.vocabulary import Vocabulary
 
 BATCH, LENGTH = 128, 150
 
@@ -85,12 +87,12 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         passages = texts.passages(3_000_000)
-        hugging_face = tokens.train_tokenizer(passages["text"].to_pylist(), 8192)
+        hugging_face = tokenise.train_tokenizer(passages["text"].to_pylist(), 8192)
         hugging_face.save_pretrained(folder)
         vocabulary = Vocabulary.read(folder)
-        read = tokens.tokenise(passages, folder, 1)
+        read = tokenise.tokenise(passages, folder, 1)
     counted = ngrams.count(read)
-    values = importance.broadcast(importance.ami(counted.counts, counted.totals), read, "word")
+    values = ami.broadcast(ami.ami(counted.counts, counted.totals), read, "word")
     rows = np.flatnonzero(np.diff(read.starts) >= LENGTH)[:BATCH]
     batch = masking.read(read, rows, LENGTH, vocabulary, values)
     sides = {

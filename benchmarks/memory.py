@@ -27,10 +27,10 @@ START = json.dumps({"collection": "made-up", "vocabulary": 30522})
 COUNTING = json.dumps({"window": 4, "unit": "word", "pmi": "min", "normaliser": "order", "edges": "literal"})
 TAKE = """
 import sys, numpy
-from cdmae.files.collections import take_passages
+from cdmae.collections.store import take_passages
 take_passages(sys.argv[1], numpy.linspace(0, {}, 60))
 """
-NOTHING = "import cdmae.tokens, cdmae.bm25, cdmae.importance"
+NOTHING = "import cdmae.tokens.tokenise, cdmae.retrieval.bm25, cdmae.importance.ami"
 
 
 def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tuple[str, list[str]]]:

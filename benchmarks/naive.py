@@ -17,8 +17,8 @@ from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM
 from transformers.models.bert.modeling_bert import BertLayer
 
-from cdmae import bare
-from cdmae.batches import Step
+from cdmae.models import bare
+from cdmae.pretraining.batches import Step
 
 IGNORED = -100
 LAYERS = ("decoder", "neighbour", "head")  # the parts of ours that are layers
@@ -63,7 +63,8 @@ class Naive(nn.Module):
     """The loss of an objective, by its name, that has the weights of `network`."""
 
     def __init__(self, name: str, network: nn.Module, given: nn.Module | None = None) -> None:
-        """Share every weight with `network`, an objective of `cdmae.objectives` on transformers' language model.
+        """Share every weight with `network`, an objective of `cdmae.pretraining.objectives` on transformers' language
+        model.
 
         given: SimLM's generator as transformers has it, where it is not trained along.
         """

@@ -32,15 +32,17 @@ from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForM
 
 from benchmarks.naive import Naive
 from benchmarks.tables import table
-from cdmae import machine, pretrain, training
-from cdmae.batches import Batch, Reader, Step
-from cdmae.config import Encoder
-from cdmae.files.tokens import Tokens
-from cdmae.objectives import objective, objectives
-from cdmae.objectives._generator import Given
-from cdmae.objectives.simlm import SimLm
-from cdmae.ranks import Ranks
-from cdmae.vocabulary import Vocabulary
+from cdmae import machine
+from cdmae.config.schema import Encoder
+from cdmae.pretraining import trainer
+from cdmae.pretraining.batches import Batch, Reader, Step
+from cdmae.pretraining.objectives import objective, objectives
+from cdmae.pretraining.objectives._generator import Given
+from cdmae.pretraining.objectives.simlm import SimLm
+from cdmae.tokens.store import Tokens
+from cdmae.tokens.vocabulary import Vocabulary
+from cdmae.training import setup
+from cdmae.training.ranks import Ranks
 
 SIZES = {"tiny": (2, 128, 2), "small": (4, 256, 4), "base": (12, 768, 12)}  # layers, width, heads
 FORMS = {"naive": "padded", "ours": "ours", "ours_bf16": "ours"}
@@ -101,25 +103,25 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
 
     The memory is what all steps so far have taken above the weights and the data.
     """
-    device = training.set_up(given.threads)
+    device = setup.set_up(given.threads)
     if form == "naive":
         device = torch.device("cpu")
     (ours, naive), batch = networks(given), step(given)
     trained = naive if form == "naive" else ours.to(device)
-    adam = training.AdamW(trained.parameters(), 0.01)
+    adam = setup.AdamW(trained.parameters(), 0.01)
     adam.rate = 1e-5
-    rows = pretrain.micro_batch(ours.model.config, 2, device)
+    rows = trainer.micro_batch(ours.model.config, 2, device)
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     while line.recv():
         begun, total = clock(), 0.0
         for part in [batch] if form == "naive" else parts(ours, batch, rows, device):
-            with training.autocast("bf16" if form == "ours_bf16" else "fp32", device):
+            with setup.autocast("bf16" if form == "ours_bf16" else "fp32", device):
                 loss = trained(part)
             loss = loss[0] if isinstance(loss, tuple) else loss
             loss.backward()
             total += loss.detach()
-        training.clip(trained.parameters(), 1.0)
+        setup.clip(trained.parameters(), 1.0)
         adam.step()
         adam.zero_grad()
         loss = float(total)

@@ -27,10 +27,11 @@ import numpy as np
 from benchmarks import processes, zipf
 from benchmarks.processes import Taken
 from benchmarks.tables import table
-from cdmae import inference, machine
-from cdmae.files.vectors import read_vectors
+from cdmae import machine
 from cdmae.report import charts
-from cdmae.search import search
+from cdmae.retrieval import vectors as inference
+from cdmae.retrieval.search import search
+from cdmae.retrieval.vectors import read_vectors
 
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = {"window": 4, "unit": "word", "pmi": "min", "normaliser": "order", "edges": "literal"}

@@ -19,7 +19,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from benchmarks.tables import table
-from cdmae.search import search
+from cdmae.retrieval.search import search
 
 BLOCK = 8192
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pyarrow as pa
 
-from cdmae.files.collections import read_passages
+from cdmae.collections.store import read_passages
 
 STRING = re.compile(r'"""(.{100,}?)"""', re.DOTALL)
 

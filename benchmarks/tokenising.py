@@ -22,15 +22,16 @@ import pyarrow as pa
 
 from benchmarks import texts
 from benchmarks.tables import table
-from cdmae import importance, ngrams, tokens
-from cdmae.files.tokens import Tokens
+from cdmae.importance import ami, ngrams
+from cdmae.tokens import tokenise
+from cdmae.tokens.store import Tokens
 
 
 def end_to_end(passages: pa.Table, tokenizer: Path) -> Tokens:
     """Tokens, counts, importance."""
-    found = tokens.tokenise(passages, tokenizer, 1)
+    found = tokenise.tokenise(passages, tokenizer, 1)
     counted = ngrams.count(found)
-    importance.broadcast(importance.ami(counted.counts, counted.totals), found, "word")
+    ami.broadcast(ami.ami(counted.counts, counted.totals), found, "word")
     return found
 
 
@@ -54,7 +55,7 @@ def main() -> None:
     passages = texts.passages(int(arguments.letters), arguments.collection)
     lines = [text for name in ("title", "text") for text in passages[name].to_pylist()]
     with tempfile.TemporaryDirectory() as folder:
-        hugging_face = tokens.train_tokenizer(lines[-4000:], arguments.vocabulary)
+        hugging_face = tokenise.train_tokenizer(lines[-4000:], arguments.vocabulary)
         hugging_face.save_pretrained(folder)
         end_to_end(passages.slice(0, 50), Path(folder))  # compiled, or read from where it was kept
 
@@ -69,7 +70,7 @@ def main() -> None:
         found = {
             "Hugging Face, batches": timed(peer, 1),
             "Hugging Face, without Python's part": timed(bare, 1),
-            "ours: word-pieces": timed(lambda: tokens.tokenise(passages, Path(folder), 1)),
+            "ours: word-pieces": timed(lambda: tokenise.tokenise(passages, Path(folder), 1)),
             "ours: end to end, with importance": timed(lambda: end_to_end(passages, Path(folder))),
         }
     expected = found["Hugging Face, batches"][1]

@@ -19,9 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from cdmae.files.collections import PASSAGES, QRELS, QUERIES
-from cdmae.files.outputs import write_json
-from cdmae.files.tokens import stream_tokens
+from cdmae.collections.store import PASSAGES, QRELS, QUERIES
+from cdmae.files import write_json
+from cdmae.tokens.store import stream_tokens
 
 BLOCK = 1 << 16  # passages made together
 WORDS = 56.0  # of a passage of MS MARCO, on average

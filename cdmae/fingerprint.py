@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NEUTRAL = frozenset(
     f"{PACKAGE}.{name}"
     for name in (
-        "checkpoints", "checks", "command", "config", "errors", "fingerprint", "graph", "jobs", "making", "progress",
-        "replicas", "settings",
+        "cli", "config", "config.checks", "config.pretrained", "config.schema", "config.seeds", "errors", "fields",
+        "fingerprint", "graph", "jobs", "log", "making",
     )
 )  # fmt: skip
 
@@ -28,9 +28,9 @@ NEUTRAL = frozenset(
 def fingerprint(script: Path | str, plugins: Iterable[str] = (), *, root: Path | str = ROOT) -> dict[str, str]:
     """Map a script (a path below `root`) and every project module it imports, directly or not, to a short hash.
 
-    `plugins` are modules that the settings name, such as ``cdmae.masking.importance``, which no import statement
-    shows. Imports inside functions count, those for type checkers do not. Raises `FileNotFoundError` for a plugin or
-    a script that does not exist.
+    `plugins` are modules that the settings name, such as ``cdmae.masking.strategies.importance``, which no import
+    statement shows. Imports inside functions count, those for type checkers do not. Raises `FileNotFoundError` for a
+    plugin or a script that does not exist.
     """
     root = Path(root)
     found = {Path(script).as_posix(): _read(root / script)[0]}

@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
-from cdmae import jobs, making, replicas
-from cdmae.config import Config
+from cdmae import jobs, making
+from cdmae.config import seeds
+from cdmae.config.schema import Config
 
 COLLECTION_FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 TRAINED = ("retriever", "reranker")  # the kinds of system that have a model of their own
@@ -184,7 +185,7 @@ class Graph:
 
     def batches(self, collection: str) -> dict[str, list[Any]]:
         """What stages take of a collection per step: ``stages.x`` to its split and its number of queries."""
-        stages = {name: self.config.stages[name] for name in replicas.first(self.config.stages)}
+        stages = {name: self.config.stages[name] for name in seeds.first(self.config.stages)}
         used = {name: each for name, each in stages.items() if each.collection == collection}
         return {f"stages.{name}": [each.split, each.queries] for name, each in used.items()}
 
@@ -207,7 +208,7 @@ class Graph:
 
     def trained_encoders(self) -> list[str]:
         """The encoders that the report shows, of the first seed; snapshots are parts of the trainings of others."""
-        return [name for name in replicas.first(self.config.encoders) if not self.config.encoders[name].snapshot_of]
+        return [name for name in seeds.first(self.config.encoders) if not self.config.encoders[name].snapshot_of]
 
     def snapshots(self, encoder: str) -> list[int]:
         """The steps of an encoder's training that others are snapshots of, ascending."""
@@ -229,13 +230,13 @@ class Graph:
 
         Measures are those of every seed, what else it shows of a training is of the first.
         """
-        shown, retrievers = self.masked_by_importance(), replicas.first(self.systems("retriever"))
+        shown, retrievers = self.masked_by_importance(), seeds.first(self.systems("retriever"))
         return {
             "config": self.config.values(),
             "collections": {name: self.collection(name) for name in self.config.collections},
             "measures": {name: self.measures(name) for name in self.config.systems},
             "encoders": {name: self.encoder(name) for name in self.trained_encoders()},
-            "trained": {name: self.trained(name) for name in replicas.first(self.systems(*TRAINED))},
+            "trained": {name: self.trained(name) for name in seeds.first(self.systems(*TRAINED))},
             "masked_terms": {name: self.masked_terms(name) for name in shown},
             "importance": {name: self.importance_of(name) for name in shown},
             "benchmarks": self.path("benchmarks"),
@@ -258,14 +259,14 @@ class Graph:
 
         The report knows what it selects; importing that takes a second, which only those who ask for one wait for.
         """
-        from cdmae.report.exhibits import wanted
+        from cdmae.report.paper.exhibits import wanted
 
         found = wanted(name, self.config.values())
         facts = self.facts() if found.everything else {
             "config": self.config.values(),
             "collections": {name: self.collection(name) for name in (self.evaluated() if found.systems else [])},
             "measures": {
-                name: self.measures(name) for name in self.config.systems if replicas.base(name) in found.systems
+                name: self.measures(name) for name in self.config.systems if seeds.base(name) in found.systems
             },
             "masked_terms": {name: self.masked_terms(name) for name in found.encoders},
             "encoders": {},

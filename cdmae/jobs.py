@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae import datasets
+from cdmae import collections
 
 if TYPE_CHECKING:
     from cdmae.graph import Graph
@@ -54,7 +54,7 @@ def rule(function: Callable[..., Job]) -> Callable[..., Job]:
 def collection(graph: Graph, name: str) -> Job:
     """Passages, queries and judgments from their source."""
     entry = graph.config.collections[name]
-    source = datasets.source(entry.source)
+    source = collections.source(entry.source)
     return Job(
         "collection",
         name,
@@ -133,7 +133,7 @@ def pretrain(graph: Graph, name: str) -> Job:
     if encoder.pretrained:
         inputs["tokens"] = graph.tokens(encoder.start, encoder.collection)
         plugins = [
-            f"cdmae.objectives.{encoder.objective}",
+            f"cdmae.pretraining.objectives.{encoder.objective}",
             *_maskings(*encoder.maskings),
         ]
     if encoder.reads_importance:
@@ -154,7 +154,7 @@ def snapshot(graph: Graph, name: str) -> Job:
 
 
 def _maskings(*names: str) -> list[str]:
-    return [f"cdmae.masking.{name}" for name in dict.fromkeys(names)]
+    return [f"cdmae.masking.strategies.{name}" for name in dict.fromkeys(names)]
 
 
 @rule

@@ -12,7 +12,7 @@ from cdmae.errors import InputError
 from cdmae.jobs import EXHIBITS, FIGURES, MINE, RULES, SEARCH, TABLES, Job
 
 if TYPE_CHECKING:
-    from cdmae.config import System
+    from cdmae.config.schema import System
     from cdmae.graph import Graph
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -9,7 +9,7 @@ import os
 from pathlib import Path
 
 from cdmae.errors import InputError
-from cdmae.settings import show
+from cdmae.fields import show
 
 DEVICE = "CDMAE_DEVICE"
 DEVICES = ("cpu", "gpu")  # the locked environments in envs/

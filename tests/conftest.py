@@ -111,10 +111,10 @@ def values():
 
 @pytest.fixture(autouse=True)
 def toy(monkeypatch):
-    """A source named `toy`, as a file in cdmae/datasets would be one."""
-    from cdmae import datasets
+    """A source named `toy`, as a file in cdmae/collections/sources would be one."""
+    from cdmae import collections
     from cdmae.errors import InputError
-    from cdmae.settings import setting
+    from cdmae.fields import setting
 
     @dataclass(frozen=True)
     class Settings:
@@ -130,10 +130,10 @@ def toy(monkeypatch):
             raise InputError("size is 14; allowed: less")
         return {"train": True, "dev": True, "test": True, "raw": False}
 
-    module = types.ModuleType("cdmae.datasets.toy")
+    module = types.ModuleType("cdmae.collections.sources.toy")
     module.Settings, module.check, module.splits = Settings, check, splits
     module.depends, module.version = lambda settings: [], lambda settings: {"toy": "1"}
-    monkeypatch.setitem(sys.modules, "cdmae.datasets.toy", module)
-    listed = datasets.sources()
-    monkeypatch.setattr(datasets, "sources", lambda: [*listed, "toy"])
+    monkeypatch.setitem(sys.modules, "cdmae.collections.sources.toy", module)
+    listed = collections.names()
+    monkeypatch.setattr(collections, "names", lambda: [*listed, "toy"])
     return module

@@ -8,11 +8,11 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from cdmae.config import Evaluation
-from cdmae.files.collections import Collection, write_collection
-from cdmae.files.outputs import write_json
-from cdmae.files.tables import write_measures
-from cdmae.settings import parse
+from cdmae.collections.store import Collection, write_collection
+from cdmae.config.schema import Evaluation
+from cdmae.evaluation.tables import write_measures
+from cdmae.fields import parse
+from cdmae.files import write_json
 
 MEASURES = ["RR@10", "R@50", "R@1000", "nDCG@10"]
 SKILL = {  # the mean of log rank: smaller is better
@@ -136,7 +136,7 @@ def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", 
 
 
 def masked_terms():
-    """As ``cdmae.masked_terms.describe`` gives it."""
+    """As ``cdmae.masking.terms.describe`` gives it."""
     uniform = [["the", 0.061], [".", 0.058], [",", 0.039], ["a", 0.031], ["of", 0.027], ["to", 0.025], ["is", 0.019]]
     uniform += [["in", 0.014], ["and", 0.013], ["for", 0.011]]
     aware = [

@@ -5,14 +5,15 @@ from pathlib import Path
 import pytest
 from test_exhibits import lines, measured, shipped
 
+from cdmae.config.load import gather, load, read_yaml
 from cdmae.graph import Graph
-from cdmae.loading import gather, load, read_yaml
-from cdmae.planning.machine import Machine
-from cdmae.planning.plan import steps
-from cdmae.planning.schedule import course
-from cdmae.planning.work import Planned
-from cdmae.report import comparisons, exhibits
+from cdmae.plan.machine import Machine
+from cdmae.plan.plan import steps
+from cdmae.plan.schedule import course
+from cdmae.plan.work import Planned
+from cdmae.report import comparisons
 from cdmae.report.facts import Target
+from cdmae.report.paper import exhibits
 from cdmae.report.sections import changes, growth, ranking
 
 FILES = Path(__file__).resolve().parent.parent / "config"

@@ -1,6 +1,6 @@
 """What `./run search` prints."""
 
-from cdmae.answers import BOLD, DIM, PLAIN, Answer, question_words, show
+from cdmae.retrieval.answers import BOLD, DIM, PLAIN, Answer, question_words, show
 
 ANSWERS = [
     Answer(71.234, "open", "Opening files", "Open a file and return it.\nRaises OSError if the file cannot be opened."),

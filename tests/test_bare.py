@@ -6,9 +6,9 @@ import pytest
 import torch
 from transformers import BertConfig, BertForMaskedLM, BertForSequenceClassification, BertModel
 
-from cdmae import bare, packed, transformer
 from cdmae.errors import InputError
-from cdmae.packed import Ragged
+from cdmae.models import attention, bare, packed
+from cdmae.models.packed import Ragged
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def test_it_computes_the_same_bits(model):
     found, folder = model
     batch = packed.pack(Ragged(np.arange(17) % 50, np.array([0, 5, 6, 17])), torch.device("cpu"))
     with torch.no_grad():
-        assert torch.equal(transformer.cls(bare.read(folder), batch), transformer.cls(found, batch))
+        assert torch.equal(attention.cls(bare.read(folder), batch), attention.cls(found, batch))
 
 
 def test_it_reads_every_weight(model):

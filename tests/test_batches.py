@@ -7,11 +7,11 @@ import pytest
 import torch
 
 from cdmae import masking
-from cdmae.batches import Reader, Step, _cuts
 from cdmae.errors import InputError
-from cdmae.files.tokens import Tokens
 from cdmae.masking import Side
-from cdmae.vocabulary import Vocabulary
+from cdmae.pretraining.batches import Reader, Step, _cuts
+from cdmae.tokens.store import Tokens
+from cdmae.tokens.vocabulary import Vocabulary
 
 V, CLS, SEP, MASK = 60, 2, 3, 4
 CPU = torch.device("cpu")
@@ -65,7 +65,7 @@ def test_a_step_does_not_depend_on_where_reading_begins() -> None:
 
 
 def test_reading_ahead_gives_every_step_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    from cdmae import batches
+    from cdmae.pretraining import batches
 
     monkeypatch.setattr(batches, "PASSAGES_AT_ONCE", 16)
     source = reader(LENGTHS, batch=8)

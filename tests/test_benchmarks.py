@@ -6,14 +6,14 @@ import pytest
 import torch
 
 from benchmarks import encoding, finetuning, pretraining
-from cdmae import training
+from cdmae.training import setup
 
 
 @pytest.fixture
 def set_up(monkeypatch):
     """The numbers of threads that processes were set up with; this one is left as it is."""
     asked = []
-    monkeypatch.setattr(training, "set_up", lambda threads: asked.append(threads) or torch.device("cpu"))
+    monkeypatch.setattr(setup, "set_up", lambda threads: asked.append(threads) or torch.device("cpu"))
     return asked
 
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cdmae import bm25, lucene
+from cdmae.collections.store import PASSAGES
 from cdmae.errors import InputError
-from cdmae.files.collections import PASSAGES
-from cdmae.files.runs import read_run, write_run
+from cdmae.retrieval import bm25, lucene
+from cdmae.runs import read_run, write_run
 
 WORDS = ["ant", "bee", "cow", "dog", "elk", "fox", "gnu", "hen", "ibex", "jay", "koi", "lark"]
 

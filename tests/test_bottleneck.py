@@ -7,9 +7,11 @@ import pytest
 import torch
 from test_pretrain import SETTINGS, START, inputs, run, source_of, whole  # noqa: F401 (fixtures)
 
-from cdmae import bottleneck, objectives, starts
-from cdmae.files.tables import read_table
-from cdmae.objectives._prediction import predict
+from cdmae.evaluation.tables import read_table
+from cdmae.models import starts
+from cdmae.pretraining import objectives
+from cdmae.pretraining.objectives._prediction import predict
+from cdmae.pretraining.probes import bottleneck
 from cdmae.report import facts
 from cdmae.report.facts import Facts
 from cdmae.report.sections import bottleneck as section

@@ -8,11 +8,11 @@ import pandas as pd
 import pytest
 import yaml
 
-from cdmae import card
-from cdmae.config import concepts
+from cdmae.config.schema import concepts
 from cdmae.errors import InputError
-from cdmae.files.outputs import write_json
-from cdmae.files.tables import read_measures, write_measures
+from cdmae.evaluation.tables import read_measures, write_measures
+from cdmae.files import write_json
+from cdmae.report import card
 
 FACTS = {
     "name": "cdmae-stage1",
@@ -68,11 +68,11 @@ def test_the_card_names_the_data_of_the_encoder_before():
 
 def test_the_card_tells_how_every_encoder_was_pretrained():
     """A new objective or masking without a word in the card fails here."""
-    for name in concepts("objectives"):
+    for name in concepts("pretraining/objectives"):
         told = card._what({**FACTS, "encoder": {"objective": name}}, reranker=False)
         assert ("masked auto-encoder" in told) == (name == "mae")
         assert name == "mae" or card.OBJECTIVES[name] in told
-    assert set(card.MASKED) | {"uniform", "whole_word"} == set(concepts("masking"))
+    assert set(card.MASKED) | {"uniform", "whole_word"} == set(concepts("masking/strategies"))
 
 
 def test_release_links_every_file_and_adds_the_card(trained):
@@ -104,7 +104,7 @@ def test_release_refuses_a_folder_without_a_model(tmp_path, trained):
 
 
 def test_release_needs_no_torch(trained):
-    code = "import sys; import cdmae.card; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
+    code = "import sys; import cdmae.report.card; sys.exit('torch' in sys.modules or 'transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 

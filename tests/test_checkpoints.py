@@ -7,10 +7,11 @@ from pathlib import Path
 import pytest
 from made_up import make_model
 
-from cdmae import bare, checkpoints
+from cdmae.config import pretrained
+from cdmae.config.load import load
+from cdmae.config.places import located
 from cdmae.errors import InputError
-from cdmae.loading import load
-from cdmae.places import located
+from cdmae.models import bare
 
 
 @pytest.fixture
@@ -77,7 +78,7 @@ WRONG = [
 
 
 def test_the_activations_that_are_allowed_are_those_that_can_be_fine_tuned():
-    assert tuple(bare.ACTIVATIONS) == checkpoints.ACTIVATIONS
+    assert tuple(bare.ACTIVATIONS) == pretrained.ACTIVATIONS
 
 
 def check_spoilt(check, folder, spoil, said):
@@ -91,7 +92,7 @@ def check_spoilt(check, folder, spoil, said):
 
 @pytest.mark.parametrize(("spoil", "said"), WRONG)
 def test_a_checkpoint_is_a_folder_in_transformers_format(folder, spoil, said):
-    check_spoilt(checkpoints.check, folder, spoil, said)
+    check_spoilt(pretrained.check, folder, spoil, said)
 
 
 @pytest.mark.parametrize(
@@ -115,20 +116,20 @@ def test_a_checkpoint_is_a_folder_in_transformers_format(folder, spoil, said):
     ],
 )
 def test_a_foreign_retriever_is_a_folder_that_sentence_transformers_takes(folder, spoil, said):
-    check_spoilt(checkpoints.check_retriever, folder, spoil, said)
+    check_spoilt(pretrained.check_retriever, folder, spoil, said)
 
 
 def test_a_foreign_retriever_may_be_of_any_type_with_its_weights_in_a_part_of_its_own(folder):
     make_model(folder, model_type="nomic")
-    checkpoints.check_retriever("mine", "k")
+    pretrained.check_retriever("mine", "k")
     (folder / "0_StaticEmbedding").mkdir()
     (folder / "model.safetensors").rename(folder / "0_StaticEmbedding/model.safetensors")
     (folder / "config.json").unlink()
     (folder / "modules.json").write_text(json.dumps([{"path": "0_StaticEmbedding"}]))
-    checkpoints.check_retriever("mine", "k")
+    pretrained.check_retriever("mine", "k")
 
 
-@pytest.mark.parametrize("check", [checkpoints.check, checkpoints.check_retriever])
+@pytest.mark.parametrize("check", [pretrained.check, pretrained.check_retriever])
 def test_names_at_the_hub_are_not_looked_at_and_paths_are_none(folder, check):
     for name in ("bert-base-uncased", "Shitao/RetroMAE", "mine2"):
         check(name, "k")

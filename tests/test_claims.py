@@ -5,8 +5,8 @@ import pytest
 import synthetic_run
 from test_exhibits import LATENCY, measured
 
-from cdmae.report import claims
 from cdmae.report.facts import Facts, Target, Training
+from cdmae.report.paper import claims
 
 DEV = Target("pydocs", "dev")
 MASKS = claims.CLAIMS[0]

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from cdmae.command import birth, command, last_words, read_arguments
+from cdmae.cli import birth, command, last_words, read_arguments
 from cdmae.errors import InputError, Interrupted
-from cdmae.files.outputs import complete
-from cdmae.settings import setting
+from cdmae.fields import setting
+from cdmae.files import complete
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -160,7 +160,7 @@ def test_success_ends_with_status_0(capsys):
 
 WAITS = """
 import sys, time
-from cdmae.command import command
+from cdmae.cli import command
 from cdmae.files import collections
 
 @command

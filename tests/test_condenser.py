@@ -10,8 +10,8 @@ from tiny_objectives import SETTINGS, first, language_model, same, whole
 
 from benchmarks.naive import Naive
 from cdmae.errors import InputError
-from cdmae.objectives import condenser
-from cdmae.objectives.cocondenser import contrast
+from cdmae.pretraining.objectives import condenser
+from cdmae.pretraining.objectives.cocondenser import contrast
 
 
 @pytest.mark.parametrize(("early", "layers"), [(0, 1), (1, 1), (2, 2)])

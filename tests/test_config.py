@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 from made_up import make_model
 
-from cdmae import checks, config
-from cdmae.config import Config, Encoder, Importance, Stage, Start, concepts
+from cdmae.config import checks, schema
+from cdmae.config.load import load
+from cdmae.config.schema import Config, Encoder, Importance, Stage, Start, concepts
 from cdmae.errors import InputError
+from cdmae.fields import parse
 from cdmae.graph import Graph
-from cdmae.loading import load
-from cdmae.settings import parse
 
-SCHEMA = [Start, Importance, Encoder, Stage, config.System, config.Evaluation, config.Report]
+SCHEMA = [Start, Importance, Encoder, Stage, schema.System, schema.Evaluation, schema.Report]
 
 
 def put(values, path, value):
@@ -251,11 +251,11 @@ def test_defaults_that_do_not_apply_are_left_out(values):
 def test_objectives_take_their_own_settings_only(values):
     """Inherited from `pretraining` they are left out, so that touching them restarts nothing else."""
     values["pretraining"] |= {"decoder_layers": 1, "decoder_masking": "importance", "bag_weight": 0.5}
-    for name in concepts("objectives"):
+    for name in concepts("pretraining/objectives"):
         values["encoders"][name] = {"objective": name}
     found = load(values)
     only = {key for keys in checks.OBJECTIVE_ONLY.values() for key in keys}
-    for name in concepts("objectives"):
+    for name in concepts("pretraining/objectives"):
         encoder = found.encoders[name]
         assert set(encoder.values()) & only == set(checks.OBJECTIVE_ONLY[name]) - {"generator"}  # there is none
         aware = "decoder_masking" in checks.OBJECTIVE_ONLY[name]
@@ -329,7 +329,11 @@ def test_collocations_come_with_the_counts(values):
     assert not found.encoders["spans"].masked_by_importance
     job = Graph(found).job("pretrain", "spans")
     assert job.inputs["importance"] == "out/ngrams/ami/small/docs"
-    assert job.plugins == ["cdmae.objectives.mae", "cdmae.masking.whole_word", "cdmae.masking.pmi_span"]
+    assert job.plugins == [
+        "cdmae.pretraining.objectives.mae",
+        "cdmae.masking.strategies.whole_word",
+        "cdmae.masking.strategies.pmi_span",
+    ]
     values["importance"]["ami"]["unit"] = "wordpiece"
     assert refusal(values) == (
         "encoders.spans.importance is ami, whose unit is wordpiece; allowed for pmi_span: one of words"

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from made_up import make_model
 
-from cdmae.config import Config, Encoder, Stage
-from cdmae.datasets.ir_datasets import catalogue
+from cdmae.collections.sources.ir_datasets import catalogue
+from cdmae.config.load import gather, load, merge, read_yaml, stack
+from cdmae.config.reference import page
+from cdmae.config.schema import Config, Encoder, Stage
 from cdmae.errors import InputError
 from cdmae.graph import Graph
-from cdmae.loading import gather, load, merge, read_yaml, stack
-from cdmae.reference import page
 
 FILES = Path(__file__).resolve().parent.parent / "config"
 
@@ -168,7 +168,7 @@ def test_no_config_file_holds_a_key_that_the_default_already_says():
 def test_the_page_of_settings_is_up_to_date(monkeypatch):
     monkeypatch.undo()  # without the tests' own source
     expected = (FILES / "README.md").read_text(encoding="utf-8")
-    assert page() == expected, "run: python -m cdmae.reference > config/README.md"
+    assert page() == expected, "run: python -m cdmae.config.reference > config/README.md"
 
 
 def test_the_paper_s_values_are_the_schema_s_defaults(tmp_path):

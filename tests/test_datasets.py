@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from cdmae import datasets
-from cdmae.datasets import _judged, beir, msmarco
+from cdmae import collections
+from cdmae.collections import judged as _judged
+from cdmae.collections import store
+from cdmae.collections.sources import beir, msmarco
+from cdmae.collections.store import read_passages, read_qrels, write_collection
 from cdmae.errors import InputError
-from cdmae.files import collections
-from cdmae.files.collections import read_passages, read_qrels, write_collection
 
 ROOT = Path(__file__).resolve().parent.parent
 CORPUS = [
@@ -84,9 +85,9 @@ def refused(module, path, **settings):
 # --- sources ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", datasets.sources())
+@pytest.mark.parametrize("name", collections.names())
 def test_every_source_offers_the_whole_interface(name):
-    module = datasets.source(name)
+    module = collections.source(name)
     for part in ("Settings", "check", "splits", "depends", "version", "load"):
         assert hasattr(module, part), f"{name} lacks {part}"
 
@@ -95,7 +96,7 @@ def test_unknown_source_names_those_there_are():
     with pytest.raises(
         InputError, match="trec is not a source of collections; allowed: beir, ir_datasets, msmarco, pydocs"
     ):
-        datasets.source("trec")
+        collections.source("trec")
 
 
 def test_a_batch_that_no_epoch_can_fill_is_found_when_the_collection_is_made(tmp_path):
@@ -338,7 +339,7 @@ def test_msmarco_with_titles_needs_three_columns(tmp_path):
 
 
 def test_batches_join_in_order(tmp_path, monkeypatch):
-    monkeypatch.setattr(collections, "ROW_GROUP", 2)
+    monkeypatch.setattr(store, "ROW_GROUP", 2)
     collection = msmarco.load(msmarco.Settings(path=msmarco_folder(tmp_path)))
     assert [batch["passage_id"].to_pylist() for batch in collection.passages] == [["0", "1"], ["2"]]
 

@@ -17,15 +17,15 @@ import pytest
 from made_up import make_model
 from tiny_objectives import V, language_model, learnt, vocabulary
 
-from cdmae import datasets, masking
-from cdmae.batches import Reader
-from cdmae.config import Encoder, Evaluation, Importance, Report, Stage, Start, System
-from cdmae.datasets import ir_datasets, pydocs
+from cdmae import collections, masking
+from cdmae.collections.sources import ir_datasets, pydocs
+from cdmae.config.load import gather, load, read_yaml, stack
+from cdmae.config.schema import Encoder, Evaluation, Importance, Report, Stage, Start, System
 from cdmae.errors import InputError
-from cdmae.files.tokens import Tokens
 from cdmae.graph import Graph
-from cdmae.loading import gather, load, read_yaml, stack
-from cdmae.objectives import objective, objectives
+from cdmae.pretraining.batches import Reader
+from cdmae.pretraining.objectives import objective, objectives
+from cdmae.tokens.store import Tokens
 
 FILES = Path(__file__).resolve().parent.parent / "config"
 RECIPES = [f"recipes/{path.stem}" for path in sorted((FILES / "recipes").glob("*.yaml"))]
@@ -298,7 +298,10 @@ def test_a_setting_of_anything_else_restarts_what_reads_it(names):
         *((("starts", name), Start, of_start) for name, start in config.starts.items() if not start.checkpoint),
         *((("importance", name), Importance, of_importance) for name in list(config.importance)[:2]),
         *((("systems", name), System, of_system) for name in kinds.values()),
-        *((("collections", name), datasets.source(source).Settings, of_collection) for source, name in sources.items()),
+        *(
+            (("collections", name), collections.source(source).Settings, of_collection)
+            for source, name in sources.items()
+        ),
         (("evaluation",), Evaluation, of_evaluation),
         (("report",), Report, of_report),
     ]
@@ -387,7 +390,7 @@ def test_the_settings_that_count_are_those_that_change_the_loss(name):
             assert differs == (key in told) == reads(settings, key), (key, encoder, decoder)
 
 
-@pytest.mark.parametrize("name", masking.strategies())
+@pytest.mark.parametrize("name", masking.names())
 def test_only_masks_by_importance_know_of_noise(name):
     rng, shape = np.random.default_rng(0), (4, 60)
     batch = masking.Batch(

@@ -12,8 +12,11 @@ import torch
 from safetensors.torch import load_file
 from tiny_training import encoder, stage, tiny, together  # noqa: F401
 
-from cdmae import models, pretrain, ranks, reranker, retriever, starts, training
-from cdmae.config import Encoder, Start
+from cdmae.config.schema import Encoder, Start
+from cdmae.finetuning import reranker, retriever
+from cdmae.models import checkpoint, starts
+from cdmae.pretraining import trainer
+from cdmae.training import ranks, setup
 
 MASKED = Encoder(
     start="s", decoder_masking="uniform", max_length=16, batch=10, steps=4, learning_rate=1e-3, precision="fp32"
@@ -41,7 +44,12 @@ def threads(monkeypatch):
         return locked
 
     monkeypatch.setattr(ranks, "joined", joined)
-    for module, name in ((starts, "load"), (models, "start_retriever"), (models, "start_reranker"), (models, "save")):
+    for module, name in (
+        (starts, "load"),
+        (checkpoint, "start_retriever"),
+        (checkpoint, "start_reranker"),
+        (checkpoint, "save"),
+    ):
         monkeypatch.setattr(module, name, alone(getattr(module, name)))
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
 
@@ -49,7 +57,7 @@ def threads(monkeypatch):
 def pre_training(folders, **where):
     tokenizer, tokens = folders["encoder"], folders["tokens"]
     start = Start(checkpoint=str(folders["encoder"]))
-    pretrain.pretrain(
+    trainer.pretrain(
         name="x", settings=MASKED, start=start, tokenizer=tokenizer, tokens=tokens, importance=None, seed=1, threads=1,
         **where,
     )  # fmt: skip
@@ -83,7 +91,7 @@ def test_it_goes_on_with_other_processes(tiny, tmp_path, monkeypatch, train, siz
     folders = tiny.inputs() | {"encoder": encoder(tmp_path / "encoder", tiny.encoder, dropout=0.0)}
     whole = run(train, folders, tmp_path / "whole", 1)
     first, second = sizes
-    steps, original = [], training.clip
+    steps, original = [], setup.clip
 
     def clip(*given):
         steps.append(1)
@@ -92,7 +100,7 @@ def test_it_goes_on_with_other_processes(tiny, tmp_path, monkeypatch, train, siz
         return original(*given)
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(training, "clip", clip)
+        patch.setattr(setup, "clip", clip)
         run(train, folders, tmp_path / "moved", first)
     assert max(path.name for path in (tmp_path / "moved/state").glob("step-*")).startswith("step-00000002.")
     moved = run(train, folders, tmp_path / "moved", second)

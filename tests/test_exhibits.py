@@ -10,13 +10,14 @@ import pandas as pd
 import pytest
 import synthetic_run
 
+from cdmae.config.load import gather, load, read_yaml, stack
 from cdmae.errors import InputError
 from cdmae.graph import Graph
 from cdmae.jobs import FIGURES, TABLES
-from cdmae.loading import gather, load, read_yaml, stack
-from cdmae.report import exhibits, grids, published, write_exhibit
+from cdmae.report import write_exhibit
 from cdmae.report.facts import Facts, Target
-from cdmae.report.methods import methods
+from cdmae.report.paper import exhibits, grids, published
+from cdmae.report.paper.methods import methods
 
 ROOT = Path(__file__).resolve().parent.parent
 LATENCY = {

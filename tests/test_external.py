@@ -7,10 +7,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cdmae import external
+from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
-from cdmae.files.collections import Collection, write_collection
-from cdmae.files.vectors import read_vectors
+from cdmae.retrieval import external
+from cdmae.retrieval.vectors import read_vectors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ask", "say", ":", "ant", "bee", "cow", "dog"]
 

@@ -9,10 +9,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cdmae.errors import InputError
-from cdmae.files import runs
-from cdmae.files.arrays import appending, write_array
-from cdmae.files.collections import (
+from cdmae import runs
+from cdmae.arrays import appending, write_array
+from cdmae.collections.store import (
     PASSAGES,
     Collection,
     count_passages,
@@ -22,10 +21,11 @@ from cdmae.files.collections import (
     take_passages,
     write_collection,
 )
-from cdmae.files.outputs import read_json
-from cdmae.files.runs import Run, count_queries, read_run, write_run
-from cdmae.files.tables import read_measures, read_table
-from cdmae.files.tokens import Tokens, read_tokens, write_tokens
+from cdmae.errors import InputError
+from cdmae.evaluation.tables import read_measures, read_table
+from cdmae.files import read_json
+from cdmae.runs import Run, count_queries, read_run, write_run
+from cdmae.tokens.store import Tokens, read_tokens, write_tokens
 
 
 @pytest.fixture

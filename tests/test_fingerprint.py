@@ -11,14 +11,14 @@ from cdmae.fingerprint import NEUTRAL, ROOT, fingerprint
 
 SCRIPT = "workflow/scripts/pretrain.py"
 PROJECT = {
-    SCRIPT: "from cdmae.command import command\nfrom cdmae import pretrain\n\ndef main():\n    pretrain.go()\n",
+    SCRIPT: "from cdmae.cli import command\nfrom cdmae import pretrain\n\ndef main():\n    pretrain.go()\n",
     "cdmae/__init__.py": '"""The package."""\n',
-    "cdmae/command.py": "from cdmae import other\n",
-    "cdmae/pretrain.py": """
+    "cdmae/cli.py": "from cdmae import other\n",
+    "cdmae/pretraining/trainer.py": """
 from __future__ import annotations
 from typing import TYPE_CHECKING
 import numpy.linalg
-from cdmae.files.runs import read_run as read
+from cdmae.runs import read_run as read
 from .states import State
 if TYPE_CHECKING:
     from cdmae.report import page
@@ -30,16 +30,16 @@ def go(x: int = 1):
     return read(x)  # why
 """,
     "cdmae/files/__init__.py": "",
-    "cdmae/files/runs.py": "LIMIT = 3\ndef read_run(x):\n    return x\n",
-    "cdmae/states.py": "from .files import runs\nclass State:\n    '''A state.'''\n    size = 1\n",
+    "cdmae/runs.py": "LIMIT = 3\ndef read_run(x):\n    return x\n",
+    "cdmae/training/state.py": "from .files import runs\nclass State:\n    '''A state.'''\n    size = 1\n",
     "cdmae/reached.py": "",
     "cdmae/other.py": "",
     "cdmae/report/__init__.py": "",
     "cdmae/report/page.py": "",
     "cdmae/masking/__init__.py": "from ..noise import draw\n",
     "cdmae/masking/batches.py": "",
-    "cdmae/masking/importance.py": "from . import batches\n",
-    "cdmae/noise.py": "def draw(): ...\n",
+    "cdmae/masking/strategies/importance.py": "from . import batches\n",
+    "cdmae/masking/noise.py": "def draw(): ...\n",
 }
 
 
@@ -62,20 +62,20 @@ def test_every_module_that_is_imported_and_no_other(root):
     assert list(fingerprint(SCRIPT, root=root)) == [
         "cdmae",
         "cdmae.files",
-        "cdmae.files.runs",
+        "cdmae.runs",
         "cdmae.masking",
         "cdmae.masking.batches",
-        "cdmae.noise",
-        "cdmae.pretrain",
+        "cdmae.masking.noise",
+        "cdmae.pretraining.trainer",
         "cdmae.reached",
-        "cdmae.states",
+        "cdmae.training.state",
         SCRIPT,
     ]
 
 
 def test_plugins_and_what_they_import(root):
-    found = fingerprint(SCRIPT, ["cdmae.masking.importance"], root=root)
-    assert set(found) - set(fingerprint(SCRIPT, root=root)) == {"cdmae.masking.importance"}
+    found = fingerprint(SCRIPT, ["cdmae.masking.strategies.importance"], root=root)
+    assert set(found) - set(fingerprint(SCRIPT, root=root)) == {"cdmae.masking.strategies.importance"}
     with pytest.raises(FileNotFoundError, match="no module cdmae.masking.entropy"):
         fingerprint(SCRIPT, ["cdmae.masking.entropy"], root=root)
 
@@ -92,7 +92,7 @@ def test_plugins_and_what_they_import(root):
 )
 def test_comments_docstrings_and_layout_do_not_count(root, old, new):
     before = fingerprint(SCRIPT, root=root)
-    change(root, "cdmae/pretrain.py", old, new)
+    change(root, "cdmae/pretraining/trainer.py", old, new)
     assert fingerprint(SCRIPT, root=root) == before
 
 
@@ -100,12 +100,12 @@ def test_comments_docstrings_and_layout_do_not_count(root, old, new):
     ("name", "old", "new", "module"),
     [
         (SCRIPT, "go()", "go(2)", SCRIPT),
-        ("cdmae/pretrain.py", "int = 1", "int = 2", "cdmae.pretrain"),
-        ("cdmae/files/runs.py", "LIMIT = 3", "LIMIT = 4", "cdmae.files.runs"),
-        ("cdmae/files/runs.py", "return x", "return -x", "cdmae.files.runs"),
-        ("cdmae/states.py", "size = 1", "size = '1'", "cdmae.states"),
-        ("cdmae/states.py", "size = 1", "rank = 1", "cdmae.states"),
-        ("cdmae/noise.py", "def draw", "async def draw", "cdmae.noise"),
+        ("cdmae/pretraining/trainer.py", "int = 1", "int = 2", "cdmae.pretraining.trainer"),
+        ("cdmae/runs.py", "LIMIT = 3", "LIMIT = 4", "cdmae.runs"),
+        ("cdmae/runs.py", "return x", "return -x", "cdmae.runs"),
+        ("cdmae/training/state.py", "size = 1", "size = '1'", "cdmae.training.state"),
+        ("cdmae/training/state.py", "size = 1", "rank = 1", "cdmae.training.state"),
+        ("cdmae/masking/noise.py", "def draw", "async def draw", "cdmae.masking.noise"),
     ],
 )
 def test_a_change_shows_in_its_module_alone(root, name, old, new, module):
@@ -117,14 +117,14 @@ def test_a_change_shows_in_its_module_alone(root, name, old, new, module):
 
 def test_a_change_elsewhere_does_not_show(root):
     before = fingerprint(SCRIPT, root=root)
-    for name in ("cdmae/report/page.py", "cdmae/command.py", "cdmae/other.py"):
+    for name in ("cdmae/report/page.py", "cdmae/cli.py", "cdmae/other.py"):
         (root / name).write_text("x = 1\n")
     assert fingerprint(SCRIPT, root=root) == before
 
 
 def test_the_hash_is_the_same_on_every_python(root):
     """The number is written down: a Python that names syntax differently would restart a user's trainings."""
-    assert fingerprint("cdmae/files/runs.py", root=root) == {"cdmae/files/runs.py": "4247fc768dab"}
+    assert fingerprint("cdmae/runs.py", root=root) == {"cdmae/runs.py": "4247fc768dab"}
 
 
 def test_neutral_modules_exist_and_import_nothing_that_computes():
@@ -134,7 +134,7 @@ def test_neutral_modules_exist_and_import_nothing_that_computes():
         imported = {f"cdmae.{alias.name}" for node in imports if node.module == "cdmae" for alias in node.names}
         imported |= {node.module for node in imports if node.module.startswith("cdmae.")}
         # exhibits names the inputs of the jobs whose scripts import it too
-        assert imported <= NEUTRAL | {"cdmae.datasets", "cdmae.report.exhibits"}, module
+        assert imported <= NEUTRAL | {"cdmae.collections", "cdmae.report.paper.exhibits"}, module
 
 
 @pytest.mark.parametrize("script", sorted((ROOT / "workflow/scripts").glob("*.py")), ids=lambda path: path.stem)
@@ -161,8 +161,8 @@ def test_a_job_depends_on_the_formats_that_it_uses_and_on_no_other(script, forma
 
 
 def test_it_finds_what_python_imports():
-    """Against the interpreter: modules that an import of cdmae.files.runs loads, less the neutral ones."""
-    importlib.import_module("cdmae.files.runs")
-    found = {name for name in fingerprint("cdmae/files/runs.py") if name.startswith("cdmae.")}
+    """Against the interpreter: modules that an import of cdmae.runs loads, less the neutral ones."""
+    importlib.import_module("cdmae.runs")
+    found = {name for name in fingerprint("cdmae/runs.py") if name.startswith("cdmae.")}
     assert found <= set(sys.modules) | NEUTRAL
-    assert Path("cdmae/files/runs.py").as_posix() in fingerprint("cdmae/files/runs.py")
+    assert Path("cdmae/runs.py").as_posix() in fingerprint("cdmae/runs.py")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from cdmae.errors import InputError
-from cdmae.files.runs import Run
-from cdmae.fusion import reciprocal_rank
+from cdmae.retrieval.fusion import reciprocal_rank
+from cdmae.runs import Run
 
 
 def run_of(*ranked):

@@ -34,11 +34,12 @@ from transformers import (
 )
 
 from benchmarks.naive import Naive, Side
-from cdmae import training, transformer
 from cdmae.errors import InputError
-from cdmae.objectives import _generator, simlm
-from cdmae.objectives._generator import Given
-from cdmae.objectives.simlm import SimLm
+from cdmae.models import attention
+from cdmae.pretraining.objectives import _generator, simlm
+from cdmae.pretraining.objectives._generator import Given
+from cdmae.pretraining.objectives.simlm import SimLm
+from cdmae.training import setup
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(V - 5))]
 SIZES = {"vocab_size": V, "num_hidden_layers": 2, "max_position_embeddings": 32, "attn_implementation": "eager"}
@@ -77,7 +78,7 @@ def test_its_logits_are_those_of_transformers(made: Made) -> None:
     with torch.no_grad():
         expected = made()(padded.ids, attention_mask=padded.attended).logits[padded.chosen]
         given = Given(made())
-        states = transformer.hidden_states(given.encoder, view.inputs, last_rows=view.rows)
+        states = attention.hidden_states(given.encoder, view.inputs, last_rows=view.rows)
         found = given.head(states.index_select(0, view.masked))[view.weights > 0]
     assert len(found) > 5
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
@@ -100,8 +101,8 @@ def test_nothing_of_it_is_trained_or_kept_in_a_state() -> None:
     network, before = SimLm(model, 2, 5, Given(electra())), electra().state_dict()
     names = [name for name, _ in network.named_parameters()] + list(network.state_dict())
     assert names and not [name for name in names if name.startswith("generator.")]
-    draws = training.generator(CPU, 1, "dropout")
-    adam = training.AdamW(network.parameters(), 0.1)
+    draws = setup.generator(CPU, 1, "dropout")
+    adam = setup.AdamW(network.parameters(), 0.1)
     adam.rate = 0.1
     loss, _ = network(whole(first("simlm")), draws)
     assert all(each.any() for key, each in gradients(network, loss).items() if not key.endswith("key.bias"))
@@ -113,7 +114,7 @@ def test_nothing_of_it_is_trained_or_kept_in_a_state() -> None:
 
 
 def test_it_drops_nothing_out() -> None:
-    draws, model = training.generator(CPU, 1, "dropout"), language_model()
+    draws, model = setup.generator(CPU, 1, "dropout"), language_model()
     assert SimLm(model, 2, 5, Given(electra())).filler(draws)[2] is None
     assert SimLm(model, 2, 5).filler(draws)[2] is draws
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from made_up import make_model
 
+from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.graph import COLLECTION_FILES, Graph
-from cdmae.loading import load
 from cdmae.making import ROOT
 
 
@@ -181,10 +181,12 @@ def test_a_fusion_reads_the_systems_target_by_target(graph):
 def test_plugins_are_the_modules_that_the_settings_name(graph):
     jobs = by_name(graph)
     assert jobs["pretrain", "cdmae"].plugins == [
-        "cdmae.objectives.mae", "cdmae.masking.whole_word", "cdmae.masking.importance",
-    ]  # fmt: skip
+        "cdmae.pretraining.objectives.mae",
+        "cdmae.masking.strategies.whole_word",
+        "cdmae.masking.strategies.importance",
+    ]
     assert jobs["pretrain", "none"].plugins == []
-    assert jobs["collection", "docs"].plugins == ["cdmae.datasets.toy"]
+    assert jobs["collection", "docs"].plugins == ["cdmae.collections.sources.toy"]
 
 
 def changed(values, *edits):

@@ -8,11 +8,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from cdmae import groups
+from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
-from cdmae.files.collections import Collection, write_collection
-from cdmae.files.runs import Run, write_run
-from cdmae.groups import Teacher
+from cdmae.finetuning import groups
+from cdmae.finetuning.groups import Teacher
+from cdmae.runs import Run, write_run
 
 PASSAGES, QUERIES = 60, 12
 

@@ -8,8 +8,10 @@ import pytest
 import torch
 from test_pretrain import PIECES, SETTINGS, START, inputs, run, source_of  # noqa: F401 (fixtures)
 
-from cdmae import halves, objectives, starts
-from cdmae.files.tokens import Tokens, read_tokens
+from cdmae.models import starts
+from cdmae.pretraining import objectives
+from cdmae.pretraining.probes import halves
+from cdmae.tokens.store import Tokens, read_tokens
 
 CPU = torch.device("cpu")
 CLS, SEP = 2, 3

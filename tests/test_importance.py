@@ -6,9 +6,9 @@ import math
 import numpy as np
 import pytest
 
-from cdmae import importance, ngrams
 from cdmae.errors import InputError
-from cdmae.vocabulary import Vocabulary
+from cdmae.importance import ami, ngrams
+from cdmae.tokens.vocabulary import Vocabulary
 from tests.test_ngrams import PIECES, WORD_STARTS, naive, random_tokens, tokens_of
 
 VOCABULARY = Vocabulary(PIECES, 0, 0, 0, 0, np.zeros(PIECES, bool), np.arange(PIECES), WORD_STARTS)
@@ -17,7 +17,7 @@ LOG = math.log
 
 def ami_of(passages, window, **settings):
     counts = ngrams.count(tokens_of([([], text) for text in passages]), window=window)
-    return importance.ami(counts.counts, counts.totals, **settings)
+    return ami.ami(counts.counts, counts.totals, **settings)
 
 
 def test_eq7_pmi_of_two_words():
@@ -100,30 +100,30 @@ def slow(counts, segments, totals, pmi, normaliser, edges):
     return found
 
 
-@pytest.mark.parametrize("pmi", importance.PMI)
-@pytest.mark.parametrize("normaliser", importance.NORMALISERS)
-@pytest.mark.parametrize("edges", importance.EDGES)
+@pytest.mark.parametrize("pmi", ami.PMI)
+@pytest.mark.parametrize("normaliser", ami.NORMALISERS)
+@pytest.mark.parametrize("edges", ami.EDGES)
 @pytest.mark.parametrize("window", [2, 4, 5])
 def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window, monkeypatch):
     tokens = random_tokens(1, passages=25)
     counted = ngrams.count(tokens, window=window)
     settings = {"pmi": pmi, "normaliser": normaliser, "edges": edges}
     counts, totals = naive(tokens, "word", window)
-    found = importance.ami(counted.counts, counted.totals, **settings)
+    found = ami.ami(counted.counts, counted.totals, **settings)
     assert found == pytest.approx(slow(counts.tolist(), counted.segments.tolist(), totals, **settings), abs=1e-5)
 
 
 def test_threads_and_blocks_change_no_bit():
     counted = ngrams.count(random_tokens(2, passages=400))
-    assert counted.counts.shape[1] > 2 * importance.BLOCK
-    one, *others = (importance.ami(counted.counts, counted.totals, threads=threads) for threads in (1, 2, 3, 7))
+    assert counted.counts.shape[1] > 2 * ami.BLOCK
+    one, *others = (ami.ami(counted.counts, counted.totals, threads=threads) for threads in (1, 2, 3, 7))
     assert all(np.array_equal(one, other) for other in others)
 
 
 def test_counts_beyond_the_table_of_logarithms():
     counts = np.array([[70_000, 90_000], [65_536, 0]], np.uint32)
     expected = LOG(65_536 / 1e6) - LOG(70_000 / 2e6) - LOG(90_000 / 2e6)
-    assert importance.ami(counts, np.array([2e6, 1e6])) == pytest.approx([expected] * 2)
+    assert ami.ami(counts, np.array([2e6, 1e6])) == pytest.approx([expected] * 2)
 
 
 def test_a_stop_word_beside_a_collocation_is_less_important():
@@ -138,7 +138,7 @@ def test_a_stop_word_beside_a_collocation_is_less_important():
     for text in texts[:20]:
         text[3:6] = [1, 2, 3]
     shares = {}
-    for pmi in importance.PMI:
+    for pmi in ami.PMI:
         the, crossword, _ = ami_of(texts, window=3, pmi=pmi)[3:6]
         shares[pmi] = the / crossword
     assert shares["min"] < 0.1
@@ -148,16 +148,16 @@ def test_a_stop_word_beside_a_collocation_is_less_important():
 def test_a_word_gives_its_importance_to_its_pieces():
     tokens = tokens_of([([1, 9], [2, 10, 11, 3]), ([9], [])])  # a segment's first piece begins a word
     values = np.array([0.5, -1.25, 2, 1e6], np.float32)
-    found = importance.broadcast(values, tokens, "word")
+    found = ami.broadcast(values, tokens, "word")
     assert found.dtype == np.float16
-    assert found.tolist() == [0.5, 0.5, -1.25, -1.25, -1.25, 2, importance.LARGEST]
-    assert importance.broadcast(np.arange(7), tokens, "wordpiece").tolist() == list(range(7))
+    assert found.tolist() == [0.5, 0.5, -1.25, -1.25, -1.25, 2, ami.LARGEST]
+    assert ami.broadcast(np.arange(7), tokens, "wordpiece").tolist() == list(range(7))
 
 
 def test_tokens_of_other_words_than_were_counted_are_refused():
     tokens = tokens_of([([], [1, 2, 3])])
     with pytest.raises(InputError, match="the counts are of 2 words, the tokens are 3; delete both and run again"):
-        importance.broadcast(np.arange(2), tokens, "wordpiece")
+        ami.broadcast(np.arange(2), tokens, "wordpiece")
 
 
 @pytest.mark.parametrize("unit", ngrams.UNITS)
@@ -165,23 +165,23 @@ def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
     tokens = random_tokens(3)
     counted = ngrams.count(tokens, unit=unit)
     settings = {"pmi": "product", "normaliser": "pooled", "edges": "mean"}
-    values = importance.broadcast(importance.ami(counted.counts, counted.totals, **settings), tokens, unit)
-    importance.write(tmp_path / "importance", values, importance.Table(counted.table, settings))
-    table = importance.Table.read(tmp_path / "importance")
-    assert np.array_equal(importance.read_values(tmp_path / "importance"), values)
+    values = ami.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit)
+    ami.write(tmp_path / "importance", values, ami.Table(counted.table, settings))
+    table = ami.Table.read(tmp_path / "importance")
+    assert np.array_equal(ami.read_values(tmp_path / "importance"), values)
     for begin, end in itertools.pairwise(ngrams.segment_edges(tokens).tolist()):
         assert table.score(tokens.ids[begin:end], VOCABULARY).astype(np.float16).tolist() == values[begin:end].tolist()
 
 
 def test_the_table_scores_new_words_as_seen_once():
     counted = ngrams.count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=2)
-    found = importance.Table(counted.table, {}).score(np.array([1, 7, 9]), VOCABULARY)
+    found = ami.Table(counted.table, {}).score(np.array([1, 7, 9]), VOCABULARY)
     # Six words and three bigrams: PMI(1, new) = log (1/3) / (2/6 x 1/6); the new word has two pieces.
     assert found == pytest.approx([LOG(6)] * 3)
-    assert importance.Table(counted.table, {}).score(np.empty(0, int), VOCABULARY).tolist() == []
+    assert ami.Table(counted.table, {}).score(np.empty(0, int), VOCABULARY).tolist() == []
 
 
 @pytest.mark.parametrize("name", ["pmi", "normaliser", "edges"])
 def test_an_unknown_form_is_refused(name):
     with pytest.raises(InputError, match=f"{name} is 'other'; allowed: "):
-        importance.ami(np.ones((2, 1), np.uint32), np.ones(2), **{name: "other"})
+        ami.ami(np.ones((2, 1), np.uint32), np.ones(2), **{name: "other"})

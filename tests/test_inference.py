@@ -7,20 +7,23 @@ import pytest
 from safetensors.torch import load_file, save_file
 from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
 
-from cdmae import finetuning, groups, inference, models, reranking, sequences, tokens
+from cdmae.collections.store import read_passages
 from cdmae.errors import InputError
-from cdmae.files.collections import read_passages
-from cdmae.files.runs import Run, read_run
-from cdmae.files.tokens import read_tokens, write_tokens
-from cdmae.files.vectors import read_vectors
+from cdmae.finetuning import groups, trainer
+from cdmae.models import checkpoint, sequences
+from cdmae.retrieval import reranking, vectors
+from cdmae.retrieval.vectors import read_vectors
+from cdmae.runs import Run, read_run
+from cdmae.tokens import tokenise
+from cdmae.tokens.store import read_tokens, write_tokens
 
 
 @pytest.fixture(scope="module")
 def retriever(tiny, tmp_path_factory):  # noqa: F811
     folder = tmp_path_factory.mktemp("m") / "retriever"
     folder.mkdir()
-    model = models.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
-    models.save(folder, model, tiny.encoder, {})
+    model = checkpoint.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
+    checkpoint.save(folder, model, tiny.encoder, {})
     return folder
 
 
@@ -28,16 +31,16 @@ def retriever(tiny, tmp_path_factory):  # noqa: F811
 def reranker(tiny, tmp_path_factory):  # noqa: F811
     folder = tmp_path_factory.mktemp("m") / "reranker"
     folder.mkdir()
-    model = models.start_reranker(tiny.encoder, max_length=40, precision="fp32", seed=1)
-    models.save(folder, model, tiny.encoder, {})
+    model = checkpoint.start_reranker(tiny.encoder, max_length=40, precision="fp32", seed=1)
+    checkpoint.save(folder, model, tiny.encoder, {})
     return folder
 
 
 def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
-    inference.encode_passages(retriever, tiny.tokens, tmp_path / "one", 1)
-    monkeypatch.setattr(inference, "SHARD", 50)
-    monkeypatch.setattr(inference, "BUDGET", {"cpu": 100})
-    inference.encode_passages(retriever, tiny.tokens, tmp_path / "three", 1)
+    vectors.encode_passages(retriever, tiny.tokens, tmp_path / "one", 1)
+    monkeypatch.setattr(vectors, "SHARD", 50)
+    monkeypatch.setattr(vectors, "BUDGET", {"cpu": 100})
+    vectors.encode_passages(retriever, tiny.tokens, tmp_path / "three", 1)
     one, three = read_vectors(tmp_path / "one"), read_vectors(tmp_path / "three")
     assert [len(each) for each in one] == [PASSAGES]
     assert [len(each) for each in three] == [50, 50, 20]
@@ -49,28 +52,28 @@ def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tm
     """As if the model had been trained with it."""
     other = tmp_path / "other"
     other.mkdir()
-    model = models.start_retriever(tiny.encoder, query_length=9, passage_length=9, precision="fp32")
-    models.save(other, model, tiny.encoder, {})
-    own = inference.encode_queries(retriever, tiny.queries)
-    cut = inference.encode_queries(retriever, tiny.queries, length=9)
-    assert (cut == inference.encode_queries(other, tiny.queries)).all() and (cut != own).any()
-    assert (inference.shards(retriever, tiny.tokens, 1, 9)[0][:] == inference.shards(other, tiny.tokens, 1)[0][:]).all()
+    model = checkpoint.start_retriever(tiny.encoder, query_length=9, passage_length=9, precision="fp32")
+    checkpoint.save(other, model, tiny.encoder, {})
+    own = vectors.encode_queries(retriever, tiny.queries)
+    cut = vectors.encode_queries(retriever, tiny.queries, length=9)
+    assert (cut == vectors.encode_queries(other, tiny.queries)).all() and (cut != own).any()
+    assert (vectors.shards(retriever, tiny.tokens, 1, 9)[0][:] == vectors.shards(other, tiny.tokens, 1)[0][:]).all()
     with pytest.raises(InputError, match="evaluation.lengths has 65; allowed: up to 64, the positions of the model"):
-        inference.encode_queries(retriever, tiny.queries, length=65)
+        vectors.encode_queries(retriever, tiny.queries, length=65)
 
 
 def test_shards_that_are_not_kept_are_those_that_are(retriever, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
-    monkeypatch.setattr(inference, "SHARD", 50)
-    inference.encode_passages(retriever, tiny.tokens, tmp_path / "kept", 1)
-    made = inference.shards(retriever, tiny.tokens, 1)
+    monkeypatch.setattr(vectors, "SHARD", 50)
+    vectors.encode_passages(retriever, tiny.tokens, tmp_path / "kept", 1)
+    made = vectors.shards(retriever, tiny.tokens, 1)
     for kept, shard in zip(read_vectors(tmp_path / "kept"), made, strict=True):
         assert shard.shape == kept.shape
         np.testing.assert_array_equal(shard[:], kept)
 
 
 def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
-    monkeypatch.setattr(inference, "SHARD", 50)
-    encode, calls = inference.encode, []
+    monkeypatch.setattr(vectors, "SHARD", 50)
+    encode, calls = vectors.encode, []
 
     def dying(*given):
         calls.append(len(given[1]))
@@ -78,28 +81,28 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_pat
             raise KeyboardInterrupt
         return encode(*given)
 
-    monkeypatch.setattr(inference, "encode", dying)
+    monkeypatch.setattr(vectors, "encode", dying)
     with pytest.raises(KeyboardInterrupt):
-        inference.encode_passages(retriever, tiny.tokens, tmp_path / "v", 1)
+        vectors.encode_passages(retriever, tiny.tokens, tmp_path / "v", 1)
     assert not (tmp_path / "v").exists()
-    inference.encode_passages(retriever, tiny.tokens, tmp_path / "v", 1)
+    vectors.encode_passages(retriever, tiny.tokens, tmp_path / "v", 1)
     assert calls == [50, 50, 20, 20]
     assert "going on with 2 finished pieces" in capsys.readouterr().err
     assert sorted(path.name for path in tmp_path.iterdir()) == ["v"]
-    monkeypatch.setattr(inference, "encode", encode)
-    inference.encode_passages(retriever, tiny.tokens, tmp_path / "w", 1)
+    monkeypatch.setattr(vectors, "encode", encode)
+    vectors.encode_passages(retriever, tiny.tokens, tmp_path / "w", 1)
     for first, second in zip(read_vectors(tmp_path / "v"), read_vectors(tmp_path / "w"), strict=True):
         assert (first == second).all()
 
 
 def test_pieces_made_from_something_else_are_not_used(tmp_path) -> None:
-    with pytest.raises(ZeroDivisionError), inference.pieces(tmp_path / "o", ["a"]) as folder:
-        inference.save(folder / "00000.npy", np.ones(3))
+    with pytest.raises(ZeroDivisionError), vectors.pieces(tmp_path / "o", ["a"]) as folder:
+        vectors.save(folder / "00000.npy", np.ones(3))
         raise ZeroDivisionError
-    with pytest.raises(ZeroDivisionError), inference.pieces(tmp_path / "o", ["a"]) as folder:
+    with pytest.raises(ZeroDivisionError), vectors.pieces(tmp_path / "o", ["a"]) as folder:
         assert (folder / "00000.npy").exists()
         raise ZeroDivisionError
-    with inference.pieces(tmp_path / "o", ["b"]) as folder:
+    with vectors.pieces(tmp_path / "o", ["b"]) as folder:
         assert not (folder / "00000.npy").exists()
     assert not list(tmp_path.iterdir())
 
@@ -110,7 +113,7 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path) -> 
     weights["encoder.layer.0.output.LayerNorm.bias"].fill_(float("nan"))
     save_file(weights, tmp_path / "bad/model.safetensors", {"format": "pt"})
     with pytest.raises(InputError, match="not numbers"):
-        inference.encode_queries(tmp_path / "bad", ["what"])
+        vectors.encode_queries(tmp_path / "bad", ["what"])
 
 
 def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
@@ -136,7 +139,7 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
         found = taught.scores(examples.queries, drawn)
         queries = sequences.queries(tiny.queries, reranker, 1)
         asked = np.repeat(examples.queries, 12)
-        judge, passages = models.load(reranker, "reranker"), read_tokens(tiny.tokens)
+        judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
         expected = reranking.score(judge, queries, asked, passages, drawn.ravel(), precision="fp32")
         np.testing.assert_allclose(found.ravel(), expected, atol=2e-6)
     for query in range(QUERIES):
@@ -150,19 +153,21 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
 
 
 def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny, tmp_path) -> None:  # noqa: F811
-    tokens.train_tokenizer(["0 1 2 3"] * 9, 160).save_pretrained(tmp_path / "digits")  # every word is [UNK] to it
-    write_tokens(tmp_path / "t", tokens.tokenise(read_passages(tiny.collection), tmp_path / "digits", 1))
-    judge = models.start_reranker(encoder(tmp_path / "e", tmp_path / "digits"), max_length=40, precision="fp32", seed=1)
+    tokenise.train_tokenizer(["0 1 2 3"] * 9, 160).save_pretrained(tmp_path / "digits")  # every word is [UNK] to it
+    write_tokens(tmp_path / "t", tokenise.tokenise(read_passages(tiny.collection), tmp_path / "digits", 1))
+    judge = checkpoint.start_reranker(
+        encoder(tmp_path / "e", tmp_path / "digits"), max_length=40, precision="fp32", seed=1
+    )
     (tmp_path / "judge").mkdir()
-    models.save(tmp_path / "judge", judge, tmp_path / "e", {})
+    checkpoint.save(tmp_path / "judge", judge, tmp_path / "e", {})
     recipe = stage("retriever", group=8)
     settings = {key: getattr(recipe, key) for key in ("split", "depth", "group", "random_negatives", "epochs")}
     files_ = {"collection": tiny.collection, "negatives": tiny.negatives}
     reranking.teacher(
         **{**files_, **settings}, model=tmp_path / "judge", tokens=tmp_path / "t", seed=9, output=tmp_path / "s.parquet"
     )
-    student = models.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
-    data = finetuning.read(recipe, student, **tiny.inputs(), seed=9, threads=1)
+    student = checkpoint.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
+    data = trainer.read(recipe, student, **tiny.inputs(), seed=9, threads=1)
     taught = groups.Teacher.read(tmp_path / "s.parquet")
     for epoch in range(2):
         taught.scores(data.examples.queries, data.examples.draw(np.arange(len(data.examples)), epoch))
@@ -174,7 +179,7 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
     lists = {"collections": [tiny.collection], "tokens": [tiny.tokens], "runs": [tiny.negatives]}
     reranking.rerank(**how, **lists, outputs=[tmp_path / "r.parquet"])
     before, after = read_run(tiny.negatives), read_run(tmp_path / "r.parquet")
-    judge, passages = models.load(reranker, "reranker"), read_tokens(tiny.tokens)
+    judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
     queries = sequences.queries(tiny.queries, reranker, 1)
     for query in range(QUERIES):
         old, (new, scores) = before.ranked(query)[0], after.ranked(query)
@@ -191,7 +196,10 @@ def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_pat
     outputs = [tmp_path / "own.parquet", tmp_path / "cut.parquet"]
     reranking.rerank(**how, splits=["train"] * 2, runs=[tiny.negatives] * 2, lengths=[0, 16], outputs=outputs)
     own, cut = map(read_run, outputs)
-    judge, queries = models.at(models.load(reranker, "reranker"), 16), sequences.queries(tiny.queries, reranker, 1)
+    judge, queries = (
+        checkpoint.at(checkpoint.load(reranker, "reranker"), 16),
+        sequences.queries(tiny.queries, reranker, 1),
+    )
     top = read_run(tiny.negatives).ranked(0)[0][:8]
     expected = reranking.score(judge, queries, np.zeros(8, int), read_tokens(tiny.tokens), top, precision="fp32")
     np.testing.assert_allclose(cut.ranked(0)[1][:8], np.sort(expected)[::-1], atol=2e-6)
@@ -199,7 +207,7 @@ def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_pat
 
 
 def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch) -> None:  # noqa: F811
-    judge, passages = models.load(reranker, "reranker"), read_tokens(tiny.tokens)
+    judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
     queries = sequences.queries(tiny.queries[:3], reranker, 1)
     monkeypatch.setattr(reranking, "score", lambda *given, **_: np.zeros(len(given[2]), np.float32))
     run = Run.of([np.array([9, 4, 7, 2]), np.array([]), np.array([8])], [np.arange(4.0), np.array([]), np.ones(1)])

@@ -10,15 +10,15 @@ import pytest
 import synthetic_run
 
 from cdmae import report
-from cdmae.files.collections import Collection, write_collection
-from cdmae.files.outputs import read_json, write_json
-from cdmae.files.runs import Run, write_run
+from cdmae.collections.store import Collection, write_collection
+from cdmae.config.load import load
+from cdmae.files import read_json, write_json
 from cdmae.graph import Graph
-from cdmae.loading import load
 from cdmae.report import facts as facts_module
 from cdmae.report import insight
 from cdmae.report.facts import Target
 from cdmae.report.sections import negatives, queries
+from cdmae.runs import Run, write_run
 
 QUERIES, PASSAGES, DEPTH = 30, 60, 20
 SCORES = np.arange(PASSAGES, 0, -1, dtype=np.float32)

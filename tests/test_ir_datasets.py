@@ -22,15 +22,16 @@ import pyarrow.parquet as pq
 import pytest
 import requests
 
-from cdmae import datasets, targets
-from cdmae.datasets.ir_datasets import catalogue, fetching
+from cdmae import collections
+from cdmae.collections.sources.ir_datasets import catalogue, fetching
+from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.evaluation.measures import measure
-from cdmae.files.collections import read_passages, read_qrels, read_queries, write_collection
-from cdmae.files.outputs import read_json
-from cdmae.files.runs import Run
+from cdmae.files import read_json
+from cdmae.retrieval import targets
+from cdmae.runs import Run
 
-source = datasets.source("ir_datasets")
+source = collections.source("ir_datasets")
 SCRIPTS = Path(__file__).resolve().parent.parent / "workflow" / "scripts"
 MSMARCO = {
     "dataset": "msmarco-passage",
@@ -353,7 +354,7 @@ def test_the_catalogue_has_the_counts_of_the_paper():
 
 def test_the_package_is_not_imported_to_check_a_config():
     script = (
-        "import sys; from cdmae.loading import load; "
+        "import sys; from cdmae.config.load import load; "
         "load({'collections': {'nq': {'source': 'ir_datasets', 'dataset': 'beir/nq'}}}); "
         "sys.exit('ir_datasets' in sys.modules or 'numpy' in sys.modules)"
     )

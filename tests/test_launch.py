@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cdmae.planning import machine
+from cdmae.plan import machine
 
 LAUNCH = Path(__file__).resolve().parent.parent / "workflow/launch"
 STANDS = {

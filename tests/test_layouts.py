@@ -12,8 +12,12 @@ import transformers
 from safetensors.torch import load_file, save_file
 from tiny_training import tiny  # noqa: F401
 
-from cdmae import inference, models, pretrain, starts, tokens
-from cdmae.config import Start
+from cdmae.config.schema import Start
+from cdmae.models import checkpoint as models
+from cdmae.models import starts
+from cdmae.pretraining import trainer
+from cdmae.retrieval import vectors
+from cdmae.tokens import tokenise
 
 SIZES = {
     "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 64,
@@ -124,7 +128,7 @@ def vectors_of_ours(encoder, texts, folder):
         assert torch.equal(value, reranker.encoder.state_dict()[name]), name
     folder.mkdir()
     models.save(folder, retriever, encoder, {})
-    return inference.encode_queries(folder, texts)
+    return vectors.encode_queries(folder, texts)
 
 
 @pytest.mark.parametrize(
@@ -132,15 +136,15 @@ def vectors_of_ours(encoder, texts, folder):
     [*(("bert", layout) for layout in LAYOUTS), ("electra", "gamma and beta"), ("electra", "next sentence and pooler")],
 )
 def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):  # noqa: F811
-    pieces = tokens.load_tokenizer(tiny.encoder)
+    pieces = tokenise.load_tokenizer(tiny.encoder)
     original = checkpoint(tmp_path / "original", pieces, layout, kind)
     expected = vectors_by_transformers(original, tiny.queries)
 
-    tokens.load_tokenizer(original).save_pretrained(tmp_path / "tokenizer")
+    tokenise.load_tokenizer(original).save_pretrained(tmp_path / "tokenizer")
     model = starts.load(Start(checkpoint=str(original)), tmp_path / "tokenizer", seed=1)
     encoder = tmp_path / "encoder"
     encoder.mkdir()
-    pretrain.write(encoder, model, tmp_path / "tokenizer", {})
+    trainer.write(encoder, model, tmp_path / "tokenizer", {})
     assert not [name for name in load_file(encoder / "model.safetensors") if name.endswith(("gamma", "beta"))]
     np.testing.assert_allclose(vectors_of_ours(encoder, tiny.queries, tmp_path / "ours"), expected, atol=1e-5)
     np.testing.assert_allclose(vectors_by_transformers(tmp_path / "ours", tiny.queries), expected, atol=1e-5)
@@ -149,6 +153,6 @@ def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):  # n
 @pytest.mark.parametrize("kind", ["bert", "electra"])
 def test_an_encoder_that_was_written_with_old_names_is_read(tiny, tmp_path, kind):  # noqa: F811
     """What an earlier version made of such a checkpoint is used, not made again."""
-    encoder = checkpoint(tmp_path / "encoder", tokens.load_tokenizer(tiny.encoder), "gamma and beta", kind)
+    encoder = checkpoint(tmp_path / "encoder", tokenise.load_tokenizer(tiny.encoder), "gamma and beta", kind)
     expected = vectors_by_transformers(encoder, tiny.queries)
     np.testing.assert_allclose(vectors_of_ours(encoder, tiny.queries, tmp_path / "ours"), expected, atol=1e-5)

@@ -15,8 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from cdmae import leases, states
 from cdmae.errors import InputError
+from cdmae.training import leases
+from cdmae.training import state as states
 
 
 @pytest.fixture(autouse=True)

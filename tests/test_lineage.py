@@ -4,10 +4,11 @@ import copy
 
 import pytest
 
-from cdmae import jobs, lineage
+from cdmae import jobs
+from cdmae.config.load import load
 from cdmae.graph import Graph
-from cdmae.lineage import Lineage, adopt
-from cdmae.loading import load
+from cdmae.training import lineage
+from cdmae.training.lineage import Lineage, adopt
 
 
 @pytest.fixture(autouse=True)

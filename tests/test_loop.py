@@ -11,10 +11,10 @@ import torch
 from tiny_training import together
 from torch import Tensor, nn
 
-from cdmae import loop, states, training
-from cdmae.config import Stage
+from cdmae.config.schema import Stage
 from cdmae.errors import InputError, Interrupted
-from cdmae.ranks import Ranks
+from cdmae.training import loop, setup, state
+from cdmae.training.ranks import Ranks
 
 SETTINGS = Stage(kind="retriever", collection="c", learning_rate=0.1)
 ALONE = Ranks()
@@ -31,7 +31,7 @@ def run(folder: Path, group: Ranks = ALONE, *, interval: int = 3, learn=None) ->
         loss.backward()
         return {"loss": loss.detach(), "spread": torch.ones(())}
 
-    with states.hold(folder, "x") if group.first else states.look(folder) as held:
+    with state.hold(folder, "x") if group.first else state.look(folder) as held:
         loop.train(
             network,
             lambda begin: iter(range(begin, 7)),
@@ -118,7 +118,7 @@ def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys) ->
 
 def test_processes_stop_together_where_numbers_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A signal to one of them in step 2 ends both after step 3, the next row of the curve, with one state saved."""
-    stops, said = [training.Stop(), training.Stop()], ["", ""]
+    stops, said = [setup.Stop(), setup.Stop()], ["", ""]
 
     def work(group: Ranks) -> None:
         here.stop = stops[group.rank]
@@ -133,7 +133,7 @@ def test_processes_stop_together_where_numbers_are_shown(tmp_path: Path, monkeyp
         said[group.rank] = str(caught.value)
 
     here = threading.local()
-    monkeypatch.setattr(training, "Stop", lambda: here.stop)
+    monkeypatch.setattr(setup, "Stop", lambda: here.stop)
     together(2, work)
     assert said == [f"{who}: x is saved at step 3; run it again to go on" for who in ("a signal", "SIGUSR1")]
     assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000003"]

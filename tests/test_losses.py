@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from cdmae import losses
+from cdmae.finetuning import losses
 
 QUERIES = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
 PASSAGES = torch.tensor([[[2.0, 1.0], [1.0, 0.5]], [[0.0, 1.0], [3.0, -1.0]]])

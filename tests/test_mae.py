@@ -12,11 +12,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.naive import transformers_layers
-from cdmae import training
-from cdmae.batches import Step
-from cdmae.config import Encoder
+from cdmae.config.schema import Encoder
 from cdmae.errors import InputError
-from cdmae.objectives import mae
+from cdmae.pretraining.batches import Step
+from cdmae.pretraining.objectives import mae
+from cdmae.training import setup
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def test_equation_9_loss_and_gradient(network: mae.Mae, step: Step) -> None:
 
 def test_logits_in_pieces_change_nothing(network: mae.Mae, step: Step, monkeypatch: pytest.MonkeyPatch) -> None:
     """A few rows of logits at a time, whatever divides them."""
-    from cdmae.objectives import _prediction
+    from cdmae.pretraining.objectives import _prediction
 
     weights = list(network.parameters())
     results = []
@@ -123,7 +123,7 @@ def test_logits_in_pieces_change_nothing(network: mae.Mae, step: Step, monkeypat
 @pytest.mark.parametrize("lead", [0.0, 6.0, 10.5])
 def test_small_losses_have_the_gradient_of_float64(kind: str, lead: float) -> None:
     """With logits that bfloat16 holds, whatever it makes of probabilities near 1; the losses are 4 to .001."""
-    from cdmae.objectives import _prediction
+    from cdmae.pretraining.objectives import _prediction
 
     generator = torch.Generator().manual_seed(2)
     rows, labels = torch.eye(8), torch.arange(8)
@@ -131,7 +131,7 @@ def test_small_losses_have_the_gradient_of_float64(kind: str, lead: float) -> No
     matrix[labels, labels] += lead
     weights = torch.rand(8, generator=generator)
     inputs = [each.requires_grad_() for each in (rows, matrix, bias)]
-    with training.autocast(kind, torch.device("cpu")):
+    with setup.autocast(kind, torch.device("cpu")):
         loss, each = _prediction._CrossEntropy.apply(*inputs, labels, weights)
     wide = [each.detach().double().requires_grad_() for each in inputs]
     expected = functional.cross_entropy(functional.linear(*wide), labels, reduction="none")

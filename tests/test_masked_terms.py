@@ -12,9 +12,12 @@ import pyarrow as pa
 import pytest
 from scipy import stats
 
-from cdmae import checks, importance, masked_terms, ngrams, tokens, vocabulary
-from cdmae.files.collections import Collection, write_collection
-from cdmae.files.tokens import read_tokens, write_tokens
+from cdmae.collections.store import Collection, write_collection
+from cdmae.config import checks
+from cdmae.importance import ami, ngrams
+from cdmae.masking import terms as masked_terms
+from cdmae.tokens import tokenise, vocabulary
+from cdmae.tokens.store import read_tokens, write_tokens
 
 SCRIPTS = Path(__file__).parents[1] / "workflow" / "scripts"
 EXAMPLE = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"
@@ -42,17 +45,17 @@ def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     texts = english()
     assert len(texts) > 400
-    tokens.train_tokenizer(texts, 3000).save_pretrained(folder / "tokenizer")
+    tokenise.train_tokenizer(texts, 3000).save_pretrained(folder / "tokenizer")
     passages = pa.table(
         {"passage_id": [str(row) for row in range(len(texts))], "title": [""] * len(texts), "text": texts}
     )
     write_collection(folder / "collection", Collection(passages, {}, {}, {}))
-    write_tokens(folder / "tokens", tokens.tokenise(passages, folder / "tokenizer", 1))
+    write_tokens(folder / "tokens", tokenise.tokenise(passages, folder / "tokenizer", 1))
     read = read_tokens(folder / "tokens")
     counted = ngrams.count(read)
     counted.write(folder / "ngrams")
-    values = importance.broadcast(importance.ami(counted.counts, counted.totals), read, "word")
-    importance.write(folder / "importance", values, importance.Table(counted.table, FORMULA))
+    values = ami.broadcast(ami.ami(counted.counts, counted.totals), read, "word")
+    ami.write(folder / "importance", values, ami.Table(counted.table, FORMULA))
     return folder
 
 

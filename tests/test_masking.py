@@ -11,12 +11,12 @@ from scipy import stats
 
 from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.files.tokens import Tokens
 from cdmae.masking import Batch, Side
-from cdmae.masking._top import budget, top
-from cdmae.masking.importance import perturb
-from cdmae.noise import draws
-from cdmae.vocabulary import Vocabulary
+from cdmae.masking.noise import draws
+from cdmae.masking.strategies._top import budget, top
+from cdmae.masking.strategies.importance import perturb
+from cdmae.tokens.store import Tokens
+from cdmae.tokens.vocabulary import Vocabulary
 
 SIZE = 200  # word-pieces; 0 to 4 are special, 5 to 9 unused, from 150 on they continue a word
 SPECIAL = np.arange(SIZE) < 5
@@ -76,7 +76,7 @@ def test_a_batch_is_cut_padded_and_told_apart():
 
 def test_a_batch_of_nothing():
     batch = batch_of([])
-    for name in masking.strategies():
+    for name in masking.names():
         batch = replace(batch, importance=np.zeros(batch.ids.shape, np.float32))
         inputs, chosen = masking.mask(batch, Side(name, 0.5), VOCABULARY, KEY)
         assert inputs.shape == chosen.shape == (0, 0)
@@ -212,11 +212,11 @@ def test_the_highest_are_those_of_sorting():
 
 # --- every strategy --------------------------------------------------------------------------------------------------
 
-STRATEGIES = pytest.mark.parametrize("name", masking.strategies())
+STRATEGIES = pytest.mark.parametrize("name", masking.names())
 
 
 def test_the_strategies_are_the_files_of_the_folder():
-    assert masking.strategies() == [
+    assert masking.names() == [
         "idf", "importance", "inverse_frequency", "pmi_span", "span", "uniform", "whole_word",
     ]  # fmt: skip
 
@@ -257,7 +257,7 @@ def test_epochs_seeds_and_passages_are_masked_differently(name):
         assert abs((one & other).mean() - 0.25) < 0.03
 
 
-@pytest.mark.parametrize("name", [name for name in masking.strategies() if name != "span"])
+@pytest.mark.parametrize("name", [name for name in masking.names() if name != "span"])
 def test_words_of_equal_importance_are_masked_equally_often(name):
     number = 4000  # spans reach the edges of a passage less often than its middle
     batch = batch_of([[11, 12, 13, 14, 15, 16]] * number, [[2.0] * 6] * number)

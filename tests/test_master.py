@@ -10,7 +10,7 @@ from tiny_objectives import SETTINGS, bounds, first, learnt, network_of, reader
 from torch import Tensor, nn
 
 from benchmarks.naive import Naive, Side
-from cdmae.batches import Step
+from cdmae.pretraining.batches import Step
 
 
 def losses(network: nn.Module, step: Step) -> tuple[Tensor, Tensor, Tensor]:

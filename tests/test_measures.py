@@ -11,12 +11,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from cdmae import trec
-from cdmae.checks import read_measure
+from cdmae.config.checks import read_measure
 from cdmae.errors import InputError
 from cdmae.evaluation import measures
 from cdmae.evaluation.measures import measure
-from cdmae.files.runs import Run
+from cdmae.retrieval import trec
+from cdmae.runs import Run
 
 GRADES = ["", "(rel=2)", "(rel=3)"]
 NAMES = [f"{name}{grade}@{depth}" for name in ("RR", "R", "P", "AP", "Success") for depth in (1, 3, 10, 1000)

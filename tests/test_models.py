@@ -8,28 +8,31 @@ import torch
 import transformers
 from tiny_training import PASSAGES, QUERIES, encoder, tiny  # noqa: F401
 
-from cdmae import inference, models, reranking, sequences, tokens
 from cdmae.errors import InputError
-from cdmae.files.tokens import read_tokens
-from cdmae.files.vectors import read_vectors
+from cdmae.models import checkpoint, sequences
+from cdmae.retrieval import reranking
+from cdmae.retrieval import vectors as inference
+from cdmae.retrieval.vectors import read_vectors
+from cdmae.tokens import tokenise
+from cdmae.tokens.store import read_tokens
 
 
 def save(model, folder, tokenizer):
     folder.mkdir()
-    models.save(folder, model, tokenizer, {"steps": 1})
+    checkpoint.save(folder, model, tokenizer, {"steps": 1})
     return folder
 
 
 @pytest.fixture
 def retriever(tiny, tmp_path):  # noqa: F811
-    model = models.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
+    model = checkpoint.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
     return save(model, tmp_path / "retriever", tiny.encoder)
 
 
 @pytest.fixture(params=["bert", "electra"])
 def reranker(request, tiny, tmp_path):  # noqa: F811
     folder = encoder(tmp_path / "start", tiny.encoder, kind=request.param)
-    model = models.start_reranker(folder, max_length=40, precision="fp32", seed=3)
+    model = checkpoint.start_reranker(folder, max_length=40, precision="fp32", seed=3)
     return save(model, tmp_path / "reranker", tiny.encoder)
 
 
@@ -80,14 +83,14 @@ def test_a_retriever_that_an_earlier_version_wrote_loads(retriever, tiny) -> Non
 
 
 def test_queries_are_cut_at_the_query_length(retriever, tiny) -> None:  # noqa: F811
-    long, pieces = " ".join(tiny.queries), tokens.load_tokenizer(retriever)
+    long, pieces = " ".join(tiny.queries), tokenise.load_tokenizer(retriever)
     kept = pieces.decode(pieces(long, truncation=True, max_length=16)["input_ids"][1:-1])
     found = inference.encode_queries(retriever, [long, kept])
     np.testing.assert_allclose(found[0], found[1], atol=2e-6)
 
 
 def ours_of(folder, tiny, pairs):  # noqa: F811
-    judge = models.load(folder, "reranker")
+    judge = checkpoint.load(folder, "reranker")
     queries, passages = sequences.queries(tiny.queries, folder, 1), read_tokens(tiny.tokens)
     return reranking.score(judge, queries, pairs[:, 0], passages, pairs[:, 1], precision="fp32")
 
@@ -111,7 +114,7 @@ def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny) -> None:  # noqa:
     pairs = [(long, short), (short, long), (long, long)]
     first, second = (sequences.queries(texts, reranker, 1) for texts in zip(*pairs, strict=True))
     rows = np.arange(len(pairs))
-    ours = reranking.score(models.load(reranker, "reranker"), first, rows, second, rows, precision="fp32")
+    ours = reranking.score(checkpoint.load(reranker, "reranker"), first, rows, second, rows, precision="fp32")
     np.testing.assert_allclose(ours, CrossEncoder(str(reranker), device="cpu").predict(pairs), atol=2e-6)
 
 
@@ -129,7 +132,9 @@ def test_transformers_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
 def test_a_new_head_depends_on_the_seed_alone(tiny) -> None:  # noqa: F811
     def head(seed: int) -> torch.Tensor:
         torch.manual_seed(0)
-        return models.start_reranker(tiny.encoder, max_length=40, precision="fp32", seed=seed).network.classifier.weight
+        return checkpoint.start_reranker(
+            tiny.encoder, max_length=40, precision="fp32", seed=seed
+        ).network.classifier.weight
 
     first = head(1)
     torch.rand(3)
@@ -138,18 +143,18 @@ def test_a_new_head_depends_on_the_seed_alone(tiny) -> None:  # noqa: F811
 
 
 def test_check_says_what_the_folder_is(retriever, tiny, tmp_path) -> None:  # noqa: F811
-    found = models.check(retriever, "retriever")
+    found = checkpoint.check(retriever, "retriever")
     assert found == {"kind": "retriever", "query_length": 16, "passage_length": 32, "precision": "fp32"}
     with pytest.raises(InputError, match="holds a retriever; here it must be a reranker"):
-        models.check(retriever, "reranker")
+        checkpoint.check(retriever, "reranker")
     with pytest.raises(InputError, match="no cdmae.json"):
-        models.load(tiny.encoder, "retriever")
+        checkpoint.load(tiny.encoder, "retriever")
     (retriever / "cdmae.json").write_text(json.dumps({"kind": "retriever", "query_length": 16}))
     with pytest.raises(InputError, match="lacks passage_length"):
-        models.check(retriever, "retriever")
+        checkpoint.check(retriever, "retriever")
     (retriever / "cdmae.json").write_text("{")
     with pytest.raises(InputError, match="is not JSON"):
-        models.check(retriever, "retriever")
+        checkpoint.check(retriever, "retriever")
 
 
 def test_missing_weights_and_foreign_models_are_errors(retriever, tiny, tmp_path) -> None:  # noqa: F811
@@ -158,9 +163,9 @@ def test_missing_weights_and_foreign_models_are_errors(retriever, tiny, tmp_path
     kept = {name: each for name, each in load_file(retriever / "model.safetensors").items() if "layer.1" not in name}
     save_file(kept, retriever / "model.safetensors", {"format": "pt"})
     with pytest.raises(InputError, match="lacks the weights"):
-        models.load(retriever, "retriever")
+        checkpoint.load(retriever, "retriever")
     with pytest.raises(InputError, match="no model in transformers format"):
-        models.start_retriever(tmp_path, query_length=16, passage_length=32, precision="fp32")
+        checkpoint.start_retriever(tmp_path, query_length=16, passage_length=32, precision="fp32")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
     with pytest.raises(InputError, match="type gpt2; allowed: bert, electra"):
-        models.start_retriever(tmp_path, query_length=16, passage_length=32, precision="fp32")
+        checkpoint.start_retriever(tmp_path, query_length=16, passage_length=32, precision="fp32")

@@ -5,9 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from cdmae import ngram_table, ngrams
 from cdmae.errors import InputError
-from cdmae.files.tokens import Tokens
+from cdmae.importance import ngrams
+from cdmae.importance import table as ngram_table
+from cdmae.tokens.store import Tokens
 
 PIECES = 12  # word-pieces 9, 10 and 11 continue a word
 WORD_STARTS = np.array([True] * 9 + [False] * 3)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from scipy import stats
 
-from cdmae import noise
+from cdmae.masking import noise
 
 KEY = noise.key(42, "decoder", 0)
 

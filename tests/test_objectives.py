@@ -11,10 +11,11 @@ from tiny_objectives import CPU, SETTINGS, V, first, gradients, language_model, 
 from torch import Tensor
 
 from benchmarks.naive import Naive
-from cdmae import masking, training
-from cdmae.batches import Batch
+from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.objectives import objective, objectives
+from cdmae.pretraining.batches import Batch
+from cdmae.pretraining.objectives import objective, objectives
+from cdmae.training import setup
 
 EVERY = pytest.mark.parametrize("name", objectives())
 
@@ -52,9 +53,9 @@ def test_one_batch_can_be_learnt_by_heart(name: str) -> None:
     """Both losses fall on one batch as far as they can: gradients reach everything that must learn."""
     network = objective(name).create(language_model(), SETTINGS, seed=5).eval()
     batch, step = whole(first(name)), first(name)
-    adam, begin = training.AdamW(network.parameters(), 0.0), {}
+    adam, begin = setup.AdamW(network.parameters(), 0.0), {}
     for done in range(60):
-        adam.rate = training.learning_rate(done, 60, 6, 1e-2)
+        adam.rate = setup.learning_rate(done, 60, 6, 1e-2)
         loss, numbers = learnt(network, step)
         loss.backward()
         adam.step()
@@ -69,7 +70,7 @@ def least_of(name: str, batch: Batch) -> dict[str, float]:
     """What the losses cannot fall below: the entropy of the bags of words."""
     bound = {"encoder_loss": 0.0, "decoder_loss": 0.0}
     if name in ("bowdpr", "dupmae"):
-        from cdmae.objectives._bags import bags
+        from cdmae.pretraining.objectives._bags import bags
 
         found, number = bags(batch["passage"], V)
         distinct = found.sum(1, keepdim=True)
@@ -113,7 +114,7 @@ def test_bf16_gives_nearly_the_same_loss(name: str) -> None:
     """Weights, states and losses stay in float32; SimLM's generator may sample other words."""
     network, step = network_of(name), first(name)
     expected = learnt(network, step)[0]
-    with training.autocast("bf16", CPU):
+    with setup.autocast("bf16", CPU):
         found = learnt(network, step)[0]
     assert found.dtype == torch.float32
     assert found.item() == pytest.approx(expected.item(), rel=0.1 if name == "simlm" else 0.02)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from cdmae import packed
-from cdmae.files.tokens import Tokens
+from cdmae.models import packed
+from cdmae.tokens.store import Tokens
 
 TOKENS = Tokens(
     ids=np.array([11, 12, 13, 14, 21, 31, 32], np.uint16),

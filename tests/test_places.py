@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from cdmae.config.load import gather, load, read_yaml, stack
+from cdmae.config.places import located
 from cdmae.errors import InputError
-from cdmae.loading import gather, load, read_yaml, stack
-from cdmae.places import located
 
 DEFAULT = """\
 collections:

@@ -16,19 +16,21 @@ import pyarrow as pa
 import pytest
 from made_up import make_model
 
-from cdmae import datasets, inference, pretrain, reranking, search
-from cdmae.config import Encoder, Start, concepts
+from cdmae import collections
+from cdmae.collections.store import ROW_GROUP, Collection, write_collection
+from cdmae.config.load import gather, load, read_yaml, stack
+from cdmae.config.schema import Encoder, Start, concepts
 from cdmae.errors import InputError
-from cdmae.files.collections import ROW_GROUP, Collection, write_collection
 from cdmae.graph import Graph
-from cdmae.loading import gather, load, read_yaml, stack
-from cdmae.planning import arithmetic, machine, objectives, work
-from cdmae.planning.arithmetic import Network
-from cdmae.planning.machine import Machine, Record, Speed, _Run
-from cdmae.planning.plan import steps, text
-from cdmae.planning.schedule import Course, Task, course, critical_path
-from cdmae.planning.sizes import Size, size
-from cdmae.planning.work import Planned, Work
+from cdmae.plan import arithmetic, machine, objectives, work
+from cdmae.plan.arithmetic import Network
+from cdmae.plan.machine import Machine, Record, Speed, _Run
+from cdmae.plan.plan import steps, text
+from cdmae.plan.schedule import Course, Task, course, critical_path
+from cdmae.plan.sizes import Size, size
+from cdmae.plan.work import Planned, Work
+from cdmae.pretraining import trainer
+from cdmae.retrieval import reranking, search, vectors
 from workflow import commands
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -144,7 +146,7 @@ def test_a_generator_has_a_third_of_the_heads_and_of_the_widths():
 
 
 def test_every_objective_has_a_price():
-    assert objectives.PRICES.keys() == set(concepts("objectives"))
+    assert objectives.PRICES.keys() == set(concepts("pretraining/objectives"))
 
 
 def test_the_paper_on_one_h200():
@@ -189,7 +191,7 @@ def test_a_source_that_cannot_tell_is_named(planned, toy):
 
 @pytest.mark.parametrize("name", sorted({"beir", "msmarco", "pydocs", "ir_datasets"}))
 def test_sources_that_come_along_can_tell(name):
-    assert callable(datasets.source(name).expected)
+    assert callable(collections.source(name).expected)
 
 
 def test_text_files_tell_from_their_first_lines(tmp_path):
@@ -197,12 +199,12 @@ def test_text_files_tell_from_their_first_lines(tmp_path):
     (tmp_path / "collection.tsv").write_text(lines)
     (tmp_path / "queries.dev.tsv").write_text("1\ta\n2\tb\n")
     (tmp_path / "qrels.dev.tsv").write_text("1\t0\t00001\t1\n1\t0\t00002\t1\n")
-    source = datasets.source("msmarco")
+    source = collections.source("msmarco")
     assert source.expected(source.Settings(path=str(tmp_path))) == (5000, 3.0, {"dev": 1})
 
 
 def test_published_collections_tell_from_the_catalogue():
-    source = datasets.source("ir_datasets")
+    source = collections.source("ir_datasets")
     settings = source.Settings(dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"})
     assert source.expected(settings) == (8_841_823, 56.0, {"train": 502_939, "dl19": 43})
 
@@ -280,9 +282,9 @@ def test_an_unknown_gpu_is_refused():
 
 def test_what_is_held_at_a_time_is_what_is_planned():
     """Kept twice, since importing torch and faiss for a plan would take seconds."""
-    assert (work.ROW_GROUP, work.SHARD, work.PIECE) == (ROW_GROUP, inference.SHARD, reranking.PIECE)
+    assert (work.ROW_GROUP, work.SHARD, work.PIECE) == (ROW_GROUP, vectors.SHARD, reranking.PIECE)
     assert (work.QUERY_BLOCK, work.BLOCK, work.KEPT) == (search.QUERIES, search.PASSAGES, search.KEPT)
-    assert pretrain.MOST_ROWS["cpu"] == work.MICRO_BATCH
+    assert trainer.MOST_ROWS["cpu"] == work.MICRO_BATCH
 
 
 def rules():
@@ -398,7 +400,7 @@ def test_what_is_downloaded_is_told_with_its_place(tmp_path, monkeypatch):
     """Bytes as the catalogue of ir_datasets has them, and what it unpacks; files that are there are not fetched."""
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path / "fetched"))
     monkeypatch.chdir(tmp_path)
-    source = datasets.source("ir_datasets")
+    source = collections.source("ir_datasets")
 
     def told(dataset, **settings):
         found = source.downloads(source.Settings(dataset=dataset, **settings))

@@ -16,14 +16,16 @@ from safetensors.torch import load_file
 from tiny_training import together
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertTokenizer
 
-from cdmae import objectives, pretrain, starts, states, training
-from cdmae.batches import Reader
-from cdmae.config import Encoder, Start
+from cdmae.config.schema import Encoder, Start
 from cdmae.errors import InputError, Interrupted
-from cdmae.files.outputs import read_json
-from cdmae.files.tokens import Tokens, read_tokens, write_tokens
-from cdmae.loop import Schedule
-from cdmae.ranks import Ranks
+from cdmae.files import read_json
+from cdmae.models import starts
+from cdmae.pretraining import objectives, trainer
+from cdmae.pretraining.batches import Reader
+from cdmae.tokens.store import Tokens, read_tokens, write_tokens
+from cdmae.training import setup, state
+from cdmae.training.loop import Schedule
+from cdmae.training.ranks import Ranks
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(45))]
 START = Start(
@@ -56,7 +58,7 @@ def run(inputs: dict[str, Path], folder: Path, settings: Encoder = SETTINGS, **c
         "seed": 1,
         "threads": 1,
     }
-    pretrain.pretrain(**{**arguments, "state": folder / "state", "output": output, **changed})
+    trainer.pretrain(**{**arguments, "state": folder / "state", "output": output, **changed})
     return output
 
 
@@ -72,10 +74,10 @@ def test_what_is_written(whole: Path) -> None:
     assert model.config.hidden_size == 16
     assert AutoTokenizer.from_pretrained(whole).vocab_size == len(PIECES)
     curve = np.loadtxt(whole / "steps.tsv", skiprows=1)
-    assert curve.shape == (7, len(pretrain.COLUMNS))
+    assert curve.shape == (7, len(trainer.COLUMNS))
     assert curve[:, 0].tolist() == list(range(1, 8))
     assert np.allclose(curve[:, 1], curve[:, 2] + curve[:, 3], atol=1e-4)
-    assert curve[:, -1].tolist() == pytest.approx([training.learning_rate(n, 7, 1, 1e-2) for n in range(7)], rel=1e-4)
+    assert curve[:, -1].tolist() == pytest.approx([setup.learning_rate(n, 7, 1, 1e-2) for n in range(7)], rel=1e-4)
     about = read_json(whole / "about.json")
     assert (about["name"], about["steps"], about["passages"], about["precision"]) == ("x", 7, 20, "fp32")
     assert about["settings"]["batch"] == 6
@@ -97,7 +99,7 @@ def test_training_is_repeatable_and_depends_on_its_seed(whole: Path, inputs: dic
 
 def after(step: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
     """Do something in the middle of an update."""
-    original, calls = training.clip, []
+    original, calls = setup.clip, []
 
     def clip(*arguments: Any) -> torch.Tensor:
         calls.append(1)
@@ -105,7 +107,7 @@ def after(step: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -
             act()
         return original(*arguments)
 
-    monkeypatch.setattr(training, "clip", clip)
+    monkeypatch.setattr(setup, "clip", clip)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
@@ -137,7 +139,7 @@ def test_resume_after_a_crash_ends_in_the_same_bits(
         raise Killed
 
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
-    monkeypatch.setattr(states, "SAVING_SHARE", 1e9)
+    monkeypatch.setattr(state, "SAVING_SHARE", 1e9)
     with monkeypatch.context() as patch, pytest.raises(Killed):
         after(5, kill, patch)
         run(inputs, tmp_path)
@@ -153,8 +155,8 @@ def test_resume_in_the_middle_of_an_interval_keeps_the_curve(
     inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums over an interval are part of the state."""
-    schedule = pretrain.schedule
-    monkeypatch.setattr(pretrain, "schedule", lambda *given: dataclasses.replace(schedule(*given), interval=3))
+    schedule = trainer.schedule
+    monkeypatch.setattr(trainer, "schedule", lambda *given: dataclasses.replace(schedule(*given), interval=3))
     expected = (run(inputs, tmp_path / "whole") / "steps.tsv").read_text()
     assert [line.split("\t")[0] for line in expected.splitlines()] == ["step", "3", "6", "7"]
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
@@ -184,40 +186,40 @@ def test_take_step_is_a_snapshot_of_the_longer_schedule(
 def test_the_papers_number_of_steps() -> None:
     """20 epochs of MS MARCO in batches of 2048; the snapshot does not shorten the schedule."""
     paper = Encoder(start="s", take_step=80_000)
-    assert pretrain.schedule(paper, 8_841_823) == Schedule(86_346, 8_635, 80_000, 50)
-    assert pretrain.schedule(dataclasses.replace(paper, epochs=0.001, take_step=0), 100) == Schedule(1, 1, 1, 1)
+    assert trainer.schedule(paper, 8_841_823) == Schedule(86_346, 8_635, 80_000, 50)
+    assert trainer.schedule(dataclasses.replace(paper, epochs=0.001, take_step=0), 100) == Schedule(1, 1, 1, 1)
 
 
 def test_micro_batches_do_not_change_what_is_learnt(
     inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A training in micro-batches of a few rows follows the one in whole batches (without dropout)."""
-    monkeypatch.setattr(training, "generator", undropped(training.generator))
+    monkeypatch.setattr(setup, "generator", undropped(setup.generator))
     curves = []
     for rows in (4096, 20):
-        monkeypatch.setattr(pretrain, "micro_batch", lambda *_, rows=rows: rows)
+        monkeypatch.setattr(trainer, "micro_batch", lambda *_, rows=rows: rows)
         curves.append(np.loadtxt(run(inputs, tmp_path / str(rows)) / "steps.tsv", skiprows=1))
-    kept = [index for index, name in enumerate(pretrain.COLUMNS) if name != "spread"]  # a micro-batch's own
+    kept = [index for index, name in enumerate(trainer.COLUMNS) if name != "spread"]  # a micro-batch's own
     assert np.allclose(*(curve[:, kept] for curve in curves), atol=1e-3, rtol=1e-3)
 
 
 def source_of(inputs: dict[str, Path], settings: Encoder = SETTINGS) -> Reader:
     config = BertConfig(max_position_embeddings=32)
-    return pretrain.read(settings, config, inputs["tokenizer"], inputs["tokens"], None, 1)
+    return trainer.read(settings, config, inputs["tokenizer"], inputs["tokens"], None, 1)
 
 
 def test_two_processes_learn_what_one_does(
     inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Micro-batches are shared out, gradients and numbers added up; only the first process writes."""
-    monkeypatch.setattr(training, "generator", undropped(training.generator))
-    monkeypatch.setattr(pretrain, "micro_batch", lambda *_: 30)
+    monkeypatch.setattr(setup, "generator", undropped(setup.generator))
+    monkeypatch.setattr(trainer, "micro_batch", lambda *_: 30)
 
     def work(group: Ranks) -> dict[str, torch.Tensor]:
         folder, model = tmp_path / str(group.size), models.pop()
         source = source_of(inputs)
-        with states.hold(folder, "x") if group.first else states.look(folder) as held:
-            about = pretrain.train(model, SETTINGS, source, held, group, name="x", seed=1)
+        with state.hold(folder, "x") if group.first else state.look(folder) as held:
+            about = trainer.train(model, SETTINGS, source, held, group, name="x", seed=1)
         assert about["processes"] == group.size
         return model.state_dict()
 
@@ -239,18 +241,18 @@ def test_every_objective_goes_through_the_loop(
     settings = dataclasses.replace(SETTINGS, objective=name, steps=3)
     whole = run(inputs, tmp_path / "whole", settings)
     assert BertForMaskedLM.from_pretrained(whole).config.hidden_size == 16
-    assert np.loadtxt(whole / "steps.tsv", skiprows=1).shape == (3, len(pretrain.COLUMNS))
+    assert np.loadtxt(whole / "steps.tsv", skiprows=1).shape == (3, len(trainer.COLUMNS))
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         after(2, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
         run(inputs, tmp_path / "cut", settings)
     assert differences(whole, run(inputs, tmp_path / "cut", settings)) == []
-    monkeypatch.setattr(training, "generator", undropped(training.generator))
-    monkeypatch.setattr(pretrain, "micro_batch", lambda *_: 30)
+    monkeypatch.setattr(setup, "generator", undropped(setup.generator))
+    monkeypatch.setattr(trainer, "micro_batch", lambda *_: 30)
 
     def work(group: Ranks) -> dict[str, torch.Tensor]:
         model = models.pop()
-        with states.hold(tmp_path / "s", "x") if group.first else states.look(tmp_path / "s") as held:
-            pretrain.train(model, settings, source_of(inputs, settings), held, group, name="x", seed=1)
+        with state.hold(tmp_path / "s", "x") if group.first else state.look(tmp_path / "s") as held:
+            trainer.train(model, settings, source_of(inputs, settings), held, group, name="x", seed=1)
             held.discard()
         return model.state_dict()
 
@@ -263,8 +265,8 @@ def test_every_objective_goes_through_the_loop(
 
 def test_more_processes_than_passages_of_a_batch_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
     source = source_of(inputs)
-    with states.hold(tmp_path, "x") as held, pytest.raises(InputError, match="batch is 6; allowed: at least 7"):
-        pretrain.train(None, SETTINGS, source, held, Ranks(0, 7), name="x", seed=1)
+    with state.hold(tmp_path, "x") as held, pytest.raises(InputError, match="batch is 6; allowed: at least 7"):
+        trainer.train(None, SETTINGS, source, held, Ranks(0, 7), name="x", seed=1)
 
 
 def undropped(original: Callable[..., torch.Generator]) -> Callable[..., torch.Generator | None]:
@@ -304,8 +306,8 @@ def test_divergence_ends_with_words(inputs: dict[str, Path], tmp_path: Path) -> 
 def test_a_second_training_of_the_same_encoder_is_refused(
     inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("cdmae.leases.WAIT", 0.1)
-    with states.hold(tmp_path / "state", "x"), pytest.raises(InputError, match="x is being trained already"):
+    monkeypatch.setattr("cdmae.training.leases.WAIT", 0.1)
+    with state.hold(tmp_path / "state", "x"), pytest.raises(InputError, match="x is being trained already"):
         run(inputs, tmp_path)
 
 

@@ -6,10 +6,10 @@ import signal
 import pytest
 from test_pretrain import after, differences, inputs, run, whole  # noqa: F401 (fixtures)
 
-from cdmae import probes
 from cdmae.errors import InputError, Interrupted
-from cdmae.files.outputs import read_json
-from cdmae.files.tables import read_table
+from cdmae.evaluation.tables import read_table
+from cdmae.files import read_json
+from cdmae.pretraining import probes
 
 
 def test_weights_are_the_same_bits_with_and_without(inputs, whole, tmp_path, monkeypatch):  # noqa: F811

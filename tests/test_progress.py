@@ -4,8 +4,8 @@ import io
 
 import pytest
 
-from cdmae import progress
-from cdmae.progress import Progress, amount, duration, say
+from cdmae import log
+from cdmae.log import Progress, amount, duration, say
 
 
 class Clock:
@@ -95,4 +95,4 @@ def test_amounts():
     assert [amount(each) for each in (0, 0.00123, 5.1234, 45.23, 1234.5, -250)] == [
         "0.00", "0.00123", "5.12", "45.2", "1,234", "-250",
     ]  # fmt: skip
-    assert progress.amount(float("nan")) == "nan"
+    assert log.amount(float("nan")) == "nan"

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from cdmae.errors import InputError
-from cdmae.report import published
 from cdmae.report.facts import Target
+from cdmae.report.paper import published
 
 
 @pytest.mark.parametrize(

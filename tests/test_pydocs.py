@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 from made_up import make_package, text
 
-from cdmae.datasets import pydocs
-from cdmae.datasets.pydocs import cleaning, division, duplicates
+from cdmae.collections.sources import pydocs
+from cdmae.collections.sources.pydocs import cleaning, division, duplicates
 from cdmae.errors import InputError
-from cdmae.settings import parse
+from cdmae.fields import parse
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -62,7 +62,8 @@ def test_passages_hold_no_markup_and_not_their_query(smoke):
 
 
 def test_the_same_bytes_in_another_process_and_in_two(tmp_path):
-    script = "import sys; from cdmae.files.collections import write_collection; from cdmae.datasets import pydocs; "
+    script = "import sys; from cdmae.collections.sources import pydocs; "
+    script += "from cdmae.collections.store import write_collection; "
     script += "pydocs.SMOKE = ('asyncio', 'builtins'); processes = int(sys.argv[2]); "
     script += "collection = pydocs.load(pydocs.Settings(size='smoke'), threads=processes); "
     script += "write_collection(sys.argv[1], collection)"
@@ -129,9 +130,8 @@ def test_a_package_that_is_not_installed_is_named(monkeypatch):
 
 
 def test_starting_the_workflow_imports_nothing_heavy():
-    script = (
-        "import sys; from cdmae.datasets import beir, msmarco, pydocs; pydocs.version(pydocs.Settings(size='smoke')); "
-    )
+    script = "import sys; from cdmae.collections.sources import beir, msmarco, pydocs; "
+    script += "pydocs.version(pydocs.Settings(size='smoke')); "
     script += "print(sorted({'numpy', 'pandas', 'pyarrow', 'torch'} & set(sys.modules)))"
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
     found = subprocess.run([sys.executable, "-c", script], check=True, env=environment, capture_output=True, text=True)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from cdmae.datasets.pydocs import cleaning
+from cdmae.collections.sources.pydocs import cleaning
 
 NUMPY = """
     lerp(x, y, *,

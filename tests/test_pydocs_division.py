@@ -5,7 +5,7 @@ from itertools import combinations
 import pytest
 from made_up import changed, sentences, text
 
-from cdmae.datasets.pydocs import division, duplicates
+from cdmae.collections.sources.pydocs import division, duplicates
 
 
 def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():

@@ -5,7 +5,7 @@ import sys
 import pytest
 from made_up import make_package
 
-from cdmae.datasets.pydocs import harvest
+from cdmae.collections.sources.pydocs import harvest
 from cdmae.errors import InputError
 
 

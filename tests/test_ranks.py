@@ -14,10 +14,15 @@ import pytest
 import torch
 from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
 
-from cdmae import finetuning, models, objectives, pretrain, ranks, reranker, retriever, starts
-from cdmae.config import Encoder, Start
-from cdmae.files.runs import Run, write_run
-from cdmae.groups import Teacher
+from cdmae.config.schema import Encoder, Start
+from cdmae.finetuning import reranker, retriever
+from cdmae.finetuning import trainer as finetuning
+from cdmae.finetuning.groups import Teacher
+from cdmae.models import checkpoint, starts
+from cdmae.pretraining import objectives
+from cdmae.pretraining import trainer as pretrain
+from cdmae.runs import Run, write_run
+from cdmae.training import ranks
 
 SIZES = (1, 2, 4)
 # of the largest gradient
@@ -29,10 +34,10 @@ CPU = torch.device("cpu")
 # Random weights, since transformers, which reads others, would take longer to import than all the rest.
 START = Start(collection="c", layers=2, hidden=32, heads=2, feedforward=64, positions=64, initializer=0.1, dropout=0.0)
 IMPORTED = (
-    "cdmae.objectives.mae",
-    "cdmae.objectives.master",
-    "cdmae.masking.whole_word",
-    "cdmae.masking.uniform",
+    "cdmae.pretraining.objectives.mae",
+    "cdmae.pretraining.objectives.master",
+    "cdmae.masking.strategies.whole_word",
+    "cdmae.masking.strategies.uniform",
     "pandas",
     "pyarrow.parquet",
     "pytest",
@@ -76,7 +81,7 @@ def fine_tuned(trainer, network, batch, read, recipe, group):
 def train_retriever(group, folders):
     """With in-batch negatives of all processes, and a teacher."""
     recipe = stage("retriever", alpha=0.3)
-    model = models.start_retriever(folders["encoder"], query_length=16, passage_length=32, precision="fp32")
+    model = checkpoint.start_retriever(folders["encoder"], query_length=16, passage_length=32, precision="fp32")
     data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
     _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
     batch = retriever.batch(data, rows, epoch, model, recipe, Teacher.read(folders["teacher"]))
@@ -87,7 +92,7 @@ def train_retriever(group, folders):
 def train_reranker(group, folders):
     """The better half of every group."""
     recipe = stage("reranker", chunk=4)
-    model = models.start_reranker(folders["encoder"], max_length=48, precision="fp32", seed=3)
+    model = checkpoint.start_reranker(folders["encoder"], max_length=48, precision="fp32", seed=3)
     model.network.double()
     data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
     _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
@@ -131,7 +136,9 @@ def found(tiny, tmp_path_factory):  # noqa: F811
         "encoder": encoder(folder / "encoder", tiny.encoder, dropout=0.0), "teacher": folder / "teacher.parquet",
     }  # fmt: skip
     context = multiprocessing.get_context("forkserver")  # torch is imported once for all of them
-    context.set_forkserver_preload(["cdmae.pretrain", "cdmae.retriever", "cdmae.reranker", *IMPORTED])
+    context.set_forkserver_preload(
+        ["cdmae.pretraining.trainer", "cdmae.finetuning.retriever", "cdmae.finetuning.reranker", *IMPORTED]
+    )
     ports = {size: free_port() for size in sorted(SIZES, reverse=True)}
     group = [context.Process(target=work, args=(rank, ports, folders, folder)) for rank in range(max(SIZES))]
     for process in group:

@@ -7,10 +7,16 @@ import pytest
 import torch
 from tiny_training import stage, tiny  # noqa: F401
 
-from cdmae import card, external, inference, models, pretrain, reranker, reranking, retriever, sequences, tokens
-from cdmae.config import Encoder, Start
-from cdmae.files.collections import read_passages
-from cdmae.files.tokens import write_tokens
+from cdmae.collections.store import read_passages
+from cdmae.config.schema import Encoder, Start
+from cdmae.finetuning import reranker, retriever
+from cdmae.models import checkpoint as models
+from cdmae.models import sequences
+from cdmae.pretraining import trainer as pretrain
+from cdmae.report import card
+from cdmae.retrieval import external, reranking, vectors
+from cdmae.tokens import tokenise
+from cdmae.tokens.store import write_tokens
 
 LONG = "When was the first bridge over the river built, who paid for it and how many people crossed it in a year? " * 4
 TEXTS = ["how do I join two lists?", LONG]
@@ -19,7 +25,7 @@ TEXTS = ["how do I join two lists?", LONG]
 def start(checkpoint, folder):
     """The encoder that a pipeline without pre-training begins with, in a new folder."""
     folder.mkdir()
-    tokens.load_tokenizer(checkpoint).save_pretrained(folder / "tokenizer")
+    tokenise.load_tokenizer(checkpoint).save_pretrained(folder / "tokenizer")
     pretrain.pretrain(
         name="x", settings=Encoder(objective="none", start="s"), start=Start(checkpoint=str(checkpoint)),
         tokenizer=folder / "tokenizer", seed=1, state=folder / "state", output=folder / "encoder",
@@ -32,7 +38,7 @@ def inputs(tiny, tiny_bert, tmp_path_factory):  # noqa: F811
     """What both trainers take, with the small checkpoint for a start."""
     folder = tmp_path_factory.mktemp("inputs") / "start"
     encoder, passages = start(tiny_bert, folder), read_passages(tiny.collection, ["title", "text"])
-    write_tokens(folder / "tokens", tokens.tokenise(passages, encoder, 1))
+    write_tokens(folder / "tokens", tokenise.tokenise(passages, encoder, 1))
     return {**tiny.inputs(), "encoder": encoder, "tokens": folder / "tokens"}
 
 
@@ -49,7 +55,7 @@ def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_p
     first, second = re.findall(r"```python\n(.*?)```", card.RETRIEVER.format(place=model, **lengths), re.DOTALL)
     told = {}
     exec(first, told)
-    ours = inference.encode_queries(model, TEXTS)
+    ours = vectors.encode_queries(model, TEXTS)
     np.testing.assert_allclose(told["model"].encode_query(TEXTS), ours, atol=1e-5)
     np.testing.assert_allclose(told["queries"][0], ours[0], atol=1e-5)
     exec(second, told)
@@ -82,7 +88,7 @@ def test_minilm_is_a_start_whose_head_is_new(minilm, tmp_path, capfd):
     )
     with torch.no_grad():
         theirs = AutoModel.from_pretrained(minilm).eval()(**read).last_hidden_state[:, 0]
-    np.testing.assert_allclose(inference.encode_queries(tmp_path / "model", TEXTS), theirs, atol=1e-5)
+    np.testing.assert_allclose(vectors.encode_queries(tmp_path / "model", TEXTS), theirs, atol=1e-5)
 
 
 def test_minilm_is_a_foreign_model_with_its_own_pooling(minilm):

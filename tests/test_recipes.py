@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from cdmae import finetuning
-from cdmae.datasets.ir_datasets import catalogue
+from cdmae.collections.sources.ir_datasets import catalogue
+from cdmae.config.load import gather, load, read_yaml, stack
+from cdmae.finetuning import trainer
 from cdmae.graph import Graph
-from cdmae.loading import gather, load, read_yaml, stack
-from cdmae.planning.machine import Machine
-from cdmae.planning.plan import text
-from cdmae.planning.work import Planned
-from cdmae.pretrain import schedule
-from cdmae.report import methods, published
+from cdmae.plan.machine import Machine
+from cdmae.plan.plan import text
+from cdmae.plan.work import Planned
+from cdmae.pretraining.trainer import schedule
 from cdmae.report.facts import Facts
+from cdmae.report.paper import methods, published
 
 ROOT = Path(__file__).resolve().parent.parent
 RECIPES = sorted((ROOT / "config/recipes").glob("*.yaml"))
@@ -113,7 +113,7 @@ def test_the_arms_of_figure_4_warm_up_for_the_share_of_stage_1():
     files = [ROOT / "config/paper.yaml", ROOT / "config/paper-ablations.yaml"]
     stages = load(gather(ROOT / "config/config.yaml", files, reduce(stack, map(read_yaml, files)))).stages
     arms = [stage for name, stage in stages.items() if name == "stage1" or name.startswith("group-")]
-    plans = [finetuning.schedule(stage, 502_939, "arm") for stage in arms]
+    plans = [trainer.schedule(stage, 502_939, "arm") for stage in arms]
     assert len(plans) == 6 and len({plan.steps for plan in plans}) == 6
     assert [plan.warmup / plan.steps for plan in plans] == pytest.approx([0.0424] * 6, abs=5e-4)
 

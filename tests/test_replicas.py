@@ -5,10 +5,10 @@ import re
 import pytest
 from made_up import make_model
 
+from cdmae.config.load import load
+from cdmae.config.seeds import base, first
 from cdmae.errors import InputError
 from cdmae.graph import Graph
-from cdmae.loading import load
-from cdmae.replicas import base, first
 
 SEEDS = [7, 8, 9]  # the tests' config has seed 7
 

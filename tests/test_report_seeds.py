@@ -13,7 +13,7 @@ import synthetic_run
 from cdmae import report
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
-from cdmae.files.outputs import read_json, write_json
+from cdmae.files import read_json, write_json
 from cdmae.report import comparisons, facts
 from cdmae.report.facts import Target
 from cdmae.report.sections import changes, ranking, results, zero_shot

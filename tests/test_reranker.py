@@ -10,19 +10,21 @@ import torch
 import transformers
 from tiny_training import QUERIES, encoder, stage, tiny, together  # noqa: F401
 
-from cdmae import finetuning, losses, models, reranker, training, transformer
 from cdmae.errors import InputError, Interrupted
-from cdmae.ranks import Ranks
+from cdmae.finetuning import losses, reranker, trainer
+from cdmae.models import attention, checkpoint
+from cdmae.training import setup
+from cdmae.training.ranks import Ranks
 
 
 def start(folder, recipe):
-    model = models.start_reranker(folder, max_length=recipe.max_length, precision=recipe.precision, seed=3)
+    model = checkpoint.start_reranker(folder, max_length=recipe.max_length, precision=recipe.precision, seed=3)
     model.network.double()
     return model
 
 
 def batch_of(tiny, recipe, model):  # noqa: F811
-    data = finetuning.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = trainer.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
     return reranker.pairs(data, np.arange(6), 0, model)
 
 
@@ -138,8 +140,8 @@ def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind) -> No
     model = start(folder, recipe)
     packed = batch_of(tiny, recipe, model).pack(torch.device("cpu"))
     network = model.network.float()
-    with training.autocast("bf16", torch.device("cpu")):
-        found, states = reranker.scores(network, packed), transformer.cls(network.base_model, packed)
+    with setup.autocast("bf16", torch.device("cpu")):
+        found, states = reranker.scores(network, packed), attention.cls(network.base_model, packed)
     if kind == "bert":
         expected = network.classifier(torch.tanh(network.bert.pooler.dense(states)))
     else:
@@ -194,4 +196,4 @@ def test_an_electra_encoder_is_trained_too(tiny, tmp_path) -> None:  # noqa: F81
     folder = encoder(tmp_path / "e", tiny.encoder, kind="electra")
     found = train(tiny, tmp_path, stage("reranker", epochs=0.5), encoder=folder)
     assert transformers.AutoConfig.from_pretrained(found).architectures == ["ElectraForSequenceClassification"]
-    assert models.check(found, "reranker")["max_length"] == 48
+    assert checkpoint.check(found, "reranker")["max_length"] == 48

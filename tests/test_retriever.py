@@ -11,24 +11,26 @@ import torch
 import transformers
 from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny, together  # noqa: F401
 
-from cdmae import finetuning, inference, losses, models, retriever
 from cdmae.errors import InputError, Interrupted
-from cdmae.files.outputs import read_json
-from cdmae.files.runs import Run, read_run, write_run
-from cdmae.files.tokens import Tokens, read_tokens, write_tokens
-from cdmae.groups import Teacher
-from cdmae.loop import Schedule
-from cdmae.ranks import Ranks
+from cdmae.files import read_json
+from cdmae.finetuning import losses, retriever, trainer
+from cdmae.finetuning.groups import Teacher
+from cdmae.models import checkpoint
+from cdmae.retrieval import vectors as inference
+from cdmae.runs import Run, read_run, write_run
+from cdmae.tokens.store import Tokens, read_tokens, write_tokens
+from cdmae.training.loop import Schedule
+from cdmae.training.ranks import Ranks
 
 
 def batch_of(tiny, recipe, model, teacher=None):  # noqa: F811
-    data = finetuning.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = trainer.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
     return retriever.batch(data, np.arange(6), 0, model, recipe, teacher and Teacher.read(teacher))
 
 
 def start(folder, recipe):
     lengths = {"query_length": recipe.query_length, "passage_length": recipe.passage_length}
-    model = models.start_retriever(folder, **lengths, precision=recipe.precision)
+    model = checkpoint.start_retriever(folder, **lengths, precision=recipe.precision)
     model.network.double()
     return model
 
@@ -222,7 +224,7 @@ def test_a_training_that_dies_goes_on_from_its_last_state(tiny, tmp_path, monkey
         return learnt(*given, **how)
 
     monkeypatch.setattr(retriever, "learn", die)
-    monkeypatch.setattr("cdmae.states.SAVING_SHARE", 1e9)
+    monkeypatch.setattr("cdmae.training.state.SAVING_SHARE", 1e9)
     for _ in range(2):
         with pytest.raises(ZeroDivisionError):
             train(tiny, tmp_path / "died", stage("retriever"))
@@ -235,16 +237,16 @@ def test_a_training_that_dies_goes_on_from_its_last_state(tiny, tmp_path, monkey
 
 
 def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys) -> None:  # noqa: F811
-    assert finetuning.schedule(stage("retriever", warmup_steps=1000, epochs=5.0), 24, "tiny") == Schedule(20, 2, 20, 1)
+    assert trainer.schedule(stage("retriever", warmup_steps=1000, epochs=5.0), 24, "tiny") == Schedule(20, 2, 20, 1)
     assert "tiny has only 20 steps: the warm-up is 2 of them, not 1,000" in capsys.readouterr().err
-    assert finetuning.schedule(stage("retriever", warmup_steps=10, epochs=5.0), 24, "tiny").warmup == 10
-    assert finetuning.schedule(stage("retriever", warmup_steps=10, epochs=0.1), 24, "tiny") == Schedule(1, 0, 1, 1)
-    assert finetuning.schedule(stage("retriever", warmup_steps=0.25, epochs=5.0), 24, "tiny") == Schedule(20, 5, 20, 1)
-    assert finetuning.schedule(stage("retriever", warmup_steps=0.01, epochs=5.0), 24, "tiny").warmup == 1, "rounded up"
-    assert finetuning.schedule(stage("retriever", warmup_steps=0.99999, epochs=5.0), 24, "tiny").warmup == 19
+    assert trainer.schedule(stage("retriever", warmup_steps=10, epochs=5.0), 24, "tiny").warmup == 10
+    assert trainer.schedule(stage("retriever", warmup_steps=10, epochs=0.1), 24, "tiny") == Schedule(1, 0, 1, 1)
+    assert trainer.schedule(stage("retriever", warmup_steps=0.25, epochs=5.0), 24, "tiny") == Schedule(20, 5, 20, 1)
+    assert trainer.schedule(stage("retriever", warmup_steps=0.01, epochs=5.0), 24, "tiny").warmup == 1, "rounded up"
+    assert trainer.schedule(stage("retriever", warmup_steps=0.99999, epochs=5.0), 24, "tiny").warmup == 19
     assert capsys.readouterr().err == ""
     with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
-        finetuning.schedule(stage("retriever"), 5, "tiny")
+        trainer.schedule(stage("retriever"), 5, "tiny")
     with pytest.raises(InputError, match="warmup_steps is 10.5; allowed: a share below 1, or whole steps"):
         stage("retriever", warmup_steps=10.5)
 
@@ -252,7 +254,7 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys) -> None: 
 def test_a_temperature_of_0_divides_scores_by_their_spread_in_the_first_batch(tiny, tmp_path, capsys) -> None:  # noqa: F811
     """The loss begins at that of guessing, however long the start's vectors are."""
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    large = models.start_retriever(folder, query_length=16, passage_length=32, precision="fp32")
+    large = checkpoint.start_retriever(folder, query_length=16, passage_length=32, precision="fp32")
     norm = large.network.encoder.layer[-1].output.LayerNorm
     with torch.no_grad():
         norm.weight.mul_(30)  # vectors thirty times as long: the scores of a wide network
@@ -287,7 +289,7 @@ def test_a_start_that_tells_nothing_apart_is_not_divided_by_its_rounding(tiny, t
     spreads = {}
     for dropout in (0.0, 0.1):
         folder = encoder(tmp_path / str(dropout), tiny.encoder, dropout=dropout)
-        model = models.start_retriever(folder, query_length=16, passage_length=32, precision="fp32")
+        model = checkpoint.start_retriever(folder, query_length=16, passage_length=32, precision="fp32")
         with torch.no_grad():
             for layer in model.network.encoder.layer:
                 layer.attention.self.value.weight.zero_()  # [CLS] sees nothing but itself

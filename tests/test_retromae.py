@@ -21,8 +21,8 @@ from tiny_objectives import (
 from torch import Tensor, nn
 
 from benchmarks.naive import transformers_layers
-from cdmae.batches import Step
-from cdmae.objectives import _bags, bowdpr, dupmae
+from cdmae.pretraining.batches import Step
+from cdmae.pretraining.objectives import _bags, bowdpr, dupmae
 
 
 def enhanced_decoding(network: nn.Module, h_c: Tensor, padded: Padded, hidden: list[Tensor]) -> Tensor:

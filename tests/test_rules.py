@@ -5,12 +5,12 @@ from pathlib import Path
 
 import yaml
 
+from cdmae.config.load import load
 from cdmae.fingerprint import fingerprint
 from cdmae.graph import Graph
 from cdmae.jobs import RULES
-from cdmae.lineage import script
-from cdmae.loading import load
-from cdmae.report import published
+from cdmae.report.paper import published
+from cdmae.training.lineage import script
 
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = re.findall(r'^include: "workflow/rules/(\w+)\.smk"', (ROOT / "Snakefile").read_text(), flags=re.MULTILINE)
@@ -34,7 +34,7 @@ def test_every_rule_is_one_of_the_graph_and_runs_its_script():
 
 def test_what_shows_the_papers_numbers_is_made_again_when_they_change():
     for rule, text in zip(NAMES, re.split(r"^rule \w+:", TEXT, flags=re.MULTILINE)[1:], strict=True):
-        reads = "cdmae.report.published" in fingerprint(script(rule))
+        reads = "cdmae.report.paper.published" in fingerprint(script(rule))
         assert reads == (published.FILE.relative_to(ROOT).as_posix() in text), rule
 
 

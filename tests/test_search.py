@@ -4,10 +4,10 @@ import faiss
 import numpy as np
 import pytest
 
-from cdmae import search as module
 from cdmae.errors import InputError
-from cdmae.files.vectors import Made
-from cdmae.search import search, search_together
+from cdmae.retrieval import search as module
+from cdmae.retrieval.search import search, search_together
+from cdmae.retrieval.vectors import Made
 
 
 def reference(queries, passages, depth):

@@ -4,8 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cdmae import sequences, tokens
-from cdmae.vocabulary import Vocabulary
+from cdmae.models import sequences
+from cdmae.tokens import tokenise
+from cdmae.tokens.vocabulary import Vocabulary
 
 SENTENCE = "the quick brown fox jumps over a lazy dog while seventeen more of them sleep in an old barn near it"
 WORDS = SENTENCE.split()
@@ -14,7 +15,7 @@ WORDS = SENTENCE.split()
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
     path = tmp_path_factory.mktemp("tokenizer")
-    tokens.train_tokenizer([" ".join(WORDS)] * 3, 90).save_pretrained(path)
+    tokenise.train_tokenizer([" ".join(WORDS)] * 3, 90).save_pretrained(path)
     return path
 
 
@@ -25,9 +26,9 @@ def texts() -> list[str]:
 
 
 def test_a_passage_is_cls_title_text_sep_cut_to_length(folder, texts) -> None:
-    hf = tokens.load_tokenizer(folder)
+    hf = tokenise.load_tokenizer(folder)
     titles = [text if row % 3 else "" for row, text in enumerate(reversed(texts))]
-    source = tokens.tokenise(pa.table({"title": titles, "text": texts}), folder, 1)
+    source = tokenise.tokenise(pa.table({"title": titles, "text": texts}), folder, 1)
     rows = np.array([3, 0, 39, 7, 7])
     found = sequences.single(source, rows, 30, Vocabulary.read(folder))
     joined = [f"{titles[row]} {texts[row]}" for row in rows]
@@ -39,7 +40,7 @@ def test_a_passage_is_cls_title_text_sep_cut_to_length(folder, texts) -> None:
 
 @pytest.mark.parametrize("length", [16, 17, 40, 192])
 def test_a_pair_is_cut_like_transformers_cuts_it(folder, texts, length) -> None:
-    hf = tokens.load_tokenizer(folder)
+    hf = tokenise.load_tokenizer(folder)
     source = sequences.queries(texts, folder, 1)
     first, second = np.arange(40), np.arange(40)[::-1].copy()
     found = sequences.pairs(source, first, source, second, length, Vocabulary.read(folder))

@@ -8,9 +8,9 @@ from typing import Any, Literal
 
 import pytest
 
-from cdmae import settings
+from cdmae import fields
 from cdmae.errors import InputError
-from cdmae.settings import asdict, check_partial, later, parse, reference, setting, unused
+from cdmae.fields import asdict, check_partial, later, parse, reference, setting, unused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,10 +153,10 @@ def test_bounds_have_all_their_digits():
 
 
 def test_long_values_are_shortened_but_for_paths():
-    assert len(settings.show("x" * 1000)) == 60
-    assert len(settings.show({"key": "a/b" * 1000})) == 60
+    assert len(fields.show("x" * 1000)) == 60
+    assert len(fields.show({"key": "a/b" * 1000})) == 60
     for path in ("/home/" + "x" * 1000, "a/" * 1000, "folder of mine/\t" + "x" * 1000):
-        assert settings.show(path).strip('"').replace("\\t", "\t") == path
+        assert fields.show(path).strip('"').replace("\\t", "\t") == path
 
 
 def test_a_setting_that_came_later_counts_only_where_it_is_used():

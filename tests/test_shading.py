@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from cdmae import importance, shading
 from cdmae.errors import InputError
+from cdmae.importance import ami, shading
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cross", "##word", "is", "a", "puzzle", "!"]
 
@@ -26,7 +26,7 @@ def table(monkeypatch):
         def score(self, ids, vocabulary):
             return ids.astype(np.float32)
 
-    monkeypatch.setattr(importance.Table, "read", lambda folder: Table())
+    monkeypatch.setattr(ami.Table, "read", lambda folder: Table())
 
 
 def test_words_are_spelt_whole_with_the_importance_of_their_first_piece(tokenizer, table):

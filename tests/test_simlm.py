@@ -9,7 +9,7 @@ import torch
 from tiny_objectives import SETTINGS, D, V, bounds, language_model, reader
 
 from cdmae.errors import InputError
-from cdmae.objectives import simlm
+from cdmae.pretraining.objectives import simlm
 
 
 def test_simlm_samples_from_the_generator() -> None:

@@ -12,10 +12,10 @@ import pytest
 from test_pretrain import SETTINGS, Killed, after, differences, inputs, run, whole  # noqa: F401 (fixtures)
 from transformers import BertForMaskedLM
 
-from cdmae import pretrain, snapshots
 from cdmae.errors import InputError, Interrupted
-from cdmae.files.outputs import read_json
-from cdmae.files.tables import read_table
+from cdmae.evaluation.tables import read_table
+from cdmae.files import read_json
+from cdmae.pretraining import snapshots, trainer
 
 
 @pytest.fixture(scope="module")
@@ -73,7 +73,7 @@ def test_a_kill_in_the_middle_of_a_snapshot_leaves_none_and_the_next_run_writes_
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    write = pretrain.write_json
+    write = trainer.write_json
 
     def kill(path: Path, value: dict) -> None:
         if "00000004" in str(path):
@@ -82,7 +82,7 @@ def test_a_kill_in_the_middle_of_a_snapshot_leaves_none_and_the_next_run_writes_
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
         patch.setenv("CDMAE_SAVE_SECONDS", "0")
-        patch.setattr(pretrain, "write_json", kill)
+        patch.setattr(trainer, "write_json", kill)
         run(inputs, tmp_path, snapshots=[2, 4])
     assert [path.name for path in (tmp_path / "state/snapshots").iterdir()] == ["00000002"]
     again = run(inputs, tmp_path, snapshots=[2, 4])

@@ -16,9 +16,9 @@ from transformers import (
     ElectraForPreTraining,
 )
 
-from cdmae import starts
-from cdmae.config import Start
+from cdmae.config.schema import Start
 from cdmae.errors import InputError
+from cdmae.models import starts
 
 SIZES = {"hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40}
 SMALL = Start(

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from cdmae import states
 from cdmae.errors import InputError
+from cdmae.training import state as states
 
 
 def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path: Path) -> None:

@@ -4,9 +4,9 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from cdmae import targets
-from cdmae.files.collections import Collection, read_queries, write_collection
-from cdmae.files.runs import Run, read_run
+from cdmae.collections.store import Collection, read_queries, write_collection
+from cdmae.retrieval import targets
+from cdmae.runs import Run, read_run
 
 
 def collection(folder, source="beir"):

@@ -11,10 +11,10 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cdmae import chunks, tokens, vocabulary
+from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
-from cdmae.files.collections import Collection, write_collection
-from cdmae.files.tokens import TOKENS, read_tokens, stream_tokens, write_tokens
+from cdmae.tokens import chunks, tokenise, vocabulary
+from cdmae.tokens.store import TOKENS, read_tokens, stream_tokens, write_tokens
 
 ENGLISH = [
     "The decoder's task is to recover masked tokens, aggressively masked (50 %), from one vector.",
@@ -47,13 +47,13 @@ ODD = [
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokenizer")
-    tokens.train_tokenizer(ENGLISH + ODD, 700).save_pretrained(folder)
+    tokenise.train_tokenizer(ENGLISH + ODD, 700).save_pretrained(folder)
     return folder
 
 
 @pytest.fixture(scope="module")
 def hugging_face(tokenizer):
-    found = tokens.load_tokenizer(tokenizer)
+    found = tokenise.load_tokenizer(tokenizer)
     return lambda texts: found(texts, add_special_tokens=False)["input_ids"]
 
 
@@ -70,9 +70,9 @@ def passages_of(found):
 
 @pytest.mark.parametrize("threads", [1, 3])
 def test_ids_are_those_of_hugging_face(tokenizer, hugging_face, threads, monkeypatch):
-    monkeypatch.setattr(tokens, "BYTES_AT_ONCE", 100)  # many batches
+    monkeypatch.setattr(tokenise, "BYTES_AT_ONCE", 100)  # many batches
     texts = ODD + ENGLISH
-    found = tokens.tokenise(table(texts[::-1], texts), tokenizer, threads)
+    found = tokenise.tokenise(table(texts[::-1], texts), tokenizer, threads)
     expected = hugging_face(texts)
     assert passages_of(found) == list(zip(expected[::-1], expected, strict=True))
     assert found.ids.dtype == np.uint16
@@ -84,22 +84,22 @@ def test_ids_are_those_of_hugging_face_on_random_text(tokenizer, hugging_face):
     draw = random.Random(5)
     letters = [*"".join(ODD), *" .,-abcdefgABC\u0301", "[MASK]", "the", "masked", "x" * 60]
     texts = ["".join(draw.choice(letters) for _ in range(draw.randrange(25))) for _ in range(3000)]
-    found = tokens.tokenise(table(texts, texts), tokenizer, 1)
+    found = tokenise.tokenise(table(texts, texts), tokenizer, 1)
     expected = hugging_face(texts)
     assert passages_of(found) == list(zip(expected, expected, strict=True))
 
 
 def test_the_text_of_title_and_text_joined_gives_the_same_ids(tokenizer, hugging_face):
-    found = tokens.tokenise(table(["A title"], ["its text."]), tokenizer, 1)
+    found = tokenise.tokenise(table(["A title"], ["its text."]), tokenizer, 1)
     assert found.ids.tolist() == hugging_face(["A title its text."])[0]
 
 
 def test_chunks_that_were_forgotten_are_learnt_again(tokenizer, monkeypatch):
     texts = ENGLISH * 3 + ODD
-    expected = tokens.tokenise(table(texts, texts), tokenizer, 1)
-    monkeypatch.setattr(tokens, "REMEMBERED", 130)
-    monkeypatch.setattr(tokens, "BYTES_AT_ONCE", 300)
-    found = tokens.tokenise(table(texts, texts), tokenizer, 1)
+    expected = tokenise.tokenise(table(texts, texts), tokenizer, 1)
+    monkeypatch.setattr(tokenise, "REMEMBERED", 130)
+    monkeypatch.setattr(tokenise, "BYTES_AT_ONCE", 300)
+    found = tokenise.tokenise(table(texts, texts), tokenizer, 1)
     assert np.array_equal(found.ids, expected.ids)
     assert np.array_equal(found.text_starts, expected.text_starts)
 
@@ -120,7 +120,7 @@ def test_no_other_character_is_decomposed_to_a_joining_mark():
     joining = [
         character
         for character in map(chr, range(128, 0x110000))
-        if unicodedata.decomposition(character) and set(unicodedata.normalize("NFD", character)) & set(tokens.MARKS)
+        if unicodedata.decomposition(character) and set(unicodedata.normalize("NFD", character)) & set(tokenise.MARKS)
     ]
     assert joining == []
 
@@ -140,11 +140,13 @@ def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads):
             written.append(len(taken) - len(written))
             yield part
 
-    whole = tokens.tokenise(table([texts[-row] for row in range(len(texts))], texts), tokenizer, 1)
+    whole = tokenise.tokenise(table([texts[-row] for row in range(len(texts))], texts), tokenizer, 1)
     write_tokens(tmp_path / "whole", whole)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(tokens, "stream_tokens", lambda folder, parts, *rest: stream_tokens(folder, ahead(parts), *rest))
-        tokens.tokenise_to(tmp_path / "streamed", stream(), tokenizer, threads)
+        patch.setattr(
+            tokenise, "stream_tokens", lambda folder, parts, *rest: stream_tokens(folder, ahead(parts), *rest)
+        )
+        tokenise.tokenise_to(tmp_path / "streamed", stream(), tokenizer, threads)
     for name in TOKENS:
         one, other = ((tmp_path / which / f"{name}.npy").read_bytes() for which in ("whole", "streamed"))
         assert one == other
@@ -154,24 +156,24 @@ def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads):
 def test_a_tokenizer_reads_a_collection_as_often_as_it_likes(tmp_path):
     passages = pa.table({"passage_id": ["a", "b", "c"], "title": ["A", "", "C"], "text": ["one", "two", ""]})
     write_collection(tmp_path, Collection(passages, {}, {}, {}))
-    texts = tokens.Texts(tmp_path)
+    texts = tokenise.Texts(tmp_path)
     assert list(texts) == list(texts) == ["A", "C", "one", "two"]
-    assert tokens.train_pieces(texts, 100) == tokens.train_pieces(["A", "C", "one", "two"], 100)
+    assert tokenise.train_pieces(texts, 100) == tokenise.train_pieces(["A", "C", "one", "two"], 100)
 
 
 def test_an_empty_collection(tokenizer):
-    found = tokens.tokenise(table([], []), tokenizer, 2)
+    found = tokenise.tokenise(table([], []), tokenizer, 2)
     assert len(found) == 0
     assert found.ids.tolist() == []
 
 
 def test_missing_titles_are_empty(tokenizer, hugging_face):
-    found = tokens.tokenise(table([None], ["some text"]), tokenizer, 1)
+    found = tokenise.tokenise(table([None], ["some text"]), tokenizer, 1)
     assert passages_of(found) == [([], hugging_face(["some text"])[0])]
 
 
 def test_tokens_are_read_as_written(tokenizer, tmp_path):
-    found = tokens.tokenise(table(ODD, ODD), tokenizer, 1)
+    found = tokenise.tokenise(table(ODD, ODD), tokenizer, 1)
     write_tokens(tmp_path / "tokens", found)
     read = read_tokens(tmp_path / "tokens")
     for name in ("ids", "starts", "text_starts", "word_starts"):
@@ -195,15 +197,15 @@ def test_the_same_text_trains_the_same_vocabulary_in_every_process():
         for _ in range(2)
     }
     assert len(found) == 1
-    assert len(tokens.train_pieces(text, 120)) == 120  # cut among the ties
+    assert len(tokenise.train_pieces(text, 120)) == 120  # cut among the ties
 
 
 def test_the_first_ids_are_the_special_tokens():
-    assert list(tokens.train_pieces(ENGLISH, 300))[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    assert list(tokenise.train_pieces(ENGLISH, 300))[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def test_punctuation_has_no_continuing_pieces():
-    pieces = tokens.train_pieces([*ENGLISH, "中文 a中b"], 300)
+    pieces = tokenise.train_pieces([*ENGLISH, "中文 a中b"], 300)
     assert "##!" not in pieces
     assert "##中" not in pieces
     assert "##a" in pieces
@@ -211,7 +213,7 @@ def test_punctuation_has_no_continuing_pieces():
 
 def test_a_vocabulary_too_small_for_the_alphabet_is_refused():
     with pytest.raises(InputError, match="vocabulary is 20; the single characters"):
-        tokens.train_pieces(ENGLISH, 20)
+        tokenise.train_pieces(ENGLISH, 20)
 
 
 def test_the_vocabulary_tells_special_and_ordinary_pieces(tokenizer):
@@ -250,14 +252,14 @@ def test_a_tokenizer_of_another_kind_is_refused(tokenizer, tmp_path, change, mes
     change(parts)
     (tmp_path / "tokenizer.json").write_text(json.dumps(parts))
     with pytest.raises(InputError, match=message):
-        tokens.tokenise(table(["a"], ["b"]), tmp_path, 1)
+        tokenise.tokenise(table(["a"], ["b"]), tmp_path, 1)
 
 
 def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
     with pytest.raises(InputError, match="holds no tokenizer"):
         vocabulary.Vocabulary.read(tmp_path)
     with pytest.raises(InputError, match="holds no tokenizer"):
-        tokens.load_tokenizer(tmp_path)
+        tokenise.load_tokenizer(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')  # of which transformers makes up an empty one
     with pytest.raises(InputError, match="holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json"):
-        tokens.load_tokenizer(tmp_path)
+        tokenise.load_tokenizer(tmp_path)

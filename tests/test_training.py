@@ -10,24 +10,24 @@ import pytest
 import torch
 from torch import nn
 
-from cdmae import training
+from cdmae.training import setup
 
 
 def test_learning_rate_by_hand() -> None:
     """10 steps, 4 of warm-up, peak 8: up in quarters, down in sixths."""
-    rates = [training.learning_rate(step, 10, 4, 8.0) for step in range(11)]
+    rates = [setup.learning_rate(step, 10, 4, 8.0) for step in range(11)]
     assert rates == pytest.approx([0, 2, 4, 6, 8, 8 * 5 / 6, 8 * 4 / 6, 4, 8 * 2 / 6, 8 / 6, 0])
 
 
 def test_learning_rate_without_warm_up_begins_at_its_peak() -> None:
     """No division by zero; after the last step the rate stays 0."""
-    assert [training.learning_rate(step, 4, 0, 1.0) for step in (0, 2, 4, 9)] == [1.0, 0.5, 0.0, 0.0]
-    assert training.learning_rate(1, 2, 2, 1.0) == 0.5
+    assert [setup.learning_rate(step, 4, 0, 1.0) for step in (0, 2, 4, 9)] == [1.0, 0.5, 0.0, 0.0]
+    assert setup.learning_rate(1, 2, 2, 1.0) == 0.5
 
 
 def test_learning_rate_of_the_papers_checkpoint() -> None:
     """At step 80,000 of 86,346 the rate is still 2.4e-5: the horizon is not the snapshot."""
-    assert training.learning_rate(80_000, 86_346, 8_635, 3e-4) == pytest.approx(2.45e-5, rel=1e-3)
+    assert setup.learning_rate(80_000, 86_346, 8_635, 3e-4) == pytest.approx(2.45e-5, rel=1e-3)
 
 
 def test_learning_rate_is_the_one_of_transformers() -> None:
@@ -37,7 +37,7 @@ def test_learning_rate_is_the_one_of_transformers() -> None:
     adam = torch.optim.AdamW([nn.Parameter(torch.zeros(1))], lr=0.5)
     theirs = get_linear_schedule_with_warmup(adam, 3, 11)
     for step in range(11):
-        assert adam.param_groups[0]["lr"] == pytest.approx(training.learning_rate(step, 11, 3, 0.5))
+        assert adam.param_groups[0]["lr"] == pytest.approx(setup.learning_rate(step, 11, 3, 0.5))
         adam.step()
         theirs.step()
 
@@ -46,7 +46,7 @@ def test_optimiser_spares_biases_and_layer_norms() -> None:
     """With zero gradients, weights shrink by lr x decay; biases and LayerNorm stay."""
     model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
     before = [parameter.detach().clone() for parameter in model.parameters()]
-    adam = training.AdamW(model.parameters(), 0.5)
+    adam = setup.AdamW(model.parameters(), 0.5)
     adam.rate = 0.1
     for parameter in model.parameters():
         parameter.grad = torch.zeros_like(parameter)
@@ -60,12 +60,12 @@ def test_optimiser_has_the_bits_of_torchs() -> None:
     """The same weights as `torch.optim.AdamW`, a parameter without a gradient included, and after a saved state."""
     start = [torch.randn(3, 2), torch.randn(5), torch.randn(2, 2)]
     ours, theirs = ([nn.Parameter(each.clone()) for each in start] for _ in range(2))
-    adam = training.AdamW(ours, 0.1)
+    adam = setup.AdamW(ours, 0.1)
     groups = [{"params": theirs[::2], "weight_decay": 0.1}, {"params": theirs[1:2], "weight_decay": 0.0}]
     reference = torch.optim.AdamW(groups, lr=0.02, fused=True)
     for step in range(6):
         if step == 3:
-            saved, adam = adam.state_dict(), training.AdamW(ours, 0.1)
+            saved, adam = adam.state_dict(), setup.AdamW(ours, 0.1)
             adam.load_state_dict(saved)
         adam.rate = 0.02
         for one, other in zip(ours[: 2 + step % 2], theirs, strict=False):
@@ -82,7 +82,7 @@ def test_generators_are_functions_of_their_key() -> None:
     state = torch.get_rng_state()
 
     def draw(*key: int | str) -> tuple[float, ...]:
-        return tuple(torch.rand(4, generator=training.generator(cpu, *key)).tolist())  # type: ignore[arg-type]
+        return tuple(torch.rand(4, generator=setup.generator(cpu, *key)).tolist())  # type: ignore[arg-type]
 
     keys = [(1, "order", 2, 3), (2, "order", 2, 3), (1, "dropout", 2, 3), (1, "order", 3, 2), (1, "order", 2)]
     assert len({draw(*key) for key in keys}) == len(keys)
@@ -95,10 +95,10 @@ def test_precision_auto_follows_the_device(monkeypatch: pytest.MonkeyPatch) -> N
     cpu = torch.device("cpu")
     for supported, chosen in ((True, "bf16"), (False, "fp32")):
         monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda supported=supported: supported)
-        assert training.precision("auto", cpu) == chosen
-    assert training.precision("fp32", cpu) == "fp32"
-    assert isinstance(training.autocast("fp32", cpu), nullcontext)
-    with training.autocast("bf16", cpu):
+        assert setup.precision("auto", cpu) == chosen
+    assert setup.precision("fp32", cpu) == "fp32"
+    assert isinstance(setup.autocast("fp32", cpu), nullcontext)
+    with setup.autocast("bf16", cpu):
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
 
 
@@ -106,17 +106,17 @@ def test_clip_by_hand() -> None:
     """A gradient (3, 4) of norm 5 clipped to 1 is (.6, .8); a small one is left alone."""
     parameter = nn.Parameter(torch.zeros(2))
     parameter.grad = torch.tensor([3.0, 4.0])
-    assert training.clip([parameter], 1.0).item() == pytest.approx(5.0)
+    assert setup.clip([parameter], 1.0).item() == pytest.approx(5.0)
     torch.testing.assert_close(parameter.grad, torch.tensor([0.6, 0.8]), atol=1e-5, rtol=0)
-    training.clip([parameter], 2.0)
+    setup.clip([parameter], 2.0)
     torch.testing.assert_close(parameter.grad, torch.tensor([0.6, 0.8]), atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("number", training.SIGNALS)
+@pytest.mark.parametrize("number", setup.SIGNALS)
 def test_signals_are_requests(number: signal.Signals) -> None:
     """A signal, also a repeated one, is noted; afterwards the old handlers are back."""
     before = signal.getsignal(number)
-    with training.Stop() as stop:
+    with setup.Stop() as stop:
         assert not stop.requested
         for _ in range(2):
             os.kill(os.getpid(), number)

@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel
 
-from cdmae import packed, training, transformer
 from cdmae.errors import InputError
+from cdmae.models import attention, packed
+from cdmae.training import setup
 
 SIZES = {
     "vocab_size": 50,
@@ -51,7 +52,7 @@ def test_packed_equals_padded(make: type, sequences: list[list[int]]) -> None:
     """To 1e-5, with and without padding in the reference."""
     model = make()
     expected = padded(model, sequences)
-    found = transformer.hidden_states(model, packed.pack(sequences))[: len(expected)]
+    found = attention.hidden_states(model, packed.pack(sequences))[: len(expected)]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
@@ -61,19 +62,19 @@ def test_pairs_use_their_types() -> None:
     types = [[0] * 2 + [1] * (len(each) - 2) for each in SEQUENCES]
     expected = padded(model, SEQUENCES, types)
     batch = packed.pack(SEQUENCES, types=packed.Ragged.of(types))
-    found = transformer.hidden_states(model, batch)[: len(expected)]
+    found = attention.hidden_states(model, batch)[: len(expected)]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     assert not torch.allclose(found, padded(model, SEQUENCES), atol=1e-3)
 
 
-@pytest.mark.parametrize("long", [transformer.LONG, 1])
+@pytest.mark.parametrize("long", [attention.LONG, 1])
 def test_gradients_equal_the_padded_ones(long: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of every parameter, by both ways of padded attention."""
-    monkeypatch.setattr(transformer, "LONG", long)
+    monkeypatch.setattr(attention, "LONG", long)
     model = bert()
     direction = torch.randn(sum(map(len, SEQUENCES)), SIZES["hidden_size"])
     gradients = []
-    for states in (padded(model, SEQUENCES), transformer.hidden_states(model, packed.pack(SEQUENCES))):
+    for states in (padded(model, SEQUENCES), attention.hidden_states(model, packed.pack(SEQUENCES))):
         model.zero_grad()
         (states[: len(direction)] * direction).sum().backward()
         gradients.append({name: each.grad.clone() for name, each in model.named_parameters()})
@@ -89,8 +90,8 @@ def test_last_layer_at_chosen_rows(chosen: list[int]) -> None:
     model = bert()
     batch = packed.pack(SEQUENCES)
     rows = packed.select(np.array(chosen, np.int64), np.array([0, 5, 7, 11, 19]))
-    whole = transformer.hidden_states(model, batch)[chosen]
-    part = transformer.hidden_states(model, batch, last_rows=rows)[: len(chosen)]
+    whole = attention.hidden_states(model, batch)[chosen]
+    part = attention.hidden_states(model, batch, last_rows=rows)[: len(chosen)]
     torch.testing.assert_close(part, whole, atol=1e-5, rtol=1e-5)
     for found, expected in zip(
         torch.autograd.grad(part.square().sum(), list(model.parameters())),
@@ -104,8 +105,8 @@ def test_cls_is_the_first_row_of_each_passage() -> None:
     """[B, D], without filler."""
     model = bert()
     batch = packed.pack(SEQUENCES)
-    expected = transformer.hidden_states(model, batch)[batch.starts[:-1].long()]
-    found = transformer.cls(model, batch)
+    expected = attention.hidden_states(model, batch)[batch.starts[:-1].long()]
+    found = attention.cls(model, batch)
     assert found.shape == (4, 24)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
@@ -113,7 +114,7 @@ def test_cls_is_the_first_row_of_each_passage() -> None:
 def test_filler_gets_no_gradient_and_stays_finite() -> None:
     """What fills the block is computed but leaves no trace."""
     model = bert()
-    transformer.cls(model, packed.pack([[2, 5, 3]])).sum().backward()
+    attention.cls(model, packed.pack([[2, 5, 3]])).sum().backward()
     gradient = model.embeddings.word_embeddings.weight.grad
     assert gradient is not None
     assert gradient[[2, 5, 3]].abs().sum(1).min() > 0
@@ -125,9 +126,9 @@ def test_bf16_products_stay_near() -> None:
     """Under autocast the result is float32 and close to the float32 one."""
     model = bert()
     batch = packed.pack(SEQUENCES)
-    expected = transformer.cls(model, batch)
-    with training.autocast("bf16", torch.device("cpu")):
-        found = transformer.cls(model, batch)
+    expected = attention.cls(model, batch)
+    with setup.autocast("bf16", torch.device("cpu")):
+        found = attention.cls(model, batch)
     assert found.dtype == torch.float32
     assert 0 < (found - expected).abs().max() < 0.1
 
@@ -136,9 +137,9 @@ def test_dropout_follows_its_generator() -> None:
     """Off without a generator, repeatable with one, another generator another result."""
     model, cpu = bert(hidden_dropout_prob=0.2), torch.device("cpu")
     batch = packed.pack(SEQUENCES)
-    plain = transformer.cls(model, batch)
-    one, again, other = (transformer.cls(model, batch, generator=training.generator(cpu, n, "drop")) for n in (1, 1, 2))
-    torch.testing.assert_close(plain, transformer.cls(model, batch), atol=0, rtol=0)
+    plain = attention.cls(model, batch)
+    one, again, other = (attention.cls(model, batch, generator=setup.generator(cpu, n, "drop")) for n in (1, 1, 2))
+    torch.testing.assert_close(plain, attention.cls(model, batch), atol=0, rtol=0)
     torch.testing.assert_close(one, again, atol=0, rtol=0)
     assert not torch.allclose(one, other)
     assert not torch.allclose(one, plain)
@@ -148,7 +149,7 @@ def test_dropout_follows_its_generator() -> None:
 def test_drop_keeps_the_mean(kind: torch.dtype) -> None:
     """A share p becomes 0, the others are divided by 1 - p; every 64-bit word serves four numbers alike."""
     ones = torch.ones(1000, 400, dtype=kind)
-    found = transformer.drop(ones, 0.1, training.generator(torch.device("cpu"), 3, "drop"))
+    found = attention.drop(ones, 0.1, setup.generator(torch.device("cpu"), 3, "drop"))
     assert sorted(found.unique().tolist()) == pytest.approx([0, 1 / 0.9])
     shares = (found.view(-1, 4) == 0).float().mean(0)
     assert shares.tolist() == pytest.approx([0.1] * 4, abs=0.005)
@@ -159,7 +160,7 @@ def test_other_architectures_are_refused() -> None:
     model = bert()
     model.config.model_type = "roberta"
     with pytest.raises(InputError, match="'roberta'; allowed: bert, electra"):
-        transformer.cls(model, packed.pack(SEQUENCES))
+        attention.cls(model, packed.pack(SEQUENCES))
 
 
 def varlen_attn(q: Tensor, k: Tensor, v: Tensor, starts_q: Tensor, starts_k: Tensor, max_q: int, max_k: int) -> Tensor:
@@ -193,15 +194,15 @@ def test_the_cuda_kernel_is_called_with_packed_rows(chosen: list[int], monkeypat
     model, batch = bert(), packed.pack(SEQUENCES)
     rows = packed.select(np.array(chosen, np.int64), np.array([0, 5, 7, 11, 19]))
     expected = learnt(model, batch, rows)
-    monkeypatch.setattr(transformer, "attention", transformer._varlen)
+    monkeypatch.setattr(attention, "attention", attention._varlen)
     for one, other in zip(learnt(model, batch, rows), expected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
 def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Tensor]:
     """The last states at `rows` and the vectors, each followed by the gradients of their squares."""
-    states = transformer.hidden_states(model, batch, last_rows=rows)[: len(rows.layout.cells)]
-    vectors, weights = transformer.cls(model, batch), list(model.parameters())
+    states = attention.hidden_states(model, batch, last_rows=rows)[: len(rows.layout.cells)]
+    vectors, weights = attention.cls(model, batch), list(model.parameters())
     return [one for each in (states, vectors) for one in (each, *torch.autograd.grad(each.square().sum(), weights))]
 
 
@@ -219,9 +220,9 @@ def test_the_cuda_kernel_is_given_what_it_takes(
     size: int, kind: torch.dtype, kernel: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Heads of a multiple of 8 numbers, at most 256, in half precision; tensors that only say that they are on CUDA."""
-    monkeypatch.setattr(transformer, "_varlen", lambda *given: "varlen")
-    monkeypatch.setattr(transformer, "_Attention", SimpleNamespace(apply=lambda *given: "grid"))
-    grid = transformer.Grid(packed.pack(SEQUENCES).layout, 3)
+    monkeypatch.setattr(attention, "_varlen", lambda *given: "varlen")
+    monkeypatch.setattr(attention, "_Attention", SimpleNamespace(apply=lambda *given: "grid"))
+    grid = attention.Grid(packed.pack(SEQUENCES).layout, 3)
     with FakeTensorMode():
         states = torch.empty(4, 3 * size, dtype=kind, device="cuda")
-        assert transformer.attention(states, states, states, grid, grid) == kernel
+        assert attention.attention(states, states, states, grid, grid) == kernel

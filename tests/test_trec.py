@@ -5,9 +5,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cdmae import trec
 from cdmae.errors import InputError
-from cdmae.files.runs import Run
+from cdmae.retrieval import trec
+from cdmae.runs import Run
 
 QUERIES, PASSAGES = ["q-1", "q2", "七"], [f"d{i}" for i in range(6)]
 RUN = Run.of(

@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from cdmae import triples
+from cdmae.collections import triples
 from cdmae.errors import InputError
 
 QUERIES, PASSAGES = pa.array(["7", "3", "5"]), pa.array(["0", "10", "2", "30"])

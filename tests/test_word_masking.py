@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 from test_masking import KEY, batch_of, random_batch, select, words_of
 
-from cdmae import importance, masking, ngram_table, ngrams
+from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.files.tokens import Tokens
+from cdmae.importance import ami, ngrams
+from cdmae.importance import table as ngram_table
 from cdmae.masking import Side
-from cdmae.masking.pmi_span import collocations, pmi
-from cdmae.masking.span import length
-from cdmae.vocabulary import Vocabulary
+from cdmae.masking.strategies.pmi_span import collocations, pmi
+from cdmae.masking.strategies.span import length
+from cdmae.tokens.store import Tokens
+from cdmae.tokens.vocabulary import Vocabulary
 
 TEXTS = ["aa bb cc", "aa cc ccd", "aa ccd aa", "bb"]
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "aa", "bb", "cc", "##d"]
@@ -232,9 +234,9 @@ def vocabulary_of(pieces, read):
 def write(folder, read, unit="word"):
     """An importance of the collection, as its rule writes it."""
     made = ngrams.count(read, unit=unit)
-    values = importance.broadcast(importance.ami(made.counts, made.totals), read, unit)
+    values = ami.broadcast(ami.ami(made.counts, made.totals), read, unit)
     settings = {"pmi": "min", "normaliser": "order", "edges": "literal"}
-    importance.write(folder, values, importance.Table(made.table, settings))
+    ami.write(folder, values, ami.Table(made.table, settings))
     return folder
 
 
@@ -270,7 +272,7 @@ def test_what_the_strategies_need_is_asked_for(tmp_path):
 # --- masks of single positions ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", masking.strategies())
+@pytest.mark.parametrize("name", masking.names())
 def test_every_position_hides_itself_and_a_mask_of_its_own(name, monkeypatch):
     batch = random_batch(passages=12, longest=20)
     side = Side(name, 0.5)

@@ -10,12 +10,12 @@ from torch import Tensor, nn
 from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM
 
-from cdmae.batches import Batch, Masked, Reader, Step
-from cdmae.config import Encoder
-from cdmae.files.tokens import Tokens
-from cdmae.objectives import objective
-from cdmae.ranks import Ranks
-from cdmae.vocabulary import Vocabulary
+from cdmae.config.schema import Encoder
+from cdmae.pretraining.batches import Batch, Masked, Reader, Step
+from cdmae.pretraining.objectives import objective
+from cdmae.tokens.store import Tokens
+from cdmae.tokens.vocabulary import Vocabulary
+from cdmae.training.ranks import Ranks
 
 V, D, CLS, SEP, MASK = 40, 24, 2, 3, 4
 CPU = torch.device("cpu")

@@ -12,12 +12,12 @@ import pyarrow as pa
 import pytest
 import torch
 
-from cdmae import tokens
-from cdmae.config import Stage
-from cdmae.files.collections import Collection, write_collection
-from cdmae.files.runs import Run, write_run
-from cdmae.files.tokens import write_tokens
-from cdmae.ranks import Ranks
+from cdmae.collections.store import Collection, write_collection
+from cdmae.config.schema import Stage
+from cdmae.runs import Run, write_run
+from cdmae.tokens import tokenise
+from cdmae.tokens.store import write_tokens
+from cdmae.training.ranks import Ranks
 
 PASSAGES, QUERIES, LISTED = 120, 24, 20
 
@@ -62,7 +62,7 @@ def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, kind: str = 
     """Write a random encoder of 2 layers x 32 as `pretrain` does."""
     import transformers
 
-    pieces = tokens.load_tokenizer(tokenizer)
+    pieces = tokenise.load_tokenizer(tokenizer)
     sizes = {
         "vocab_size": len(pieces),
         "hidden_size": 32,
@@ -125,8 +125,8 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     asked = pd.DataFrame({"query_id": [f"q{row}" for row in range(QUERIES)], "text": queries})
     judged = pd.DataFrame({"query_id": asked["query_id"], "passage_id": [f"p{r}" for r in range(QUERIES)], "grade": 1})
     write_collection(folder / "c", Collection(table, {"train": asked}, {"train": judged}, {}))
-    tokens.train_tokenizer(passages, 160).save_pretrained(folder / "tokenizer")
-    write_tokens(folder / "tokens", tokens.tokenise(table, folder / "tokenizer", 1))
+    tokenise.train_tokenizer(passages, 160).save_pretrained(folder / "tokenizer")
+    write_tokens(folder / "tokens", tokenise.tokenise(table, folder / "tokenizer", 1))
     lists = [generator.choice(PASSAGES, LISTED, replace=False) for _ in range(QUERIES)]
     scores = [np.arange(LISTED, 0, -1, dtype=np.float32)] * QUERIES
     write_run(folder / "run.parquet", Run.of(lists, scores))

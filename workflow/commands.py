@@ -9,12 +9,12 @@ from functools import reduce
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from cdmae import places, replicas
+from cdmae.config import places, seeds
+from cdmae.config.load import read_yaml, stack
 from cdmae.errors import InputError
+from cdmae.fields import suggestion
 from cdmae.graph import Graph
-from cdmae.lineage import Lineage, adopt
-from cdmae.loading import read_yaml, stack
-from cdmae.settings import suggestion
+from cdmae.training.lineage import Lineage, adopt
 
 ROOT = Path(__file__).resolve().parent.parent
 YAML = (".yaml", ".yml")
@@ -95,9 +95,9 @@ def plan(wanted: Graph, given: argparse.Namespace) -> None:
 
     Of a machine with other GPUs or more cores than this one they tell nothing.
     """
-    from cdmae.planning import machine
-    from cdmae.planning.plan import text
-    from cdmae.planning.work import Planned
+    from cdmae.plan import machine
+    from cdmae.plan.plan import text
+    from cdmae.plan.work import Planned
 
     here = machine.here()
     gpus = here.gpus or int(bool(given.gpu)) if given.gpus is None else given.gpus
@@ -129,7 +129,7 @@ def search(graph: Graph, given: argparse.Namespace) -> None:
             "the config trains no retriever that could be asked; give the --configfile of a run that trains one, or "
             "add a system of kind retriever"
         )
-    system = chosen("system", given.system, systems, replicas.first(systems)[-1:])
+    system = chosen("system", given.system, systems, seeds.first(systems)[-1:])
     collection = chosen("collection", given.collection, graph.searched(system), graph.searched(system))
     become(
         "ask",

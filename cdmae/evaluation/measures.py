@@ -1,8 +1,8 @@
 """Measures of a run, per query, by ir_measures, whose notation names them.
 
 The order of the run is the ranking: ties stand as they are, by passage row. trec_eval breaks ties by passage id, in
-reverse, whatever the rank column says; here scores go down with the rank, and `cdmae.trec` writes runs such that it
-reads the same ranking.
+reverse, whatever the rank column says; here scores go down with the rank, and `cdmae.retrieval.trec` writes runs such
+that it reads the same ranking.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 from ir_measures import providers
 
-from cdmae.checks import PROVIDERS, read_measure
+from cdmae.config.checks import PROVIDERS, read_measure
 from cdmae.errors import InputError
-from cdmae.files.runs import Run
-from cdmae.progress import say
+from cdmae.log import say
+from cdmae.runs import Run
 
 COLUMNS = ("query", "passage", "grade")
 AT_ONCE = 500_000  # hits, since one takes some 200 bytes in the dictionaries of ir_measures
@@ -26,7 +26,7 @@ PROVIDER = providers.FallbackProvider([providers.registry[name] for name in PROV
 def measure(run: Run, qrels: pd.DataFrame, query_ids: Iterable[str], measures: Iterable[str]) -> pd.DataFrame:
     """Return a frame (query_id, measure, value): every measure of every judged query, 0 where the run found nothing.
 
-    qrels: (query, passage, grade) rows as `cdmae.files.collections.read_qrels` gives them; query_ids: the id of every
+    qrels: (query, passage, grade) rows as `cdmae.collections.store.read_qrels` gives them; query_ids: the id of every
     query of the run. Queries without judgments are left out, as trec_eval does.
     """
     query_ids = list(query_ids)

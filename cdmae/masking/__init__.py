@@ -26,14 +26,14 @@ import numpy as np
 
 from cdmae.compiled import compiled
 from cdmae.errors import InputError
-from cdmae.noise import draws, key
+from cdmae.masking.noise import draws, key
 
 if TYPE_CHECKING:
-    from cdmae.files.tokens import Tokens
-    from cdmae.vocabulary import Vocabulary
+    from cdmae.tokens.store import Tokens
+    from cdmae.tokens.vocabulary import Vocabulary
 
 __all__ = [
-    "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "hide", "key", "mask", "read", "read_spans", "sides", "strategies",
+    "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "hide", "key", "mask", "read", "names", "read_spans", "sides",
     "strategy", "values",
 ]  # fmt: skip
 
@@ -100,17 +100,21 @@ def sides(settings: Any, unit: str = "word") -> tuple[Side, Side]:
     )
 
 
-def strategies() -> list[str]:
-    """The names of the strategies: the files of this folder."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+def names() -> list[str]:
+    """List the names of the strategies: the files of the folder `strategies`."""
+    return sorted(
+        module.name
+        for module in pkgutil.iter_modules([str(Path(__file__).with_name("strategies"))])
+        if not module.name.startswith("_")
+    )
 
 
 @cache  # listing the folder takes as long as masking a batch
 def strategy(name: str) -> ModuleType:
     """The module of a strategy; raises `InputError` for an unknown name."""
-    if name not in strategies():
-        raise InputError(f"masking is {name!r}; allowed: {', '.join(strategies())}")
-    return importlib.import_module(f"{__name__}.{name}")
+    if name not in names():
+        raise InputError(f"masking is {name!r}; allowed: {', '.join(names())}")
+    return importlib.import_module(f"{__name__}.strategies.{name}")
 
 
 def values(names: Iterable[str], tokens: Tokens, importance: Path | None) -> dict[str, np.ndarray]:

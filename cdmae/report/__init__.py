@@ -10,11 +10,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from cdmae import formats
-from cdmae.files.outputs import complete, write_text
-from cdmae.report import exhibits
+from cdmae.files import complete, write_text
 from cdmae.report import facts as facts_module
 from cdmae.report.facts import Facts
 from cdmae.report.page import page, table_page
+from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     Section,
     answer,

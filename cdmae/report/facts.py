@@ -14,14 +14,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from cdmae import replicas
-from cdmae.config import Evaluation, Report
+from cdmae.collections.store import count_passages, read_qrels, read_queries
+from cdmae.config import seeds as replicas
+from cdmae.config.schema import Evaluation, Report
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
-from cdmae.files.collections import count_passages, read_qrels, read_queries
-from cdmae.files.outputs import read_json
-from cdmae.files.tables import read_measures, read_table
-from cdmae.settings import parse
+from cdmae.evaluation.tables import read_measures, read_table
+from cdmae.fields import parse
+from cdmae.files import read_json
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
 MANY = 5  # judgments per query from which on the first relevant passage says too little
@@ -61,8 +61,8 @@ class Difference(NamedTuple):
 class Training:
     """The curve of a training (a frame with `step` and losses, or None) and what its about.json records.
 
-    bottleneck: the decoder's losses with three vectors at some steps (`cdmae.bottleneck`), or None; retrieval: how well
-    halves of passages find each other there (`cdmae.halves`), or None.
+    bottleneck: the decoder's losses with three vectors at some steps (`cdmae.pretraining.probes.bottleneck`), or None;
+    retrieval: how well halves of passages find each other there (`cdmae.pretraining.probes.halves`), or None.
     """
 
     curve: pd.DataFrame | None = None

@@ -1,7 +1,7 @@
 """What the runs tell beyond their measures: how alike mined negatives are, how many are none, which queries moved.
 
 A long run is sampled: `SAMPLE` queries, evenly spaced. Negatives are a run without the judged passages of its query, as
-in training (`cdmae.groups`); a key is query x passages + passage.
+in training (`cdmae.finetuning.groups`); a key is query x passages + passage.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from cdmae.files.collections import count_passages, read_qrels, read_queries, take_passages
-from cdmae.files.runs import Run, count_queries, read_run
+from cdmae.collections.store import count_passages, read_qrels, read_queries, take_passages
 from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts, Target
-from cdmae.report.methods import main_chain
+from cdmae.report.paper.methods import main_chain
 from cdmae.report.sections import main_target
+from cdmae.runs import Run, count_queries, read_run
 
 SAMPLE = 2000  # queries
 DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # at which overlaps are looked at

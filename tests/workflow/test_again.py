@@ -61,13 +61,13 @@ def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):
 
 
 def test_a_comment_restarts_nothing(finished):
-    finished.edit("cdmae/losses.py", "def kl(", "# The Kullback-Leibler divergence.\ndef kl(")
+    finished.edit("cdmae/finetuning/losses.py", "def kl(", "# The Kullback-Leibler divergence.\ndef kl(")
     finished.edit("workflow/scripts/pretrain.py", "\nmain =", "\n# How it begins.\nmain =")
     assert finished.plan() == Counter()
 
 
 def test_a_change_in_the_kl_restarts_what_imports_it(finished):
-    finished.edit("cdmae/losses.py", ".sum(-1).mean()", ".sum(-1).mean() * 1.0")
+    finished.edit("cdmae/finetuning/losses.py", ".sum(-1).mean()", ".sum(-1).mean() * 1.0")
     found = finished.plan()
     assert {job for job in found if job.startswith("train_")} == {
         *(f"train_retriever {name}" for name in (
@@ -77,4 +77,4 @@ def test_a_change_in_the_kl_restarts_what_imports_it(finished):
     kept = {"collection", "tokenizer", "tokens", "ngrams", "importance", "masked_terms", "pretrain", "index_bm25",
             "mine_bm25", "search_bm25"}  # fmt: skip
     assert not kept & {job.split()[0] for job in found}
-    assert "before: 'cdmae.losses " in finished.said, "the reason names the module"
+    assert "before: 'cdmae.finetuning.losses " in finished.said, "the reason names the module"

@@ -8,7 +8,7 @@ import pytest
 import yaml
 from safetensors.torch import load_file
 
-from cdmae import inference
+from cdmae.retrieval import vectors
 
 pytestmark = pytest.mark.workflow
 
@@ -57,4 +57,4 @@ def test_a_published_checkpoint_goes_through_all_stages_to_the_report(tiny_bert,
     texts = [" ".join(json.loads(line)["text"] for line in (tmp_path / "mine/corpus.jsonl").open()), "bridge"]
     model = results / "models/stage3"
     theirs = SentenceTransformer(str(model), device="cpu").encode_query(texts)
-    np.testing.assert_allclose(inference.encode_queries(model, texts), theirs, atol=1e-5)
+    np.testing.assert_allclose(vectors.encode_queries(model, texts), theirs, atol=1e-5)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from cdmae.config.load import gather, load, read_yaml
 from cdmae.graph import Graph
-from cdmae.loading import gather, load, read_yaml
 from cdmae.making import paths
 from tests.workflow.conftest import ROOT, SMOKE, wait_for
 

@@ -37,6 +37,6 @@ def test_what_one_workflow_made_another_takes(smoke, tmp_path):
         assert files(tmp_path / "one/results/smoke" / path) == files(tmp_path / "another/results/smoke" / path)
     assert len(list(cache.iterdir())) == 4
 
-    checkout.edit("cdmae/importance.py", "import numpy as np\n", "import numpy as np\n\nCHANGED = 1\n")
+    checkout.edit("cdmae/importance/ami.py", "import numpy as np\n", "import numpy as np\n\nCHANGED = 1\n")
     checkout.run(*targets, *shared, SNAKEMAKE_OUTPUT_CACHE=str(cache))
     assert len(list(cache.iterdir())) == 5, "other code, another entry"

@@ -8,14 +8,14 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cdmae.files.arrays import read_array
-from cdmae.files.collections import read_passages, read_qrels, read_queries
-from cdmae.files.outputs import read_json
-from cdmae.files.runs import read_run
-from cdmae.files.tables import read_measures
-from cdmae.files.tokens import read_tokens
+from cdmae.arrays import read_array
+from cdmae.collections.store import read_passages, read_qrels, read_queries
+from cdmae.config.load import gather, load, read_yaml
+from cdmae.evaluation.tables import read_measures
+from cdmae.files import read_json
 from cdmae.graph import Graph
-from cdmae.loading import gather, load, read_yaml
+from cdmae.runs import read_run
+from cdmae.tokens.store import read_tokens
 
 pytestmark = pytest.mark.workflow
 

@@ -21,16 +21,16 @@ min_version("9.20")
 sys.path.insert(0, str(workflow.basedir))
 
 from cdmae import surroundings
-from cdmae.command import last_words
-from cdmae.config import Encoder, Importance, Stage, Start
+from cdmae.cli import last_words
+from cdmae.config.schema import Encoder, Importance, Stage, Start
 from cdmae.errors import InputError, said
 from cdmae.fingerprint import fingerprint
 from cdmae.graph import TRAINED, Graph
 from cdmae.jobs import FIGURES, TABLES
-from cdmae.lineage import Lineage, script
-from cdmae.places import load
-from cdmae.planning.work import asked
-from cdmae.settings import later
+from cdmae.training.lineage import Lineage, script
+from cdmae.config.places import load
+from cdmae.plan.work import asked
+from cdmae.fields import later
 
 try:
     device = surroundings.device()
@@ -48,14 +48,14 @@ except InputError as error:
     raise WorkflowError(said(error)) from None
 
 # Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
-# state and ends (cdmae/command.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
+# state and ends (cdmae/cli.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
 # The progress bars of other libraries are off: ours has lines.
 shell.executable("bash")
 shell.prefix(
     f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()} TQDM_DISABLE=1; "
 )
 
-# SLURM warns all processes of a job before its time limit. Trainers save their state upon it (cdmae/training.py); this
+# SLURM warns all processes of a job before its time limit. Trainers save their state upon it (cdmae/training/setup.py); this
 # process, the shell and tee would die of it and take the trainer along. What they start inherits that it is ignored.
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 

@@ -5,14 +5,15 @@ import shutil
 import sys
 from pathlib import Path
 
-from cdmae import inference, training
-from cdmae.answers import Answer, show
-from cdmae.command import command
+from cdmae.cli import command
+from cdmae.collections.store import take_passages
 from cdmae.errors import InputError
-from cdmae.files.collections import take_passages
-from cdmae.files.vectors import read_vectors
-from cdmae.progress import say
-from cdmae.search import search
+from cdmae.log import say
+from cdmae.retrieval import vectors as inference
+from cdmae.retrieval.answers import Answer, show
+from cdmae.retrieval.search import search
+from cdmae.retrieval.vectors import read_vectors
+from cdmae.training import setup
 
 
 @command
@@ -32,7 +33,7 @@ def main(
         raise InputError("the text is empty; allowed: a text with at least one word")
     query = inference.encode_queries(model, [text], threads, length)
     shards = read_vectors(vectors)
-    run = search(query, shards, depth, threads=threads, device=str(training.device()))
+    run = search(query, shards, depth, threads=threads, device=str(setup.device()))
     say(f"{system} on {collection.name}, {sum(map(len, shards)):,} passages:\n")
     found = take_passages(collection, run.passages).to_pylist()
     answers = [Answer(score, **passage) for score, passage in zip(run.scores.tolist(), found, strict=True)]

@@ -3,12 +3,12 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import datasets
-from cdmae.command import command
+from cdmae import collections
+from cdmae.cli import command
+from cdmae.collections.store import write_collection
 from cdmae.errors import InputError
-from cdmae.files.collections import write_collection
-from cdmae.progress import say
-from cdmae.settings import parse
+from cdmae.fields import parse
+from cdmae.log import say
 
 
 @command
@@ -20,12 +20,12 @@ def main(*, name: str, settings: dict[str, Any], batches: dict[str, Any], output
     """
     path = f"collections.{name}"
     own = {key: value for key, value in settings.items() if key != "source"}
-    source = datasets.source(settings.get("source", ""))
+    source = collections.source(settings.get("source", ""))
     try:
         collection = source.load(parse(source.Settings, own, path), threads)
-        relevant = datasets.relevant(collection.qrels)
+        relevant = collections.relevant(collection.qrels)
         for stage, (split, queries) in batches.items():
-            datasets.check_batch(stage, queries, name, split, relevant)
+            collections.check_batch(stage, queries, name, split, relevant)
         count = write_collection(output, collection)
     except InputError as error:
         raise error if str(error).startswith((path, "stages.")) else InputError(f"{path}: {error}") from None

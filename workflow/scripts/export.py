@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from cdmae import trec
-from cdmae.command import command
-from cdmae.files.collections import read_passages, read_queries
-from cdmae.files.runs import read_run
+from cdmae.cli import command
+from cdmae.collections.store import read_passages, read_queries
+from cdmae.retrieval import trec
+from cdmae.runs import read_run
 
 
 @command

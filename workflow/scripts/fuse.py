@@ -2,10 +2,10 @@
 
 from pathlib import Path
 
-from cdmae import fusion
-from cdmae.command import command
+from cdmae.cli import command
 from cdmae.errors import InputError
-from cdmae.files.runs import read_run, write_run
+from cdmae.retrieval import fusion
+from cdmae.runs import read_run, write_run
 
 
 @command

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import importance
-from cdmae import ngrams as counted
-from cdmae.command import command
-from cdmae.files.tokens import read_tokens
+from cdmae.cli import command
+from cdmae.importance import ami
+from cdmae.importance import ngrams as counted
+from cdmae.tokens.store import read_tokens
 
 
 @command
@@ -14,9 +14,9 @@ def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path, 
     """Turn the counts of `ngrams` into the importance of the word-pieces of `tokens`."""
     counts = counted.Counts.read(ngrams)
     formula = {name: settings[name] for name in ("pmi", "normaliser", "edges")}
-    words = importance.ami(counts.counts, counts.totals, **formula, threads=threads)
-    values = importance.broadcast(words, read_tokens(tokens), counts.table.unit)
-    importance.write(output, values, importance.Table(counts.table, formula))
+    words = ami.ami(counts.counts, counts.totals, **formula, threads=threads)
+    values = ami.broadcast(words, read_tokens(tokens), counts.table.unit)
+    ami.write(output, values, ami.Table(counts.table, formula))
 
 
 if __name__ == "__main__":

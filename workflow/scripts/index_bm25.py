@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from cdmae import bm25
-from cdmae.command import command
+from cdmae.cli import command
+from cdmae.retrieval import bm25
 
 
 @command

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from benchmarks.latency import measure
-from cdmae.command import command
-from cdmae.files.outputs import write_json
+from cdmae.cli import command
+from cdmae.files import write_json
 
 
 @command

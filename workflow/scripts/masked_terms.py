@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import masked_terms as terms
-from cdmae.command import command
-from cdmae.files.outputs import write_json
-from cdmae.files.tokens import read_tokens
+from cdmae.cli import command
+from cdmae.files import write_json
+from cdmae.masking import terms
+from cdmae.tokens.store import read_tokens
 
 
 @command

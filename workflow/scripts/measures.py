@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pandas as pd
 
-from cdmae.command import command
+from cdmae.cli import command
+from cdmae.collections.store import read_qrels, read_queries
 from cdmae.evaluation.measures import measure
-from cdmae.files.collections import read_qrels, read_queries
-from cdmae.files.runs import read_run
-from cdmae.files.tables import write_measures
+from cdmae.evaluation.tables import write_measures
+from cdmae.runs import read_run
 
 
 @command

@@ -3,10 +3,10 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import bm25, targets
-from cdmae.command import command
-from cdmae.files.collections import read_passages, read_queries
-from cdmae.files.runs import Run, write_run
+from cdmae.cli import command
+from cdmae.collections.store import read_passages, read_queries
+from cdmae.retrieval import bm25, targets
+from cdmae.runs import Run, write_run
 
 
 @command
@@ -37,9 +37,9 @@ def published(collection: Path, split: str, triples: dict[str, Any], depth: int)
     """The negatives of published triples; the file is fetched when it is not there."""
     import pyarrow as pa
 
-    from cdmae.datasets import ir_datasets
-    from cdmae.settings import parse
-    from cdmae.triples import read
+    from cdmae.collections.sources import ir_datasets
+    from cdmae.collections.triples import read
+    from cdmae.fields import parse
 
     own = {key: each for key, each in triples.items() if key not in ("name", "source")}
     settings = parse(ir_datasets.Settings, own, "triples")

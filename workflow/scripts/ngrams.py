@@ -4,9 +4,9 @@ import os
 from pathlib import Path
 from typing import Any
 
-from cdmae import ngrams
-from cdmae.command import command
-from cdmae.files.tokens import read_tokens
+from cdmae.cli import command
+from cdmae.importance import ngrams
+from cdmae.tokens.store import read_tokens
 
 
 @command

@@ -3,8 +3,8 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import card
-from cdmae.command import command
+from cdmae.cli import command
+from cdmae.report import card
 
 
 @command

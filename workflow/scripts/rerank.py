@@ -1,7 +1,7 @@
 """Order the best passages of other runs anew."""
 
-from cdmae import reranking
-from cdmae.command import command
+from cdmae.cli import command
+from cdmae.retrieval import reranking
 
 main = command(reranking.rerank)
 

@@ -2,11 +2,13 @@
 
 from pathlib import Path
 
-from cdmae import inference, targets, training
-from cdmae.command import command
-from cdmae.files.runs import Run
-from cdmae.files.vectors import read_vectors
-from cdmae.search import search_together
+from cdmae.cli import command
+from cdmae.retrieval import targets
+from cdmae.retrieval import vectors as inference
+from cdmae.retrieval.search import search_together
+from cdmae.retrieval.vectors import read_vectors
+from cdmae.runs import Run
+from cdmae.training import setup
 
 
 @command
@@ -32,7 +34,7 @@ def main(
         length = lengths[number]
         queries = [inference.encode_queries(model, each, threads, length) for each in texts]
         shards = read_vectors(vectors[number]) if vectors else inference.shards(model, tokens[number], threads, length)
-        return search_together(queries, shards, depth, threads=threads, device=str(training.device()))
+        return search_together(queries, shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)
 

@@ -2,9 +2,9 @@
 
 from pathlib import Path
 
-from cdmae import bm25, targets
-from cdmae.command import command
-from cdmae.files.runs import Run
+from cdmae.cli import command
+from cdmae.retrieval import bm25, targets
+from cdmae.runs import Run
 
 
 @command

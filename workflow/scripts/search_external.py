@@ -2,11 +2,12 @@
 
 from pathlib import Path
 
-from cdmae import external, targets, training
-from cdmae.command import command
-from cdmae.files.runs import Run
-from cdmae.files.vectors import read_vectors
-from cdmae.search import search_together
+from cdmae.cli import command
+from cdmae.retrieval import external, targets
+from cdmae.retrieval.search import search_together
+from cdmae.retrieval.vectors import read_vectors
+from cdmae.runs import Run
+from cdmae.training import setup
 
 
 @command
@@ -28,7 +29,7 @@ def main(
     Without `vectors`, those of each collection are made while they are searched, and not kept. Where one of the
     `lengths` is not 0, the queries and passages of its collection are cut there.
     """
-    training.set_up(threads)
+    setup.set_up(threads)
 
     def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
         length = lengths[number]
@@ -37,7 +38,7 @@ def main(
             shards = read_vectors(vectors[number])
         else:
             shards = external.shards(model, collections[number], length or passage_length)
-        return search_together(queries, shards, depth, threads=threads, device=str(training.device()))
+        return search_together(queries, shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)
 

@@ -4,8 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-from cdmae import shading
-from cdmae.command import command
+from cdmae.cli import command
+from cdmae.importance import shading
 
 
 @command

@@ -1,7 +1,7 @@
 """An encoder as it was in the middle of another one's training."""
 
-from cdmae import snapshots
-from cdmae.command import command
+from cdmae.cli import command
+from cdmae.pretraining import snapshots
 
 main = command(snapshots.take)
 

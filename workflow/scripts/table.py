@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from cdmae.command import command
+from cdmae.cli import command
 from cdmae.report import write_exhibit
 
 

@@ -1,7 +1,7 @@
 """Score a student's candidates with the reranker."""
 
-from cdmae import reranking
-from cdmae.command import command
+from cdmae.cli import command
+from cdmae.retrieval import reranking
 
 main = command(reranking.teacher)
 

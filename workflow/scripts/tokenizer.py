@@ -3,18 +3,18 @@
 from pathlib import Path
 from typing import Any
 
-from cdmae import tokens
-from cdmae.command import command
-from cdmae.files.outputs import complete
+from cdmae.cli import command
+from cdmae.files import complete
+from cdmae.tokens import tokenise
 
 
 @command
 def main(*, start: dict[str, Any], collection: Path | None = None, output: Path):
     """Train a WordPiece tokenizer on the passages of `collection`, or copy the checkpoint's."""
     if start.get("checkpoint"):
-        tokenizer = tokens.load_tokenizer(start["checkpoint"])
+        tokenizer = tokenise.load_tokenizer(start["checkpoint"])
     else:
-        tokenizer = tokens.train_tokenizer(tokens.Texts(collection), start["vocabulary"])
+        tokenizer = tokenise.train_tokenizer(tokenise.Texts(collection), start["vocabulary"])
     with complete(output) as aside:
         tokenizer.save_pretrained(aside)
 

@@ -1,7 +1,7 @@
 """Train a reranker, the teacher of stage 3."""
 
-from cdmae import reranker
-from cdmae.command import command
+from cdmae.cli import command
+from cdmae.finetuning import reranker
 
 main = command(reranker.train)
 

@@ -1,7 +1,7 @@
 """Train a retriever: stages 1, 2 and 3."""
 
-from cdmae import retriever
-from cdmae.command import command
+from cdmae.cli import command
+from cdmae.finetuning import retriever
 
 main = command(retriever.train)
 

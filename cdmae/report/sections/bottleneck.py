@@ -1,6 +1,6 @@
 """What a passage's vector tells: the decoder, whose loss it lowers, and a search, which finds by it what belongs to it.
 
-Two probes of every pre-training, by `cdmae.bottleneck` and `cdmae.halves`.
+Two probes of every pre-training, by `cdmae.pretraining.probes.bottleneck` and `cdmae.pretraining.probes.halves`.
 """
 
 from __future__ import annotations

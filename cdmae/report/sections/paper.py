@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from cdmae.report.claims import NOT_TESTED, claims_table, tally
-from cdmae.report.exhibits import beside_the_papers
 from cdmae.report.facts import Facts
 from cdmae.report.markup import Markup, tag
+from cdmae.report.paper.claims import NOT_TESTED, claims_table, tally
+from cdmae.report.paper.exhibits import beside_the_papers
 from cdmae.report.sections import Section, paragraphs
 
 

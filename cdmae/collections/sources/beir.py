@@ -1,0 +1,131 @@
+"""A collection of your own, or one of BEIR's (Thakur et al. 2021), in BEIR's layout.
+
+======================  =================================================================================
+``corpus.jsonl``        one JSON object a line: ``{"_id": "p1", "title": "...", "text": "..."}``
+``queries.jsonl``       ``{"_id": "q1", "text": "..."}``; may be missing: text alone serves pre-training
+``qrels/{split}.tsv``   a header, then query id, passage id and grade, separated by tabs; one file a split
+======================  =================================================================================
+
+Any of them may be packed (``.gz``). A header, which may be missing, calls the grade score, grade, relevance, relevancy,
+rel or label. Without judgments all queries form the split ``test``.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdmae.collections.judged import Parts
+from cdmae.collections.text_files import File, Layout, check_folder, check_readable, find, grade
+from cdmae.errors import InputError
+from cdmae.fields import setting
+
+_COLUMNS = "query id, passage id and grade, separated by tabs"
+_HEADERS = ("score", "grade", "relevance", "relevancy", "rel", "label")  # of the grades
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The keys of a collection in BEIR's layout."""
+
+    path: str = setting(
+        meaning="folder with corpus.jsonl, queries.jsonl and qrels/{split}.tsv; a relative path begins at the checkout"
+    )
+    titles: bool = setting(
+        True, meaning="whether titles are part of the passages", source="BEIR: title and text joined"
+    )
+
+
+def _files(settings: Settings) -> Parts:
+    """The files of the passages, and by split of the queries and the judgments."""
+    folder = check_folder(settings.path)
+    corpus = find(folder, "corpus", ".jsonl")
+    if corpus is None:
+        raise InputError(
+            f"path is {settings.path}, and {folder.absolute()} holds no corpus.jsonl or corpus.jsonl.gz; allowed: a "
+            "folder in BEIR's layout"
+        )
+    passages, queries = File(corpus, _passage(settings.titles)), find(folder, "queries", ".jsonl")
+    qrels = {split: File(path, _judgment) for split, path in _qrels_paths(folder / "qrels").items()}
+    if queries is None:
+        if qrels:
+            raise InputError(f"{folder} holds judgments in qrels but no queries.jsonl or queries.jsonl.gz")
+        return Parts(passages, {}, {})
+    return Parts(passages, dict.fromkeys(qrels or ["test"], File(queries, _query)), qrels)
+
+
+_layout = Layout("beir", _files)
+splits, depends, version, expected = _layout.splits, _layout.depends, _layout.version, _layout.expected
+check, load = _layout.check, _layout.load
+
+
+def _qrels_paths(folder: Path) -> dict[str, Path]:
+    layout = f"{folder.name}/{{split}}.tsv, such as {folder.name}/test.tsv, with {_COLUMNS}"
+    loose = sorted(path.name for path in folder.parent.glob("qrels*") if path.is_file())
+    if loose:
+        raise InputError(f"{folder.parent / loose[0]} is a file; allowed: a folder with {layout}")
+    if folder.is_dir():
+        check_readable(folder, str(folder))
+    found = sorted(path for path in folder.glob("*") if not path.name.startswith("."))
+    paths: dict[str, Path] = {}
+    for path in found:
+        split = path.name.removesuffix(".gz").removesuffix(".tsv")
+        if path.name.removesuffix(".gz").endswith(".tsv"):
+            paths[split] = find(folder, split, ".tsv") or path
+    if found and not paths:
+        raise InputError(f"{folder} holds {', '.join(path.name for path in found[:3])} but no .tsv; allowed: {layout}")
+    return paths
+
+
+def _object(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
+    try:
+        found = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"not JSON ({error.msg} at column {error.colno}); allowed: one object a line") from None
+    except RecursionError:
+        raise ValueError("JSON that is nested too deeply; allowed: one object a line, with text in it") from None
+    if not isinstance(found, dict):
+        raise ValueError(f"not a JSON object but {type(found).__name__}; allowed: an object with the keys {keys}")
+    for key in keys:
+        if key not in found:
+            raise ValueError(f"lacks the key {key!r}; it has {sorted(found)}")
+    if isinstance(found["_id"], int) and not isinstance(found["_id"], bool):
+        found["_id"] = str(found["_id"])
+    for key in (*keys, "title"):
+        value = found.get(key, "")
+        if not isinstance(value, str):
+            raise ValueError(f"{key!r} is {json.dumps(value)[:40]}; allowed: text")
+        if "\\ud" in line.lower() and any("\ud800" <= letter <= "\udfff" for letter in value):
+            raise ValueError(f"{key!r} holds half a surrogate pair, which is no character")
+    if not found["_id"].strip():
+        raise ValueError("'_id' is empty; allowed: text that names the entry")
+    return found
+
+
+def _passage(titles: bool) -> Any:
+    def parse(number: int, line: str) -> tuple[str, str, str]:
+        found = _object(line, ("_id", "text"))
+        return found["_id"], found.get("title", "") if titles else "", found["text"]
+
+    return parse
+
+
+def _query(number: int, line: str) -> tuple[str, str]:
+    found = _object(line, ("_id", "text"))
+    return found["_id"], found["text"]
+
+
+def _judgment(number: int, line: str) -> tuple[str, str, int] | None:
+    columns = line.split("\t")
+    if len(columns) != 3:
+        hint = " (TREC's form has four; leave out the second column)" if len(line.split()) == 4 else ""
+        raise ValueError(f"{len(columns)} columns separated by tabs{hint}; allowed: {_COLUMNS}")
+    if number == 1 and columns[2].strip().lower() in _HEADERS:
+        return None  # which some files leave out
+    try:
+        return columns[0], columns[1], grade(columns[2])
+    except ValueError as error:
+        header = f", or in a header one of {', '.join(_HEADERS)}" if number == 1 else ""
+        raise ValueError(f"{error}{header}") from None

@@ -1,0 +1,198 @@
+"""Published collections through the ir_datasets package (MacAvaney et al. 2021): MS MARCO, TREC DL, BEIR, Wikipedia.
+
+It knows where the files are, checks them against their published checksums and keeps them, in ``$IR_DATASETS_HOME``
+(``~/.ir_datasets`` without). Nothing is asked of the network before the job that makes the collection; a machine
+without one takes the files, as they were published, from the folder `files`.
+
+The package's own catalogue says how many passages, queries and judgments there are: a collection with other counts is
+refused. MS MARCO's passages have no titles; the title-augmented corpus of RocketQA, which dense retrievers are compared
+on, is the same passages with the titles of RocketQA's release.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version as installed
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdmae.collections import judged as _judged
+from cdmae.collections.judged import Parts
+from cdmae.collections.sources.ir_datasets import catalogue, fetching
+from cdmae.collections.sources.ir_datasets.fetching import MSMARCO, Rows
+from cdmae.errors import InputError
+from cdmae.fields import setting
+
+if TYPE_CHECKING:
+    from cdmae.collections.store import Collection
+
+PUBLISHED = "data/published"
+LETTERS = 6.0  # of a word, the space included
+UNPACKED = {
+    MSMARCO: ("collection.tsv", 1.0),
+    **dict.fromkeys(("beir", "nano-beir"), ("docs.pklz4", 0.6)),
+}  # a file, and its share of the text
+WORDS = {  # per passage
+    "msmarco-passage": 56.0, "dpr-w100": 100.0, "beir/trec-covid": 161.0, "beir/nfcorpus": 232.0, "beir/nq": 79.0,
+    "beir/hotpotqa": 46.0, "beir/fiqa": 132.0, "beir/arguana": 167.0, "beir/webis-touche2020": 292.0,
+    "beir/cqadupstack": 129.0, "beir/quora": 11.0, "beir/dbpedia-entity": 50.0, "beir/scidocs": 176.0,
+    "beir/fever": 85.0, "beir/climate-fever": 85.0, "beir/scifact": 214.0,
+}  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The keys of a published collection."""
+
+    dataset: str = setting(
+        meaning="id in the catalogue of ir_datasets: msmarco-passage, beir/nq, dpr-w100 (Wikipedia), ...", source="4.1"
+    )
+    splits: dict[str, str] = setting(
+        {}, meaning="split: what follows `dataset` in the id of its queries and judgments, such as `dev: dev/small`; "
+        "without, `test` where the dataset has it",
+    )  # fmt: skip
+    titles: bool = setting(
+        True, meaning="whether titles are part of the passages", source="RocketQA for MS MARCO, BEIR: joined"
+    )
+    title_file: str = setting(
+        "", meaning="MS MARCO's titles: passage id, tab, title, one a line; without, RocketQA's release is fetched"
+    )
+    files: str = setting(
+        PUBLISHED, meaning="files as published (collectionandqueries.tar.gz, nq.zip, ...) that lie in this folder "
+        "are not fetched; those of one name as the hub has them (NanoNQ/corpus/train-00000-of-00001.parquet); a "
+        "relative path begins at the checkout",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        """Refuse what the catalogue does not know, and titles from a file for passages that have them."""
+        if not catalogue.has(self.dataset, "docs"):
+            known = catalogue.few(self.dataset, catalogue.collections())
+            raise InputError(f"dataset is {self.dataset}, which ir_datasets does not know; {known}")
+        if self.title_file and (self.dataset != MSMARCO or not self.titles):
+            raise InputError(f"title_file goes with dataset {MSMARCO} and titles: true; allowed: leave it out")
+
+    def ids(self) -> dict[str, str]:
+        """The id in the catalogue of every split."""
+        if self.splits:
+            return {split: f"{self.dataset}/{rest}".rstrip("/") for split, rest in self.splits.items()}
+        found = [each for each in (self.dataset, f"{self.dataset}/test") if catalogue.has(each, "qrels")]
+        return {"test": found[0]} if found else {}
+
+
+def splits(settings: Settings) -> dict[str, bool]:
+    """Split -> whether it has judgments; raises `InputError` for one that the catalogue does not know."""
+    found = {}
+    for split, name in settings.ids().items():
+        if not catalogue.has(name, "queries"):
+            given = settings.splits[split]
+            known = catalogue.few(given, catalogue.below(settings.dataset, "queries"))
+            raise InputError(f"splits.{split} is {given}; {known}")
+        found[split] = catalogue.has(name, "qrels")
+    return found
+
+
+def triples(settings: Settings) -> dict[str, str]:
+    """Published training triples: what follows `dataset` in their id, to the id."""
+    return {name: f"{settings.dataset}/{name}" for name in catalogue.below(settings.dataset, "docpairs")}
+
+
+def triples_file(settings: Settings, name: str) -> Path:
+    """The file of published triples, fetched if it is not there; raises `InputError` where it cannot be."""
+    fetching.offer(settings.files, settings.dataset)
+    rows = Rows(triples(settings)[name], "triples", lambda each: fetching.package().load(each).docpairs_iter())
+    fetching.fetch([rows])
+    try:
+        return Path(fetching.package().load(rows.dataset).docpairs_path())
+    except (AttributeError, NotImplementedError):
+        raise InputError(f"{rows.dataset} has no file of triples, being a part of another one's") from None
+
+
+def depends(settings: Settings) -> list[Path]:
+    """The file of titles, if one is given; what ir_datasets keeps has checksums and does not change."""
+    return [Path(settings.title_file).expanduser()] if settings.title_file else []
+
+
+def version(settings: Settings) -> dict[str, str]:
+    """The package that reads the files."""
+    return {"ir_datasets": installed("ir_datasets")}
+
+
+def check(settings: Settings, name: str) -> dict[str, int]:
+    """Look for the folder and the file that the settings name; the data is read when the collection is made.
+
+    Returns nothing: how many of the judged queries have a relevant passage, no catalogue says.
+    """
+    folder, titles = (Path(each).expanduser().absolute() for each in (settings.files, settings.title_file))
+    if settings.files != PUBLISHED and not folder.is_dir():
+        raise InputError(f"collections.{name}: files is {settings.files}, and {folder} is no folder; allowed: a folder")
+    if settings.title_file and not titles.is_file():
+        raise InputError(f"collections.{name}: title_file is {settings.title_file}, and {titles} is no file")
+    return {}
+
+
+def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
+    """Passages, words in one, and judged queries by split, from the catalogue and Thakur et al. 2021, table 1."""
+    words = next(
+        (each for name, each in WORDS.items() if settings.dataset.removeprefix("nano-").startswith(name)), 100.0
+    )
+    judged = {
+        split: catalogue.counts(f"{name}/judged", "queries") or catalogue.counts(name, "queries") or 0
+        for split, name in settings.ids().items()
+    }
+    return catalogue.counts(settings.dataset, "docs") or 0, words, judged
+
+
+def downloads(settings: Settings) -> dict[Path, float]:
+    """About how many bytes `load` keeps beside the collection, by file, but for those that are there.
+
+    Archives have their published sizes; ir_datasets unpacks the passages of MS MARCO and, compressed, those of BEIR.
+    The size of RocketQA's titles is not published.
+    """
+    home, offered = catalogue.home(), Path(settings.files).expanduser()
+    found = {
+        home / "downloads" / each.checksum: float(each.size)
+        for name in (settings.dataset, *settings.ids().values())
+        for each in catalogue.archives(name)
+        if not (offered / each.file).exists()
+    }
+    if unpacked := UNPACKED.get(settings.dataset.partition("/")[0]):
+        file, share = unpacked
+        passages, words, _ = expected(settings)
+        found[home / settings.dataset / file] = share * LETTERS * passages * words
+    return {path: size for path, size in found.items() if not path.exists()}
+
+
+def load(settings: Settings, threads: int = 1) -> Collection:
+    """Fetch what is missing and read the collection; `threads` is not used, nothing being computed."""
+    from cdmae.collections.sources.ir_datasets.titles import Titles
+
+    fetching.offer(settings.files, settings.dataset)
+    judged = [split for split, has in splits(settings).items() if has]
+    passages = Rows(settings.dataset, "passages", fetching.passages)
+    queries = {split: Rows(name, "queries", fetching.queries) for split, name in settings.ids().items()}
+    qrels = {split: Rows(settings.ids()[split], "judgments", fetching.qrels) for split in judged}
+    titles = Titles(settings.title_file) if settings.dataset == MSMARCO and settings.titles else None
+    fetching.fetch([*queries.values(), *qrels.values(), passages, *([titles] if titles else [])])
+    if titles:
+        passages = Rows(settings.dataset, "passages", titles.joined)
+    elif not settings.titles:
+        passages = Rows(settings.dataset, "passages", fetching.untitled)
+    about = {"source": "ir_datasets", "dataset": settings.dataset, "titles": settings.titles, **version(settings)}
+    collection = _judged.load(Parts(passages, queries, qrels, published=True), about)
+    _check_counts(settings, collection.about)
+    return collection
+
+
+def _check_counts(settings: Settings, about: dict[str, Any]) -> None:
+    """Refuse a collection that is not the published one."""
+    found = {(settings.dataset, "docs"): about["passages"] + about["passages without text, dropped"]}
+    for split, name in settings.ids().items():
+        counted = about["queries"][split]
+        found[name, "queries"] = counted["read"]
+        if "judged" in counted:
+            found[name, "qrels"] = counted["judgments read"]
+            found[f"{name}/judged", "queries"] = counted["judged"]
+    for (name, part), count in found.items():
+        expected = catalogue.counts(name, part)
+        if expected not in (None, count):
+            raise InputError(f"{name} has {count:,} {part}; allowed: {expected:,}, as published")

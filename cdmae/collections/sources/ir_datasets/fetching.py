@@ -1,0 +1,140 @@
+"""Files that ir_datasets fetches or finds, and their rows; what is missing is named with the place where it belongs."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+from cdmae.collections.sources.ir_datasets import catalogue
+from cdmae.errors import InputError
+
+MSMARCO = "msmarco-passage"
+TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"  # Qu et al. 2021; no checksum is published
+
+
+class Fetched(Protocol):
+    """Rows of a dataset that lie in files."""
+
+    dataset: str
+    path: str
+
+    def rows(self) -> Iterator[Any]:
+        """Yield rows; the first one fetches the files."""
+
+
+def package() -> Any:
+    """The package, imported late and with our wishes in its environment."""
+    os.environ.pop("TQDM_DISABLE", None)  # its interrupted downloads go on from what the progress bar has counted
+    os.environ.setdefault("TQDM_MININTERVAL", "10")  # seconds
+    os.environ.setdefault("IR_DATASETS_SMALL_FILE_SIZE", "0")  # it looks in downloads/ for small files, too
+    import ir_datasets
+
+    return ir_datasets
+
+
+def places(dataset: str) -> dict[str, Path]:
+    """Where ir_datasets looks for the published files of a dataset and its relatives: address -> path."""
+    home = package().util.home_path()
+    family = catalogue.read_json("downloads.json").get(dataset.split("/")[0], {}).values()
+    found = {
+        each["url"]: home / "downloads" / each["expected_md5"]
+        for each in family
+        if "expected_md5" in each and "url" in each
+    }
+    return {**found, TITLES: home / MSMARCO / "marco.tar.gz"}
+
+
+def offer(folder: str, dataset: str) -> None:
+    """Put links to the published files in a folder where ir_datasets looks for them."""
+    named = {**catalogue.files(dataset.split("/")[0]), TITLES: TITLES.rpartition("/")[2]}
+    for address, place in places(dataset).items():
+        path = Path(folder).expanduser().resolve() / named[address]
+        if path.exists() and not place.exists():
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.unlink(missing_ok=True)  # a link to where the file was before
+            place.symlink_to(path)
+
+
+@contextmanager
+def alone(dataset: str) -> Iterator[None]:
+    """Keep other processes from fetching the same: the forums of CQADupStack share an archive, variants everything."""
+    path = package().util.home_path() / f".{'-'.join(dataset.split('/')[:2])}.lock"
+    with open(path, "w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # released with the file
+        yield
+
+
+def fetch(parts: Iterable[Fetched]) -> None:
+    """Read the first row of everything, which fetches it; raises one `InputError` with all that is missing."""
+    missing: dict[str, Path] = {}
+    for part in parts:
+        try:
+            with alone(part.dataset):
+                next(part.rows(), None)
+        except InputError:
+            raise
+        except Exception as error:  # of requests, of ir_datasets, or of the operating system
+            address, known = _address(error), places(part.dataset)
+            if address not in known:
+                raise InputError(f"{part.path} cannot be read: {error}") from error
+            missing[address] = known[address]
+            missing[address].parent.mkdir(parents=True, exist_ok=True)
+    if missing:
+        other = " (the file there has another checksum)"
+        wanted = "; ".join(f"put {each} at {place}{other * place.exists()}" for each, place in missing.items())
+        raise InputError(f"files are missing and cannot be fetched: {wanted}")
+
+
+def _address(error: BaseException) -> str | None:
+    """The address that could not be fetched, the first where there are mirrors."""
+    if getattr(error, "request", None) is not None:
+        return error.request.url
+    tried = next((each for each in error.args if isinstance(each, list)), [])
+    return next((mirror.url for mirror, _ in tried if hasattr(mirror, "url")), None)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of a dataset, read by a function of its id; `path` is what messages name."""
+
+    dataset: str
+    part: str
+    read: Callable[[str], Iterator[tuple[Any, ...]]]
+
+    @property
+    def path(self) -> str:
+        """What messages name."""
+        return f"{self.dataset} ({self.part})"
+
+    def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Yield the number of each row, from 1, and what it holds."""
+        return enumerate(self.read(self.dataset), start=1)
+
+
+def passages(dataset: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the (id, title, text) of every passage; without a title where the dataset has none."""
+    for each in package().load(dataset).docs_iter():
+        yield each.doc_id, getattr(each, "title", ""), each.text
+
+
+def untitled(dataset: str) -> Iterator[tuple[str, str, str]]:
+    """Yield the same without titles."""
+    for passage_id, _, text in passages(dataset):
+        yield passage_id, "", text
+
+
+def queries(dataset: str) -> Iterator[tuple[str, str]]:
+    """Yield the (id, text) of every query."""
+    for each in package().load(dataset).queries_iter():
+        yield each.query_id, each.text
+
+
+def qrels(dataset: str) -> Iterator[tuple[str, str, int]]:
+    """Yield the (query_id, passage_id, grade) of every judgment."""
+    for each in package().load(dataset).qrels_iter():
+        yield each.query_id, each.doc_id, each.relevance

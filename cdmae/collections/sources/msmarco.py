@@ -1,0 +1,99 @@
+"""MS MARCO's passages (Bajaj et al. 2016), TREC Deep Learning's queries, or anything in their layout.
+
+=========================  =====================================================================================
+``collection.tsv``         passage id, text; or passage id, title, text (the corpus of RocketQA and later work)
+``queries.{split}.tsv``    query id, text
+``qrels.{split}.tsv``      TREC's four columns: query id, 0, passage id, grade; a split may have none
+=========================  =====================================================================================
+
+Columns are separated by tabs (in judgments by any space), without header and quoting; any file may be packed (``.gz``).
+The official files fit by name; TREC DL's are renamed, such as ``queries.dl19.tsv`` and ``qrels.dl19.tsv``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from cdmae.collections.judged import Parts
+from cdmae.collections.text_files import File, Layout, check_folder, find, grade
+from cdmae.errors import InputError
+from cdmae.fields import setting
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The keys of a collection in MS MARCO's layout."""
+
+    path: str = setting(
+        meaning="folder with collection.tsv, queries.{split}.tsv and qrels.{split}.tsv; a relative path begins at the "
+        "checkout"
+    )
+    titles: bool = setting(
+        False, meaning="whether passages have titles: collection.tsv then needs three columns", source="official: none"
+    )
+
+
+def _files(settings: Settings) -> Parts:
+    """The files of the passages, and by split of the queries and the judgments."""
+    folder = check_folder(settings.path)
+    passages = find(folder, "collection", ".tsv")
+    if passages is None:
+        raise InputError(
+            f"path is {settings.path}, and {folder.absolute()} holds no collection.tsv or collection.tsv.gz; allowed: "
+            "a folder in MS MARCO's layout"
+        )
+    queries, qrels = (_by_split(folder, kind) for kind in ("queries", "qrels"))
+    lost = sorted(set(qrels) - set(queries))
+    if lost:
+        raise InputError(f"{qrels[lost[0]]} has no queries beside it; allowed: queries.{lost[0]}.tsv")
+    return Parts(
+        File(passages, _passage(settings.titles)),
+        {split: File(path, _query) for split, path in queries.items()},
+        {split: File(path, _judgment) for split, path in qrels.items()},
+    )
+
+
+_layout = Layout("msmarco", _files)
+splits, depends, version, expected = _layout.splits, _layout.depends, _layout.version, _layout.expected
+check, load = _layout.check, _layout.load
+
+
+def _by_split(folder: Path, kind: str) -> dict[str, Path]:
+    names = {path.name.removesuffix(".gz") for path in folder.glob(f"{kind}.*.tsv*")}
+    found = sorted(name[len(kind) + 1 : -len(".tsv")] for name in names if name.endswith(".tsv"))
+    return {split: path for split in found if (path := find(folder, f"{kind}.{split}", ".tsv"))}
+
+
+def _passage(titles: bool) -> Any:
+    allowed = "passage id, title, text" if titles else "passage id, text or passage id, title, text"
+
+    def parse(number: int, line: str) -> tuple[str, str, str]:
+        columns = line.split("\t")
+        if len(columns) == 3 and columns[0]:
+            return columns[0], columns[1] if titles else "", columns[2]
+        if len(columns) == 2 and columns[0] and not titles:
+            return columns[0], "", columns[1]
+        raise ValueError(_refusal(columns, allowed))
+
+    return parse
+
+
+def _query(number: int, line: str) -> tuple[str, str]:
+    columns = line.split("\t")
+    if len(columns) != 2 or not columns[0]:
+        raise ValueError(_refusal(columns, "query id, text"))
+    return columns[0], columns[1]
+
+
+def _judgment(number: int, line: str) -> tuple[str, str, int]:
+    columns = line.split()
+    if len(columns) != 4:
+        raise ValueError(f"{len(columns)} columns; allowed: the four of TREC (query id, 0, passage id, grade)")
+    return columns[0], columns[2], grade(columns[3])
+
+
+def _refusal(columns: list[str], allowed: str) -> str:
+    found = "the id is empty" if not columns[0] else f"{len(columns)} columns separated by tabs"
+    return f"{found}; allowed: {allowed}"

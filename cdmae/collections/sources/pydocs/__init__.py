@@ -1,0 +1,242 @@
+"""Documentation search, made on the user's own machine: no download, nothing copied into the repository.
+
+The query is the first sentence of a documentation string, the relevant passage the rest of it, as in CodeSearchNet
+(Husain et al. 2019) with prose in the place of code. Passages have no title: an object's name would give it away.
+
+``harvest``      find the documentation strings of the standard library and of installed packages, importing none
+``paragraphs``   take each apart into paragraphs and sections
+``cleaning``     turn it into a summary and a body of prose
+``duplicates``   find bodies that are nearly the same
+``division``     passages, queries, judgments, and splits that share nothing
+
+The same Python and the same packages give the same bytes; their versions and all counts stand in ``about``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import platform
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdmae.collections.sources.pydocs.harvest import STDLIB
+from cdmae.errors import InputError
+from cdmae.fields import setting
+
+if TYPE_CHECKING:
+    from cdmae.collections.sources.pydocs.division import Divided, Query
+    from cdmae.collections.store import Collection
+
+# What the environment pins anyway, as import names; the standard library first.
+IN_DOMAIN = (STDLIB, "numpy", "scipy", "pandas", "torch", "transformers", "matplotlib")
+MORE = (
+    "PIL",
+    "fontTools",
+    "fsspec",
+    "huggingface_hub",
+    "jinja2",
+    "numba",
+    "pyarrow",
+    "sentence_transformers",
+    "setuptools",
+)
+HELD_OUT = {"scikit-learn": "sklearn", "networkx": "networkx", "sympy": "sympy", "sqlalchemy": "sqlalchemy"}
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}  # where the name to install differs from the one to import
+SMOKE = (
+    "argparse", "asyncio", "builtins", "calendar", "codecs", "collections", "concurrent", "configparser", "datetime",
+    "difflib", "email", "functools", "http", "ipaddress", "json", "logging", "math", "multiprocessing", "pathlib",
+    "shutil", "socket", "statistics", "tarfile", "threading", "traceback", "typing", "unittest", "urllib", "zipfile",
+)  # fmt: skip
+WORDS = 55.0  # of a passage on average
+WHOLE = {  # passages, queries of train, dev and test
+    "smoke": (1_120, 945, 84, 93),
+    "default": (19_805, 16_632, 1_493, 1_465),
+    "full": (25_000, 20_000, 1_900, 1_900),
+}
+PARTS = {  # passages, queries
+    "scikit-learn": (1_826, 1_713), "networkx": (1_199, 1_184), "sympy": (3_445, 3_356), "sqlalchemy": (1_540, 1_479),
+}  # fmt: skip
+SMOKE_SHARE = 0.2  # of the modules of a held-out package
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The keys of a collection of documentation strings."""
+
+    size: str = setting(
+        "default",
+        meaning="smoke: about 1,000 passages of the standard library; default: about 20,000, the packages that this "
+        "environment pins; full: more packages",
+        choices=("smoke", "default", "full"),
+    )
+    part: str = setting(
+        "",
+        meaning="a package that is held out for zero-shot evaluation; empty: everything that is not",
+        choices=("", *HELD_OUT),
+    )
+    max_words: int = setting(120, unit="words", meaning="longest passage", low=20, high=10_000)
+    train_queries: int = setting(0, meaning="how many training queries are kept, by a stable hash; 0: all", low=0)
+
+    def __post_init__(self) -> None:
+        """Refuse a limit that would do nothing."""
+        if self.part and self.train_queries:
+            raise InputError(
+                f"train_queries is {self.train_queries}, but the held-out part {self.part} has none; leave it out"
+            )
+
+
+def packages(settings: Settings) -> tuple[str, ...]:
+    """The import names of the packages that are harvested."""
+    if settings.part:
+        return (HELD_OUT[settings.part],)
+    return {"smoke": (STDLIB,), "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[settings.size]
+
+
+def splits(settings: Settings) -> dict[str, bool]:
+    """Split -> whether it has judgments; a held-out part has test queries only."""
+    return {"test": True} if settings.part else {"train": True, "dev": True, "test": True}
+
+
+def depends(settings: Settings) -> list[Path]:
+    """No files: thousands are read, and `version` stands for them."""
+    return []
+
+
+def version(settings: Settings) -> dict[str, str]:
+    """The versions of Python and of the harvested packages, which decide what is found."""
+    found = {STDLIB: platform.python_version()}
+    for package in packages(settings):
+        if package != STDLIB:
+            found[package] = _installed(package)
+    return found
+
+
+def check(settings: Settings, name: str) -> dict[str, int]:
+    """Raise `InputError` where a package that the collection `name` is made from is not installed.
+
+    Returns the number of training queries, by split, if the settings tell it: each has a relevant passage.
+    """
+    try:
+        version(settings)
+    except InputError as error:
+        raise InputError(f"collections.{name}: {error}") from None
+    return {"train": settings.train_queries} if settings.train_queries else {}
+
+
+def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
+    """Passages, words in one, and queries by split, as they were harvested from one environment; others are near."""
+    share = SMOKE_SHARE if settings.size == "smoke" else 1.0
+    if settings.part:
+        passages, queries = PARTS[settings.part]
+        return round(share * passages), WORDS, {"test": round(share * queries)}
+    passages, train, dev, test = WHOLE[settings.size]
+    return passages, WORDS, {"train": min(train, settings.train_queries or train), "dev": dev, "test": test}
+
+
+def threads(settings: Settings) -> int:
+    """How many processes are worth their start."""
+    return 1 if settings.part or settings.size == "smoke" else 4
+
+
+def load(settings: Settings, threads: int = 1) -> Collection:
+    """Harvest, clean and divide. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
+    from cdmae.collections.sources.pydocs import division
+
+    counts: dict[str, int] = {}
+    divided = division.divide(_entries(settings, counts, threads), held_out=bool(settings.part))
+    if not divided.passages:
+        raise InputError(
+            f"the packages {', '.join(packages(settings))} hold no documentation; allowed: installed sources"
+        )
+    kept = dict(divided.queries)
+    if settings.train_queries and "train" in kept:
+        kept["train"] = _limited(kept["train"], settings.train_queries)
+    return _collection(settings, divided, kept, counts)
+
+
+def _entries(settings: Settings, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
+    """The (name, summary, body) of what has both; `counts` gets the number of documented objects per package."""
+    from cdmae.collections.sources.pydocs import cleaning, harvest
+    from cdmae.log import Progress
+
+    is_smoke = settings.size == "smoke"
+    chosen = packages(settings)
+    with (
+        harvest.processes(threads) as over,
+        Progress(len(chosen), unit="packages", label="harvest") as progress,
+    ):
+        for package in chosen:
+            within = SMOKE if is_smoke and package == STDLIB else ()
+            share = SMOKE_SHARE if is_smoke and package != STDLIB else 1.0
+            counts[package] = 0
+            for found in harvest.harvest(package, within, share, over):
+                counts[package] += 1
+                if cleaned := cleaning.clean(found.docstring, found.name, settings.max_words):
+                    yield found.name, *cleaned
+            progress.advance()
+
+
+def _limited(queries: list[Query], number: int) -> list[Query]:
+    """The first `number` queries by a hash of their names, in the old order: a smaller set is part of a larger one."""
+    if number > len(queries):
+        raise InputError(
+            f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the training queries there are"
+        )
+    chosen = {query.name for query in sorted(queries, key=lambda each: _order(each.name))[:number]}
+    return [query for query in queries if query.name in chosen]
+
+
+def _order(name: str) -> bytes:
+    return hashlib.sha256(f"training query {name}".encode()).digest()
+
+
+def _collection(
+    settings: Settings, divided: Divided, queries: dict[str, list[Query]], documented: dict[str, int]
+) -> Collection:
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    from cdmae.collections.store import PASSAGES, Collection
+
+    names, texts = ([getattr(each, name) for each in divided.passages] for name in ("name", "text"))
+    # Query ids differ from passage ids: evaluation in the manner of BEIR drops passages that have their query's id.
+    frames = {
+        split: pd.DataFrame(
+            {"query_id": [f"query:{each.name}" for each in found], "text": [each.text for each in found]}
+        )
+        for split, found in queries.items()
+    }
+    qrels = {
+        split: pd.DataFrame(
+            [(f"query:{each.name}", passage, 1) for each in found for passage in each.positives],
+            columns=["query_id", "passage_id", "grade"],
+        ).astype({"grade": np.int16})
+        for split, found in queries.items()
+    }
+    about: dict[str, Any] = {
+        "source": "pydocs",
+        "versions": version(settings),
+        "documented objects": documented,
+        "passages": len(names),
+        "queries": {
+            split: {"read": len(divided.queries[split]), "judged": len(found), "judgments": len(qrels[split])}
+            for split, found in queries.items()
+        },
+        **divided.counts,
+    }
+    return Collection(pa.table([names, [""] * len(names), texts], schema=PASSAGES), frames, qrels, about)
+
+
+def _installed(package: str) -> str:
+    distribution = DISTRIBUTIONS.get(package, package)
+    if importlib.util.find_spec(package) is None:
+        raise InputError(f"the package {distribution} is not installed in this environment; install it or leave it out")
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return "unknown"

@@ -1,0 +1,179 @@
+"""Turn a doc string into prose: a summary (its first sentence: the query) and a body (the rest: the passage).
+
+Out go: signatures, doctests, code, tables, markup, URLs, and the sections that are no description (examples,
+references, see also). Parameters, returns and notes stay as prose: ``x : array_like, optional`` followed by its
+description becomes ``x: its description``. About 0.2 ms a doc string.
+"""
+
+from __future__ import annotations
+
+import inspect
+import re
+import string
+
+from cdmae.collections.sources.pydocs.paragraphs import RESULTS, TYPED_ENTRY, paragraphs_of, without_signature
+
+# What a paragraph must contain for the pattern to be tried, the pattern, and what takes its place.
+_INLINE = [
+    ("`", re.compile(r"`~[\w.]*?(\w+)`"), r"`\1`"),  # a name with its path hidden
+    ("`", re.compile(r":(?:\w+:)?(?:\w+):`([^`<]*?)(?:\s*<[^`>]*>)?`"), r"`\1`"),  # roles
+    ("`", re.compile(r"`([^`<>]+?)\s*<[^`<>]*>`_{0,2}"), r"\1"),  # hyperlinks
+    ("[`", re.compile(r"\[`~?([^`\]]+)`\](?!\()"), r"\1"),  # references of transformers' own
+    ("`", re.compile(r"`[.!~]+(?=\w)"), ""),
+    ("~", re.compile(r"(?<![\w/])~(?=[A-Za-z_])"), ""),
+    ("[this ", re.compile(r"\[(this (?:function|class))\]"), r"\1"),  # of which the name was replaced
+    ("](", re.compile(r"!?\[([^\]]*)\]\([^)\s]*\)"), r"\1"),  # Markdown links
+    ("://", re.compile(r"<?\b(?:https?|ftp)://[^\s>)]*[^\s>).,;]>?"), ""),
+    ("www.", re.compile(r"\bwww\.\S+"), ""),
+    ("]_", re.compile(r"\s*\[(?:\d+|[A-Z]\w+\d)\]_"), ""),  # citations
+    ("<", re.compile(r"</?[A-Za-z][\w ]*?(?:=[^<>]*)?/?>"), ""),  # HTML
+    ("|", re.compile(r"\|(\w+)\|_?"), r"\1"),  # substitutions
+    ("*", re.compile(r"(?<![\w*])\*{1,3}(?=\w)([^*\n]+?)(?<=[\w.!?)])\*{1,3}(?![\w*])"), r"\1"),
+    ("\\", re.compile(r"\\(?=[*_`|~ ])"), ""),
+    ("`", re.compile(r"`+_{0,2}"), ""),
+    ("(", re.compile(r"\s+\((?:see|at|cf\.?|from)?[\s:]*\)"), ""),  # what a dropped URL leaves behind
+]  # fmt: skip
+# The same for what dropped citations and addresses leave behind, once the spaces are in order.
+_LEFT_BEHIND = [
+    (",,", re.compile(r",(?:\s*,)+"), ","),
+    ("(,", re.compile(r"\s*\(,\)"), ""),
+    (",", re.compile(r",(?=[.;](?:\s|$))"), ""),  # but (N,) is a shape
+    ("g.,", re.compile(r"(?<=e\.g\.),\s*(?=\))"), ""),
+    (":.", re.compile(r":\.(?=\s|$)"), "."),
+    (" see.", re.compile(r",\s+see\.(?=\s|$)"), "."),
+    ("ee.", re.compile(r"(?:^|(?<=[.!?]\s))(?:[^.!?]{0,60}\s)?[Ss]ee\.(?:\s|$)"), ""),
+    ("..", re.compile(r"(?<=[a-z)])\.\.(?=\s+[A-Z]|$)"), "."),
+    ("", re.compile(r"^[.,:;]+\s+"), ""),
+]  # fmt: skip
+_ARTICLE = re.compile(r"\b(?:the|an?) (?=this (?:function|class)\b)", re.IGNORECASE)
+_MENTION = re.compile(r"(:\w+:)?(`*)[~.!]?((?:\w+\.)*(\w+))(\([^()]*\))?(`*)")
+_SPACE_BEFORE = re.compile(r"\s+(?=[.,;:!?)](?:\s|$))")
+_TEMPLATE = re.compile(r"(?<!\{)\{\w*\}(?!\})|%\(\w+\)s|\$\{?\w+\}?")
+_CODE = b"=<>{}[]\\|_^$&@#/~"
+_LETTERS = string.ascii_letters.encode()
+_LATEX = re.compile(r"\\[a-zA-Z]{2,}|\\[\[({]")
+_SENTENCE_END = re.compile(r"(?:(?<=[.!?])|(?<=[.!?][)\"']))\s+(?=[\"'(]?[A-Z0-9*])")
+_NOTICE = re.compile(
+    r"^(?:important|note|notice|warning|deprecated|todo|fixme|internal|experimental)\b|.*\bdeprecated\b", re.I
+)
+_ABBREVIATION = re.compile(
+    r"(?:\b(?:e\.g|i\.e|etc|vs|cf|al|Fig|Eq|eq|No|Sec|Ref|Dr|Mr|approx|resp|a\.k\.a|w\.r\.t|St|[A-Z]))\.$"
+)
+
+MAX_SUMMARY = 40  # words
+MIN_SUMMARY = 3
+MIN_BODY = 8
+
+
+def clean(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
+    """The (summary, body) of a doc string as prose, or None where there are not both.
+
+    The body has `MIN_BODY` to `max_words` words, ends where possible with a sentence, and contains neither the summary
+    nor the object's own `name`.
+    """
+    paragraphs = paragraphs_of(without_signature(inspect.cleandoc(docstring).splitlines()))
+    if not paragraphs or paragraphs[0][0]:
+        return None  # begins with a section: no summary
+    if TYPED_ENTRY.match(paragraphs[0][1]):
+        return None  # begins with the description of a parameter
+    first, rest = _first_sentence(paragraphs[0][1])
+    summary = _inline(first).rstrip(".: ")
+    if not _is_summary(summary):
+        return None
+    pieces = [_inline(_without_name(rest, name))] if rest else []
+    for section, paragraph in paragraphs[1:]:
+        text = _inline(_without_name(paragraph, name))
+        if _is_prose(text) and not (section in RESULTS and text.count(" ") < 3):  # a bare type says nothing
+            pieces.append(text if text[-1] in ".!?:;," else text + ".")
+    body = _cut(_without_summary(" ".join(filter(None, pieces)), summary), max_words)
+    return (summary, body) if len(body.split()) >= MIN_BODY and _is_prose(body) else None
+
+
+def _inline(text: str) -> str:
+    """Take the markup out of a paragraph."""
+    for trigger, pattern, replacement in _INLINE:
+        if trigger in text:
+            text = pattern.sub(replacement, text)
+    text = _SPACE_BEFORE.sub("", " ".join(text.split()))
+    for trigger, pattern, replacement in _LEFT_BEHIND:
+        if trigger in text:
+            text = pattern.sub(replacement, text)
+    return text.strip()
+
+
+def _first_sentence(text: str) -> tuple[str, str]:
+    for match in _SENTENCE_END.finditer(text):
+        if not _ABBREVIATION.search(text[: match.start()]):
+            return text[: match.start()], text[match.end() :]
+    return text, ""
+
+
+def _is_summary(text: str) -> bool:
+    words = text.split()
+    return (
+        MIN_SUMMARY <= len(words) <= MAX_SUMMARY
+        and text[0].isalpha()
+        and not _NOTICE.match(text)
+        and not _TEMPLATE.search(text)
+        and not _LATEX.search(text)
+        and _is_wordy(text, 0.7)
+    )
+
+
+def _is_prose(text: str) -> bool:
+    """Whether a text reads as English rather than as code, a formula, a table or an unfilled template."""
+    if not text or _LATEX.search(text) or _TEMPLATE.search(text):
+        return False
+    return _is_wordy(text, 0.75)
+
+
+def _is_wordy(text: str, letters: float) -> bool:
+    """Whether ASCII letters are at least this share of the characters that are no space, and signs of code are few."""
+    coded = text.encode()
+    solid = len(coded) - coded.count(b" ")
+    return solid - len(coded.translate(None, _LETTERS + b" ")) >= letters * solid and len(coded) - len(
+        coded.translate(None, _CODE)
+    ) <= 0.06 * len(coded)
+
+
+def _without_name(text: str, name: str) -> str:
+    """Put "this function" or "this class" where a text spells its object's own name as a name.
+
+    That is: in code quotes, called, qualified, or as a word that is no English (``read_csv``, ``DataFrame``,
+    ``rfft2``); ``add`` in plain text stays, being English.
+    """
+    last = name.rpartition(".")[2]
+    if last not in text:
+        return text
+    stand_in = "this class" if last.lstrip("_")[:1].isupper() else "this function"
+    is_identifier = re.search(r"_|\d|[a-z][A-Z]", last) is not None
+
+    def replace(match: re.Match[str]) -> str:
+        role, before, dotted, word, called, after = match.groups(default="")
+        if word != last:  # its arguments may still name the object
+            return match[0] if last not in called else match[0][: match.start(5) - match.start()] + sub(called) + after
+        return stand_in if is_identifier or role or before or called or dotted != word else match[0]
+
+    def sub(part: str) -> str:
+        return _MENTION.sub(replace, part)
+
+    return _ARTICLE.sub("", sub(text))
+
+
+def _without_summary(body: str, summary: str) -> str:
+    """Drop the sentences of a body that repeat the summary."""
+    known = summary.casefold()
+    if known not in body.casefold():
+        return body
+    return " ".join(sentence for sentence in _SENTENCE_END.split(body) if known not in sentence.casefold())
+
+
+def _cut(text: str, max_words: int) -> str:
+    """The first `max_words` words, back to the end of a sentence if that keeps at least half of them."""
+    words = text.split()
+    if len(words) <= max_words:
+        return text
+    for end in range(max_words, max_words // 2, -1):
+        if words[end - 1][-1] in ".!?" and not _ABBREVIATION.search(words[end - 1]):
+            return " ".join(words[:end])
+    return " ".join(words[:max_words])

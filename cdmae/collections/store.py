@@ -1,0 +1,184 @@
+"""A collection: its passages, and by split its queries and their judgments."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from cdmae.arrays import open_parquet, read_batches, read_frame, reading
+from cdmae.errors import InputError
+from cdmae.files import complete, write_json
+from cdmae.log import say
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+PASSAGES = pa.schema([("passage_id", pa.string()), ("title", pa.string()), ("text", pa.string())])
+QUERIES = pa.schema([("split", pa.string()), ("query_id", pa.string()), ("text", pa.string())])
+QRELS = pa.schema([("split", pa.string()), ("query", pa.int32()), ("passage", pa.int32()), ("grade", pa.int16())])
+ROW_GROUP = 1 << 17  # passages that are written together, and read together at most
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What a source yields: passages, and per split the queries and their judgments, by the source's own ids.
+
+    passages: (passage_id, title, text), P rows, as a table, or as a stream that can be read once;
+    queries: split -> frame (query_id, text);
+    qrels: split -> frame (query_id, passage_id, grade), a key only for splits that have judgments; without an id of a
+    passage that is judged and not there;
+    about: what is worth recording (versions, counts, drops with their reasons), JSON values.
+    """
+
+    passages: pa.Table | pa.RecordBatchReader
+    queries: dict[str, pd.DataFrame]
+    qrels: dict[str, pd.DataFrame]
+    about: dict[str, Any]
+
+
+def write_collection(folder: Path | str, collection: Collection) -> int:
+    """Write the four files of a collection, ids turned into row numbers, and return the number of passages P.
+
+    A judgment that names an unknown id is an `InputError`; one without an id gets the row P, which no run can hold.
+    """
+    import pandas as pd  # most jobs go without
+
+    folder = Path(folder)
+    named = {name for frame in collection.qrels.values() for name in frame["passage_id"].dropna()}
+    count, rows = _write_passages(folder / "passages.parquet", collection.passages, sorted(named))
+    queries, qrels = [], []
+    for split, frame in collection.queries.items():
+        queries.append(frame[["query_id", "text"]].assign(split=split))
+        if split not in collection.qrels:
+            continue
+        judged = collection.qrels[split]
+        query_rows = pd.Series(np.arange(len(frame), dtype=np.int32), index=frame["query_id"])
+        query = judged["query_id"].map(query_rows)
+        lost = judged["passage_id"].isna()
+        if lost.any():
+            say(f"{lost.sum():,} judgments of split {split} are of passages that are not there: every run misses them")
+        passage = judged["passage_id"].map(rows).where(~lost, count)
+        for name, column in (("query_id", query), ("passage_id", passage)):
+            if column.isna().any():
+                unknown = judged[name][column.isna()].iloc[0]
+                raise InputError(f"the qrels of split {split} name the unknown {name} {unknown!r}")
+        qrels.append(
+            pd.DataFrame({"split": split, "query": query, "passage": passage, "grade": judged["grade"]}).sort_values(
+                ["query", "passage"], kind="stable"
+            )
+        )
+    for name, schema, frames in (("queries", QUERIES, queries), ("qrels", QRELS, qrels)):
+        frame = pd.concat(frames) if frames else pd.DataFrame(columns=schema.names)
+        with complete(folder / f"{name}.parquet") as aside:
+            table = pa.Table.from_pandas(frame, schema=schema, preserve_index=False)
+            pq.write_table(table, aside, write_page_checksum=True)
+    write_json(folder / "about.json", collection.about)
+    return count
+
+
+def _write_passages(path: Path, passages: pa.Table | pa.RecordBatchReader, judged: list[str]) -> tuple[int, pd.Series]:
+    """Write the passages, a row group at a time; return how many, and the rows of the judged ones: id -> int32."""
+    import pandas as pd
+
+    if isinstance(passages, pa.Table):
+        passages = passages.cast(PASSAGES).combine_chunks().to_reader(ROW_GROUP)
+    wanted, rows, done = pa.array(judged, pa.string()), np.full(len(judged), -1, dtype=np.int32), 0
+    with complete(path) as aside, pq.ParquetWriter(aside, PASSAGES, write_page_checksum=True) as writer:
+        for batch in passages:
+            found = pc.index_in(batch["passage_id"], wanted)
+            here = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
+            rows[found.drop_null().to_numpy()] = done + here
+            writer.write_batch(batch)
+            done += len(batch)
+    return done, pd.Series(rows, index=judged)[rows >= 0]
+
+
+def count_passages(folder: Path | str) -> int:
+    """The number of passages P of a collection."""
+    return int(_passages(folder)[1][-1])
+
+
+def read_passages(folder: Path | str, columns: list[str] | None = None) -> pa.Table:
+    """The passages of a collection, whole: a table (passage_id, title, text), P rows. Those of MS MARCO take 4 GB."""
+    file = _passages(folder)[0]
+    with reading(Path(folder) / "passages.parquet"):
+        return file.read(columns)
+
+
+def stream_passages(
+    folder: Path | str,
+    columns: list[str] | None = None,
+    *,
+    rows: int = ROW_GROUP // 8,
+    first: int = 0,
+    last: int | None = None,
+) -> Iterator[pa.Table]:
+    """The passages from row `first` up to `last`, the end without it, in tables of `rows` rows, the last one shorter.
+
+    No more of the file is held than a table and what Parquet keeps together.
+    """
+    file, edges = _passages(folder)
+    last = int(edges[-1]) if last is None else last
+    groups = np.flatnonzero((edges[:-1] < last) & (edges[1:] > first) & (first < last))
+    begin = int(edges[groups[0]]) if len(groups) else 0
+    held = file.schema_arrow.empty_table().select(columns or PASSAGES.names)
+    for batch in read_batches(file, Path(folder) / "passages.parquet", rows, groups.tolist(), columns):
+        wanted = batch.slice(max(0, first - begin), max(0, last - max(first, begin)))
+        begin += len(batch)
+        held = pa.concat_tables([held, pa.Table.from_batches([wanted])])
+        while len(held) >= rows:
+            yield held.slice(0, rows)
+            held = held.slice(rows)
+    if len(held):
+        yield held
+
+
+def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
+    """The passages of some rows, in their order; reads the row groups they lie in, one after the other."""
+    file, edges = _passages(folder)
+    rows = np.asarray(rows, dtype=np.int64)
+    group = np.searchsorted(edges, rows, side="right") - 1
+    order = np.argsort(group, kind="stable")
+    with reading(Path(folder) / "passages.parquet"):
+        parts = [
+            file.read_row_group(each).take(rows[order][group[order] == each] - edges[each])
+            for each in np.unique(group).tolist()
+        ]
+    found = pa.concat_tables([file.schema_arrow.empty_table(), *parts])
+    return found.take(np.argsort(order))
+
+
+def _passages(folder: Path | str) -> tuple[pq.ParquetFile, np.ndarray]:
+    """The file of a collection's passages, and where its row groups begin and end: int64 [groups + 1]."""
+    file = open_parquet(Path(folder) / "passages.parquet", PASSAGES)
+    lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
+    return file, np.cumsum([0, *lengths])
+
+
+def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
+    """The queries of a split: a frame (query_id, text), Q rows; the row number is the internal id."""
+    frame = read_frame(Path(folder) / "queries.parquet", QUERIES)
+    found = frame["split"].unique().tolist()
+    if split not in found:
+        raise InputError(f"{folder} has no queries for split {split!r}; it has {found or 'none'}")
+    return frame.loc[frame["split"] == split, ["query_id", "text"]].reset_index(drop=True)
+
+
+def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
+    """The judgments of a split: a frame (query int32, passage int32, grade int16) of row numbers, sorted.
+
+    The row after the last is that of judged passages which the collection does not have: measures count what a run
+    cannot find, all else leaves it out.
+    """
+    frame = read_frame(Path(folder) / "qrels.parquet", QRELS)
+    found = frame["split"].unique().tolist()
+    if split not in found:
+        raise InputError(f"{folder} has no judgments for split {split!r}; it has {found or 'none'}")
+    return frame.loc[frame["split"] == split, ["query", "passage", "grade"]].reset_index(drop=True)

@@ -1,0 +1,124 @@
+"""Models of others that a config names, as far as their folders tell before the first job.
+
+Names at the hub tell nothing: the network is not asked before a job needs it. Standard library only, since every start
+of the workflow looks here; weights are read by the jobs.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from cdmae.errors import InputError
+from cdmae.fields import show
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+FAMILIES = ("bert", "electra")  # the types, in config.json, of checkpoints and generators
+ACTIVATIONS = ("gelu", "relu", "silu")  # of a BERT, those that `cdmae.models.bare` has
+SIZES = {  # in config.json, as far as it tells, and the most that can be meant
+    "num_hidden_layers": 1000, "num_attention_heads": 1000, "hidden_size": 2**16, "intermediate_size": 2**18,
+    "embedding_size": 2**16, "max_position_embeddings": 2**20, "vocab_size": 2**24,
+}  # fmt: skip
+WEIGHTS = ("*.safetensors", "*.bin")
+TOKENIZERS = ("tokenizer.json", "vocab.txt")
+NAMED = 3  # files of a folder that are named where the right one is not there
+
+
+def check(model: str, path: str) -> None:
+    """Refuse a checkpoint or generator, at `path` in the config, that is not in transformers format or of no family."""
+    folder = _folder(model, path)
+    if folder is None:
+        return
+    allowed = f"allowed: a folder in transformers format, of the type {' or '.join(FAMILIES)}, or a name at the hub"
+    what = f"{path} is {show(model)}"
+    if not (folder / "config.json").is_file():
+        raise InputError(f"{what}, {_instead(folder, 'config.json')}; {allowed}")
+    described = _json(folder / "config.json", dict, what, allowed)
+    kind = described.get("model_type")
+    if kind not in FAMILIES:
+        found = "tells no model_type" if kind is None else f"says model_type {show(kind)}"
+        raise InputError(f"{what}, whose config.json {found}; allowed: {', '.join(FAMILIES)}")
+    for key, most in SIZES.items():
+        size = described.get(key, 1)
+        if not isinstance(size, int) or isinstance(size, bool) or not 0 < size <= most:
+            raise InputError(f"{what}, whose config.json says {key} {show(size)}; allowed: from 1 to {most:,}")
+    activation = described.get("hidden_act", ACTIVATIONS[0])
+    if kind == "bert" and activation not in ACTIVATIONS:
+        raise InputError(
+            f"{what}, whose config.json says hidden_act {show(activation)}; allowed: {', '.join(ACTIVATIONS)}"
+        )
+    _check_weights(folder, what, allowed)
+    if not any((folder / name).is_file() for name in TOKENIZERS):
+        raise InputError(f"{what}, {_instead(folder, ' or '.join(TOKENIZERS))}; {allowed}, with its tokenizer")
+
+
+def check_retriever(model: str, path: str) -> None:
+    """Refuse a foreign retriever, at `path` in the config, that sentence-transformers would not take for a model."""
+    folder = _folder(model, path)
+    if folder is None:
+        return
+    allowed = "allowed: a folder in the format of sentence-transformers or transformers, or a name at the hub"
+    what = f"{path} is {show(model)}"
+    if (folder / "modules.json").is_file():
+        _json(folder / "modules.json", list, what, allowed)
+    elif (folder / "config.json").is_file():
+        if "model_type" not in _json(folder / "config.json", dict, what, allowed):
+            raise InputError(f"{what}, whose config.json tells no model_type; {allowed}")
+    else:
+        raise InputError(f"{what}, {_instead(folder, 'modules.json or config.json')}; {allowed}")
+    _check_weights(folder, what, allowed)
+
+
+def number(model: str, key: str) -> int | None:
+    """A number in the config.json of a model; None of a name at the hub, and where there is none."""
+    try:
+        found = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    value = found.get(key) if isinstance(found, dict) else None
+    return value if isinstance(value, int) else None
+
+
+def _folder(model: str, path: str) -> Path | None:
+    """The folder of a model, or None of a possible name at the hub; raises `InputError` for what is neither.
+
+    A name below a folder that is there is a path: `models/mine` beside a folder `models`.
+    """
+    folder = Path(model)
+    if folder.is_dir():
+        return folder
+    below = folder.parent != Path() and folder.parent.is_dir()
+    if below or model.startswith((".", "/")) or not HUB_NAME.fullmatch(model):
+        raise InputError(
+            f"{path} is {show(model)}, and {folder.absolute()} is no folder; allowed: a folder, or a name at the hub"
+        )
+    return None
+
+
+def _instead(folder: Path, wanted: str) -> str:
+    """What a folder holds that lacks a file."""
+    names = sorted(each.name for each in folder.iterdir())
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    found = f"holds {', '.join(names[:NAMED])}{more} but no {wanted}" if names else "is empty"
+    return f"and {folder.absolute()} {found}"
+
+
+def _check_weights(folder: Path, what: str, allowed: str) -> None:
+    """Refuse a model without weights, which sentence-transformers may keep in a folder of their own."""
+    if not any(each for pattern in WEIGHTS for each in folder.rglob(pattern)):
+        raise InputError(f"{what}, {_instead(folder, 'weights (model.safetensors or pytorch_model.bin)')}; {allowed}")
+
+
+def _json(file: Path, kind: type, what: str, allowed: str) -> Any:
+    """What a JSON file of a model holds; raises `InputError` for a damaged one, or one that holds something else."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise InputError(f"{what}, whose {file.name} cannot be read: {error.strerror}") from None
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{what}, whose {file.name} is not JSON ({error}); {allowed}") from None
+    if not isinstance(found, kind):
+        raise InputError(f"{what}, whose {file.name} holds no {'object' if kind is dict else 'list'}; {allowed}")
+    return found

@@ -1,0 +1,90 @@
+"""Several seeds: whatever a seed decides exists once for each of them, and is made from what has the same seed.
+
+With ``seeds: [42, 43]`` there are the encoder ``mae`` and its replica ``mae@43``, the retriever ``one`` and ``one@43``,
+which starts from ``mae@43``. Names in a config have no `MARK`, so that a replica's name tells what it is one of. The
+first seed keeps the bare names: a finished run with one seed is the first part of one with several. Replicas are made
+once, when the config is loaded; to jobs and rules they are entries like others. Standard library only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config, Encoder, System
+
+MARK = "@"
+
+
+def base(name: str) -> str:
+    """The name in the config that a replica, or an entry of the first seed, goes back to."""
+    return name.partition(MARK)[0]
+
+
+def first(names: Iterable[str]) -> list[str]:
+    """The names that are no replicas: those of the first seed, and of what no seed decides."""
+    return [name for name in names if MARK not in name]
+
+
+def replicate(config: Config) -> Config:
+    """A checked config with replicas for each of its `seeds` but the first, behind the entries they are made from.
+
+    Replicated are the encoders and the stages with the config's seed and, with all that is made from it, each system
+    that uses one. What BM25 finds does not depend on a seed, nor do the data.
+    """
+    decided = _encoders(config), _stages(config), _systems(config)
+    found = config
+    for seed in config.seeds[1:]:
+        encoders, stages, systems = ({name: f"{name}{MARK}{seed}" for name in names} for names in decided)
+        more = {
+            "encoders": {own: _begun(config.encoders[name], seed, encoders) for name, own in encoders.items()},
+            "stages": {own: replace(config.stages[name], seed=seed) for name, own in stages.items()},
+            "systems": {own: _moved(config.systems[name], encoders, stages, systems) for name, own in systems.items()},
+        }
+        found = replace(found, **{section: getattr(found, section) | each for section, each in more.items()})
+    return found
+
+
+def _encoders(config: Config) -> list[str]:
+    """The encoders that the config's seed decides: not those with one of their own, nor a checkpoint as it is."""
+    return [
+        name
+        for name, encoder in config.encoders.items()
+        if encoder.seed == config.seed and (encoder.pretrained or not config.starts[encoder.start].checkpoint)
+    ]
+
+
+def _stages(config: Config) -> list[str]:
+    return [name for name, stage in config.stages.items() if stage.seed == config.seed]
+
+
+def _systems(config: Config) -> list[str]:
+    """The systems that use such an encoder or stage, themselves or through what they are made from."""
+    encoders, stages = _encoders(config), _stages(config)
+
+    def uses(name: str) -> bool:
+        system = config.systems[name]
+        return system.encoder in encoders or system.stage in stages or any(map(uses, system.sources().values()))
+
+    return [name for name in config.systems if uses(name)]
+
+
+def _begun(encoder: Encoder, seed: int, encoders: dict[str, str]) -> Encoder:
+    """The encoder with another seed, after the replica of what it goes on from or is a snapshot of, if that has one."""
+    before = {key: encoders.get(name, name) for key in ("after", "snapshot_of") if (name := getattr(encoder, key))}
+    return replace(encoder, seed=seed, **before)
+
+
+def _moved(system: System, encoders: dict[str, str], stages: dict[str, str], systems: dict[str, str]) -> System:
+    """The system, made from the replicas of what it is made from; what has none it shares."""
+    return replace(
+        system,
+        encoder=encoders.get(system.encoder, system.encoder),
+        stage=stages.get(system.stage, system.stage),
+        negatives=systems.get(system.negatives, system.negatives),
+        teacher=systems.get(system.teacher, system.teacher),
+        reranks=systems.get(system.reranks, system.reranks),
+        of=tuple(systems.get(name, name) for name in system.of),
+    )

@@ -1,0 +1,44 @@
+"""Tables in tab-separated files: the measures of a system, query by query, and those that trainers and engine leave."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdmae.errors import InputError
+from cdmae.files import complete, remedy
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MEASURES = ["collection", "split", "query_id", "measure", "value"]
+
+
+def write_measures(path: Path | str, measures: pd.DataFrame) -> None:
+    """Write per-query measures (the columns of `MEASURES`) as a tab-separated file."""
+    with complete(path) as aside:
+        measures[MEASURES].to_csv(aside, sep="\t", index=False, float_format="%.6f")
+
+
+def read_measures(path: Path | str) -> pd.DataFrame:
+    """Read per-query measures; query ids stay strings."""
+    frame = read_table(path, dtype={"query_id": str, "value": float}, keep_default_na=False)
+    if frame.columns.tolist() != MEASURES:
+        raise InputError(f"{path} has the columns {frame.columns.tolist()} instead of {MEASURES}; delete it")
+    return frame
+
+
+def read_table(path: Path | str, *, gaps: bool = True, **options: Any) -> pd.DataFrame:
+    """Read a tab-separated file; raises `InputError` for one that is empty or cut. `options`: of `pandas.read_csv`.
+
+    `gaps`: whether cells may be empty.
+    """
+    import pandas as pd
+
+    try:
+        frame = pd.read_csv(path, sep="\t", **options)
+    except ValueError as error:  # of pandas' parser, too
+        raise InputError(f"{path} is damaged ({error}); {remedy(path)}") from None
+    if not gaps and frame.isna().to_numpy().any():
+        raise InputError(f"{path} is damaged (a row is not complete); {remedy(path)}")
+    return frame

@@ -1,0 +1,95 @@
+"""Outputs that exist only when they are complete, JSON among them; and what to do about one that is damaged."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from cdmae.errors import InputError
+
+
+@contextmanager
+def complete(path: Path | str) -> Iterator[Path]:
+    """Yield a place beside `path` to write a file or a folder to; sync it and rename it to `path` at the end.
+
+    After an error nothing is left behind. The caller creates the file, or calls ``mkdir`` on what is yielded.
+    """
+    path = Path(path)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    _remove(aside)
+    try:
+        yield aside
+        _sync(aside)
+        _remove(path)
+        os.replace(aside, path)
+        _sync_folder(path.parent)
+    except BaseException:
+        _remove(aside)
+        raise
+
+
+def link(path: Path | str, place: Path | str) -> None:
+    """Give a file a second name; where the file system cannot, copy it."""
+    try:
+        os.link(path, place)
+    except OSError:  # another file system, one without hard links, or too many of them
+        shutil.copy2(path, place)
+
+
+def write_text(path: Path | str, text: str) -> None:
+    """Write a whole text file, UTF-8."""
+    with complete(path) as aside:
+        aside.write_text(text, encoding="utf-8")
+
+
+def write_json(path: Path | str, value: Any) -> None:
+    """Write a JSON file, indented, keys in the order given."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path: Path | str) -> Any:
+    """Read a JSON file; raises `InputError` where it is not one."""
+    try:
+        return json.loads(Path(path).read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
+
+
+def remedy(path: Path | str) -> str:
+    """What to do about a damaged file: what is deleted must be a job's whole output, which may be a folder.
+
+    Snakemake leaves a time stamp in the folders that it knows.
+    """
+    path = Path(path)
+    output = next((each for each in path.parents if (each / ".snakemake_timestamp").exists()), path)
+    return f"delete {'it' if output == path else output} and run again"
+
+
+def _remove(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+def _sync(path: Path) -> None:
+    for each in [path, *path.rglob("*")] if path.is_dir() else [path]:
+        if each.is_dir():
+            _sync_folder(each)
+        else:
+            with open(each, "rb") as file:
+                os.fsync(file.fileno())
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

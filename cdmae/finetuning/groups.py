@@ -1,0 +1,336 @@
+"""Training examples: for each query a group of one positive and N - 1 negatives (section 3.4).
+
+Hard negatives are a run over the training queries minus the qrels, and minus passages with the very text of a positive.
+Some random passages stand beside them (as in SimLM, 10 beside 200). What a query may draw from, its *pool*, is fixed
+for (seed, query); which of it an epoch draws is fixed for (seed, epoch, query). Nothing here depends on the batch, on
+the number of devices or on a restart, so a teacher knows beforehand what it will be asked about.
+
+Shapes: `Q` queries of the split, `E` examples (queries with a positive and a negative), `P` passages, `N` group size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow.compute as pc
+
+from cdmae.collections.store import read_qrels, read_queries, stream_passages
+from cdmae.errors import InputError
+from cdmae.log import say
+from cdmae.runs import Run, read_run
+from cdmae.training.setup import seed_of
+
+UNSURE = 0.85  # of the entropy of guessing, above which a teacher tells next to nothing
+_BLOCK = 1 << 22  # list entries looked at together
+
+
+@dataclass(frozen=True)
+class Lists:
+    """One list of passages per row: row i has ``passages[starts[i]:starts[i + 1]]``."""
+
+    passages: np.ndarray  # int32
+    starts: np.ndarray  # int64
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        """The passages of one row, a view."""
+        return self.passages[self.starts[row] : self.starts[row + 1]]
+
+    def lengths(self) -> np.ndarray:
+        """How many passages each row has, int64."""
+        return np.diff(self.starts)
+
+    def take(self, rows: np.ndarray) -> Lists:
+        """Only these rows, in this order."""
+        lengths = self.lengths()[rows]
+        starts = _starts(lengths)
+        index = np.repeat(self.starts[rows] - starts[:-1], lengths) + np.arange(starts[-1])
+        return Lists(self.passages[index], starts)
+
+
+@dataclass(frozen=True)
+class Examples:
+    """Every training query with its positives and its mined negatives, and how groups are drawn from them."""
+
+    queries: np.ndarray  # int32 [E], rows of the split
+    positives: Lists  # E rows
+    mined: Lists  # E rows, best first, without positives
+    texts: np.ndarray  # int64 [P], equal for passages of equal text
+    group: int  # N
+    random_negatives: int
+    seed: int
+
+    def __len__(self) -> int:
+        """The number of examples E."""
+        return len(self.queries)
+
+    def pool(self, example: int) -> np.ndarray:
+        """All negatives that an example may draw: the mined ones, then random ones; int32, at least N - 1 of them."""
+        mined = self.mined[example]
+        wanted = max(self.random_negatives, self.group - 1 - len(mined))
+        if not wanted:
+            return mined
+        generator = np.random.default_rng(seed_of(self.seed, "random negatives", int(self.queries[example])))
+        return np.concatenate([mined, self._random(example, mined, wanted, generator)])
+
+    def draw(self, examples: np.ndarray, epoch: int) -> np.ndarray:
+        """The groups of some examples in an epoch: int32 [B, N], the positive first.
+
+        Of several positives an epoch takes the next; negatives are drawn from the pool without replacement.
+        """
+        groups = np.empty((len(examples), self.group), dtype=np.int32)
+        for row, example in enumerate(examples):
+            positives = self.positives[example]
+            groups[row, 0] = positives[epoch % len(positives)]
+            generator = np.random.default_rng(seed_of(self.seed, "group", epoch, int(self.queries[example])))
+            groups[row, 1:] = generator.choice(self.pool(example), self.group - 1, replace=False, shuffle=False)
+        return groups
+
+    def drawn(self, example: int, epochs: int) -> np.ndarray:
+        """All that an example draws in the first `epochs` epochs, int32, each passage once."""
+        row = np.array([example])
+        return np.unique(np.concatenate([self.draw(row, epoch)[0] for epoch in range(epochs)]))
+
+    def order(self, epoch: int) -> np.ndarray:
+        """The order in which an epoch visits the examples, int64 [E]."""
+        return np.random.default_rng(seed_of(self.seed, "order", epoch)).permutation(len(self))
+
+    def batches(self, queries: int, steps: int, start: int = 0) -> Iterator[tuple[int, int, np.ndarray]]:
+        """The steps from `start` to `steps`: (step, epoch, examples [B]), B = `queries`.
+
+        The incomplete batch at the end of an epoch is left out: no batch holds a query twice.
+        """
+        per_epoch = len(self) // queries
+        order = np.empty(0, dtype=np.int64)
+        for step in range(start, steps):
+            epoch, place = divmod(step, per_epoch)
+            if place == 0 or not len(order):
+                order = self.order(epoch)
+            yield step, epoch, order[place * queries : (place + 1) * queries]
+
+    def excluded(self, examples: np.ndarray, groups: np.ndarray) -> np.ndarray:
+        """Which passages of the batch are positives of a query other than the one in its group: bool [B, B x N].
+
+        They would be false negatives that the qrels know of; texts equal to a positive's count as that positive.
+        """
+        size = groups.shape[1]
+        batch = self.texts[groups.ravel()]
+        order = np.argsort(batch, kind="stable")
+        positives = self.positives.take(examples)
+        relevant, ordered = self.texts[positives.passages], batch[order]
+        first, last = (np.searchsorted(ordered, relevant, side) for side in ("left", "right"))
+        rows = np.repeat(np.arange(len(examples)), positives.lengths())
+        excluded = np.zeros((len(examples), batch.size), dtype=bool)
+        for row, begin, end in zip(rows, first, last, strict=True):
+            excluded[row, order[begin:end]] = True
+        excluded[np.arange(len(examples)), np.arange(len(examples)) * size] = False
+        return excluded
+
+    def _random(self, example: int, mined: np.ndarray, wanted: int, generator: np.random.Generator) -> np.ndarray:
+        """Up to `wanted` distinct random passages, neither mined nor of a positive's text."""
+        positives = self.texts[self.positives[example]]
+        found = np.empty(0, dtype=np.int32)
+        everything = wanted + len(mined) > len(self.texts) // 8  # a tiny collection: trying at random would take long
+        for _ in range(1 if everything else 64):
+            some = (
+                generator.permutation(len(self.texts))
+                if everything
+                else generator.integers(len(self.texts), size=wanted + 8)
+            ).astype(np.int32)
+            some = some[~np.isin(some, mined) & ~np.isin(self.texts[some], positives)]
+            found = np.concatenate([found, some])
+            found = found[np.sort(np.unique(found, return_index=True)[1])]  # distinct, in the order drawn
+            if len(found) >= wanted:
+                break
+        if len(found) + len(mined) < self.group - 1:
+            raise InputError(
+                f"query {self.queries[example]} can have only {len(found) + len(mined)} negatives in a collection of "
+                f"{len(self.texts)} passages; group is {self.group}; allowed: at most {len(found) + len(mined) + 1}"
+            )
+        return found[:wanted]
+
+
+def read(
+    collection: Path | str,
+    negatives: Path | str,
+    *,
+    split: str,
+    depth: int,
+    group: int,
+    random_negatives: int,
+    seed: int,
+) -> Examples:
+    """Read the training examples of a collection's `split` from a run over its queries; say what was dropped.
+
+    `depth` is how far down the run negatives are taken from. Raises `InputError` if the files do not fit together.
+    """
+    run, qrels, texts = read_run(negatives), read_qrels(collection, split), text_ids(collection)
+    queries = len(read_queries(collection, split))
+    if len(run) != queries:
+        raise InputError(f"{negatives} has {len(run)} queries, the split {split!r} of {collection} has {queries}")
+    if (largest := run.passages.max(initial=-1)) >= len(texts):
+        raise InputError(f"{negatives} names passage {largest}, but {collection} has {len(texts)} passages")
+    examples, counts = make(run, qrels, texts, depth=depth, group=group, random_negatives=random_negatives, seed=seed)
+    dropped = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    say(f"{len(examples):,} training queries of split {split}" + (f" ({dropped})" if dropped else ""))
+    if not len(examples):
+        raise InputError(f"no query of {collection}, split {split!r}, has both a relevant passage and a negative")
+    return examples
+
+
+def make(
+    run: Run, qrels: pd.DataFrame, texts: np.ndarray, *, depth: int, group: int, random_negatives: int, seed: int
+) -> tuple[Examples, dict[str, int]]:
+    """Examples of a run minus the qrels; the counts say what was left out and why.
+
+    qrels: frame (query, passage, grade) of rows, sorted; grades of 1 and more are positive. texts: see `text_ids`.
+    """
+    relevant = qrels[(qrels["grade"] > 0) & (qrels["passage"] < len(texts))]
+    counts = np.bincount(relevant["query"], minlength=len(run))
+    positives = Lists(relevant["passage"].to_numpy(np.int32), _starts(counts))
+    mined, duplicates = _without(run, positives, texts, depth)
+    judged, negatives = counts > 0, mined.lengths() > 0
+    kept = np.flatnonzero(judged & negatives)
+    examples = Examples(
+        queries=kept.astype(np.int32),
+        positives=positives.take(kept),
+        mined=mined.take(kept),
+        texts=texts,
+        group=group,
+        random_negatives=random_negatives,
+        seed=seed,
+    )
+    return examples, {
+        "left out for want of a judged passage": int((~judged).sum()),
+        "left out for want of negatives": int((judged & ~negatives).sum()),
+        "negatives removed that have the text of a positive": duplicates,
+        "with short lists, completed by random passages": int(
+            (examples.mined.lengths() + random_negatives < group - 1).sum()
+        ),
+    }
+
+
+def text_ids(collection: Path | str) -> np.ndarray:
+    """A number per passage, int64 [P], equal where title and text are, but for case and white space.
+
+    Of the text, not of its word-pieces: a teacher with another tokenizer must know what its student draws. From a
+    64-bit hash: among 10^8 compared pairs a false match is expected 5 x 10^-12 times.
+    """
+    hashes = [np.empty(0, np.uint64)]
+    for passages in stream_passages(collection, ["title", "text"]):
+        joined = pc.binary_join_element_wise(*passages.columns, " ", null_handling="skip")
+        words = pc.binary_join(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(pc.utf8_lower(joined))), " ")
+        hashes.append(pd.util.hash_array(words.to_numpy(), categorize=False))
+    return np.unique(np.concatenate(hashes), return_inverse=True)[1].astype(np.int64, copy=False)
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """What a student learns from: the run of a reranker over all that the student draws, and the name of its file."""
+
+    run: Run
+    name: str
+
+    @classmethod
+    def read(cls, path: Path) -> Teacher:
+        """Read the run, which must be there: training must not go on without what it was asked to learn from."""
+        if not path.exists():
+            raise InputError(f"the teacher's scores {path} do not exist; make them, or train without a teacher")
+        return cls(read_run(path), str(path))
+
+    def scores(self, queries: np.ndarray, passages: np.ndarray) -> np.ndarray:
+        """The scores of the groups of some queries: [B], [B, N] -> float32 [B, N].
+
+        Raises `InputError` where one is missing.
+        """
+        scores = np.empty(passages.shape, dtype=np.float32)
+        for row, query in enumerate(queries):
+            known, values = self.run.ranked(query)
+            order = np.argsort(known, kind="stable")
+            place = np.minimum(np.searchsorted(known, passages[row], sorter=order), max(len(known) - 1, 0))
+            missing = known[order[place]] != passages[row] if len(known) else np.ones(len(passages[row]), dtype=bool)
+            if missing.any():
+                raise InputError(
+                    f"the teacher's scores {self.name} lack passage {passages[row][missing][0]} of query {query}; they "
+                    "were made with other negatives, depth, group, random_negatives, epochs or seed: delete the file"
+                )
+            scores[row] = values[order[place]]
+        return scores
+
+    def check(self, examples: Examples, epochs: int) -> None:
+        """Look up a thousand examples of every epoch: scores made for another training fail at once, not in hours."""
+        if len(self.run) <= examples.queries.max(initial=-1):
+            raise InputError(
+                f"{self.name} has {len(self.run)} queries, too few for the training queries; delete it and run again"
+            )
+        rows = _thousand(examples)
+        for epoch in range(epochs):
+            self.scores(examples.queries[rows], examples.draw(rows, epoch))
+
+    def doubts(self, examples: Examples, alpha: float, name: str) -> list[str]:
+        """Return, and say, what is to be known of a teacher that cannot tell the passages of a group apart.
+
+        A student that hears hardly anything else (`alpha` below 1) learns to tell nothing apart, either.
+        """
+        rows = _thousand(examples)
+        scores = self.scores(examples.queries[rows], examples.draw(rows, 0)).astype(np.float64)  # [E', N]
+        shares = np.exp(scores - scores.max(1, keepdims=True))
+        shares /= shares.sum(1, keepdims=True)
+        entropy = -(shares * np.log(shares.clip(1e-300))).sum(1).mean() / math.log(scores.shape[1])
+        if alpha >= 1 or entropy < UNSURE:
+            return []
+        right = (scores[:, 0] > scores[:, 1:].max(1)).mean()
+        note = (
+            f"the teacher's scores have {entropy:.0%} of the entropy of guessing and put the positive first in "
+            f"{right:.0%} of the groups (chance: {1 / scores.shape[1]:.0%}): with alpha {alpha:g} there is little to "
+            "learn"
+        )
+        say(f"{name}: {note}")
+        return [note]
+
+
+def _thousand(examples: Examples) -> np.ndarray:
+    """A thousand examples from one end to the other, or all: int64 [E']."""
+    return np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
+
+
+def _without(run: Run, positives: Lists, texts: np.ndarray, depth: int) -> tuple[Lists, int]:
+    """The top `depth` of each list minus passages of a positive's text; and how many of those were no positives."""
+    rows = np.arange(len(run))
+    relevant = np.unique(_keys(rows, Lists(texts[positives.passages], positives.starts), len(texts)))
+    judged = np.unique(_keys(rows, positives, len(texts)))
+    kept, lengths, duplicates = [], np.zeros(len(run), dtype=np.int64), 0
+    step = max(1, _BLOCK // max(1, int(np.diff(run.starts).max(initial=1))))
+    for begin in range(0, len(run), step):
+        block = rows[begin : begin + step]
+        top = np.minimum(np.diff(run.starts)[block], depth)
+        starts = _starts(top)
+        passages = run.passages[np.repeat(run.starts[block] - starts[:-1], top) + np.arange(starts[-1])]
+        queries = np.repeat(block, top)
+        equal = _within(queries * len(texts) + texts[passages], relevant)
+        duplicates += int((equal & ~_within(queries * len(texts) + passages, judged)).sum())
+        kept.append(passages[~equal])
+        lengths[block] = np.bincount(queries[~equal] - begin, minlength=len(block))
+    return Lists(np.concatenate([np.empty(0, np.int32), *kept]), _starts(lengths)), duplicates
+
+
+def _keys(rows: np.ndarray, lists: Lists, passages: int) -> np.ndarray:
+    """One number per (row, passage), int64."""
+    return np.repeat(rows.astype(np.int64), lists.lengths()) * passages + lists.passages
+
+
+def _within(keys: np.ndarray, ordered: np.ndarray) -> np.ndarray:
+    """Which of the keys occur in a sorted array."""
+    if not len(ordered):
+        return np.zeros(len(keys), dtype=bool)
+    return ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys
+
+
+def _starts(lengths: np.ndarray) -> np.ndarray:
+    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts

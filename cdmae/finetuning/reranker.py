@@ -1,0 +1,172 @@
+"""The reranker (section 3.4, stage 3): a cross-encoder that reads query and passage together, s_ce(q, d) = CE(q, d).
+
+It is trained by the list-wise contrastive loss over each query's own group, without in-batch negatives. A group is
+scored once without dropout, and only its best 1 / forward_factor passages, the positive among them, are learnt from
+(SimLM). Queries do not meet in the loss, so a chunk is some whole queries and its gradient is added to the others'.
+
+Shapes: `B` queries, `N` passages per query, `M` = N / forward_factor of them learnt from.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cdmae.config.schema import Stage
+from cdmae.finetuning import losses, trainer
+from cdmae.finetuning.trainer import Data
+from cdmae.models import attention, checkpoint, sequences
+from cdmae.models.packed import Packed
+from cdmae.models.sequences import Sequences
+from cdmae.training import setup
+from cdmae.training.ranks import Ranks
+
+if TYPE_CHECKING:
+    from cdmae.models.checkpoint import Model
+
+
+def train(
+    *,
+    name: str,
+    settings: Stage,
+    encoder: Path,
+    collection: Path,
+    tokens: Path,
+    negatives: Path,
+    seed: int,
+    threads: int = 1,
+    state: Path,
+    output: Path,
+) -> None:
+    """Train the reranker `name` from a pre-trained encoder and write it to `output`.
+
+    negatives: a run over the training queries. The state folder lets a killed training go on to the same bits (on the
+    CPU).
+    """
+    setup.set_up(threads)
+    model = checkpoint.start_reranker(
+        encoder,
+        max_length=settings.max_length,
+        precision=settings.precision,
+        seed=setup.seed_of(seed, "head"),
+    )
+    data = trainer.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
+    trainer.train(
+        model,
+        data.examples,
+        lambda rows, epoch: pairs(data, rows, epoch, model),
+        learn,
+        columns=["step", "loss", "listwise", "accuracy", "spread", "learning_rate"],
+        name=name,
+        stage=settings,
+        encoder=encoder,
+        seed=seed,
+        state=state,
+        output=output,
+    )
+
+
+def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Sequences:
+    """A step's data: the B x N pairs of some examples in an epoch, group by group, the positive first."""
+    drawn = data.examples.draw(rows, epoch)
+    asked = np.repeat(data.examples.queries[rows], drawn.shape[1])
+    return sequences.pairs(
+        data.queries, asked, data.passages, drawn.ravel(), model.lengths["max_length"], model.vocabulary
+    )
+
+
+# --- a step's gradient -----------------------------------------------------------------------------------------------
+
+
+def learn(
+    network: nn.Module, pairs: Sequences, stage: Stage, group: Ranks, *, seed: int, step: int
+) -> dict[str, Tensor]:
+    """Add the gradient of a batch's loss to the weights, in every process; returns the step's numbers, 0-d.
+
+    pairs: B x N, query by query. The loss is the mean over the B queries, whatever the chunk and whoever computes which
+    of them; dropout is drawn for (seed, step, chunk, process).
+    """
+    device = next(network.parameters()).device
+    queries = len(pairs) // stage.group
+    chosen = hardest(network, pairs, np.arange(queries)[group.rank :: group.size], stage, device)  # [B, M]
+    passes = 2 if stage.rdrop else 1
+    per_chunk = max(1, stage.chunk // (passes * chosen.shape[1]))
+    totals: dict[str, Tensor] = {}
+    for chunk, begin in enumerate(range(0, len(chosen), per_chunk)):
+        rows = chosen[begin : begin + per_chunk]
+        packed = pairs.take(np.tile(rows.ravel(), passes)).pack(device)
+        generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
+        with setup.autocast(stage.precision, device):
+            found = scores(network, packed, generator=generator).view(passes, *rows.shape)
+        loss, numbers = objective(found, stage)
+        share = len(rows) / queries
+        (loss * share).backward()
+        for name, value in numbers.items():
+            totals[name] = totals.get(name, 0) + value * share
+    group.add_up([*(each.grad for each in network.parameters()), *totals.values()])
+    return totals
+
+
+def hardest(
+    network: nn.Module, pairs: Sequences, queries: np.ndarray, stage: Stage, device: torch.device
+) -> np.ndarray:
+    """The pairs that some queries are learnt from, int64 [B, M]: the positive of each, then its best negatives."""
+    rows = np.arange(len(pairs)).reshape(-1, stage.group)[queries]
+    if stage.forward_factor == 1:
+        return rows
+    kept = stage.group // stage.forward_factor
+    found = score_all(network, pairs.take(rows.ravel()), stage.precision, stage.chunk * stage.max_length, device)
+    best = np.argsort(-found.reshape(rows.shape)[:, 1:], axis=1, kind="stable")[:, : kept - 1] + 1
+    return np.take_along_axis(rows, np.concatenate([np.zeros((len(rows), 1), np.int64), best], axis=1), axis=1)
+
+
+def objective(found: Tensor, stage: Stage) -> tuple[Tensor, dict[str, Tensor]]:
+    """The list-wise loss of scores [1, B, M], or with R-Drop of [2, B, M], the same pairs under two dropout masks.
+
+    accuracy: the share of queries whose positive is best; spread: the standard deviation of the scores within a group
+    relative to their size, 0 where the model does not read its input.
+    """
+    listwise = losses.listwise(found[0])
+    loss = losses.rdrop(found[0], found[1], weight=stage.rdrop) if len(found) == 2 else listwise
+    held = found[0].detach()
+    numbers = {
+        "loss": loss.detach(),
+        "listwise": listwise.detach(),
+        "accuracy": (held.argmax(-1) == 0).float().mean(),
+        "spread": held.std(-1).mean() / held.abs().mean().clamp_min(1e-12),
+    }
+    return loss, numbers
+
+
+# --- scores ----------------------------------------------------------------------------------------------------------
+
+
+def scores(network: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
+    """s_ce of packed pairs, raw logits [n]: the head of transformers' ForSequenceClassification on [CLS].
+
+    Dropout follows the model's config when a generator is given, and is off when not. The head computes in float32
+    under autocast too: bfloat16 has 8 bits for a score, and half of the best ten would tie.
+    """
+    config, found = network.config, attention.cls(network.base_model, packed, generator=generator)
+    share = config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
+    head = network.classifier
+    with torch.autocast(found.device.type, enabled=False):
+        if config.model_type == "bert":
+            found = torch.tanh(network.bert.pooler.dense(found))
+        else:
+            found, head = head.activation(head.dense(attention.drop(found, share, generator))), head.out_proj
+        return head(attention.drop(found, share, generator)).squeeze(-1)
+
+
+@torch.no_grad()
+def score_all(network: nn.Module, pairs: Sequences, precision: str, budget: int, device: torch.device) -> np.ndarray:
+    """The scores of many pairs, float32 [n], computed in chunks of at most `budget` word-pieces sorted by length."""
+    found = np.empty(len(pairs), dtype=np.float32)
+    for rows in sequences.chunks(pairs.lengths, budget):
+        with setup.autocast(precision, device):
+            found[rows] = scores(network, pairs.take(rows).pack(device)).cpu().numpy()
+    return found

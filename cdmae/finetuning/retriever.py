@@ -1,0 +1,254 @@
+"""Training a retriever (section 3.4): one encoder for both sides, [CLS], dot product; all three stages.
+
+The global batch is what the settings say, B queries with N passages each. It is encoded in chunks sorted by length,
+twice: first without gradients, to get all vectors and the loss's gradient with respect to each of them; then again,
+chunk by chunk, to carry those gradients on to the weights (gradient caching, Gao et al. 2021). Memory follows the
+chunk; loss and gradient are those of the whole batch. The last chunk, the longest, keeps its graph and is not encoded
+again: a batch that fits one chunk costs no more than without caching.
+
+Shapes: `B` queries, `N` passages per query, `D` dimensions, `n` = B + B x N sequences.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cdmae.config.schema import Stage
+from cdmae.finetuning import losses, trainer
+from cdmae.finetuning.groups import Teacher
+from cdmae.finetuning.trainer import Data
+from cdmae.log import say
+from cdmae.models import attention, checkpoint, sequences
+from cdmae.models.sequences import Sequences
+from cdmae.training import setup
+from cdmae.training.loop import COLLAPSED
+from cdmae.training.ranks import Ranks
+
+if TYPE_CHECKING:
+    from cdmae.models.checkpoint import Model
+
+SATURATED = 5.0  # times the temperature: a spread of scores at which nearly all of a softmax is one candidate's
+HIGH = 1e-4  # a learning rate: published retrievers, whose scores nobody divides, are trained at up to 5e-5
+
+
+def train(
+    *,
+    name: str,
+    settings: Stage,
+    encoder: Path,
+    collection: Path,
+    tokens: Path,
+    negatives: Path,
+    teacher: Path | None = None,
+    seed: int,
+    threads: int = 1,
+    state: Path,
+    output: Path,
+) -> None:
+    """Train the retriever `name` from a pre-trained encoder and write it to `output`.
+
+    negatives: a run over the training queries; teacher: a reranker's run over the same candidates, or None. The state
+    folder lets a killed training go on to the same bits (on the CPU).
+    """
+    device = setup.set_up(threads)
+    model = checkpoint.start_retriever(
+        encoder,
+        query_length=settings.query_length,
+        passage_length=settings.passage_length,
+        precision=settings.precision,
+    )
+    data = trainer.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
+    first = batch(data, data.examples.order(0)[: settings.queries], 0, model, settings)
+    settings, notes = calibrated(settings, spread_of_scores(model, first, settings, seed, device), name)
+    taught = Teacher.read(teacher) if teacher else None
+    if taught:
+        taught.check(data.examples, math.ceil(settings.epochs))
+        notes += taught.doubts(data.examples, settings.alpha, name)
+    trainer.train(
+        model,
+        data.examples,
+        lambda rows, epoch: batch(data, rows, epoch, model, settings, taught),
+        learn,
+        columns=["step", "loss", "contrastive", *(["kl"] if taught else []), "accuracy", "spread", "learning_rate"],
+        name=name,
+        stage=settings,
+        encoder=encoder,
+        seed=seed,
+        state=state,
+        output=output,
+        notes=notes,
+    )
+
+
+@torch.no_grad()
+def spread_of_scores(model: Model, batch: Batch, stage: Stage, seed: int, device: torch.device) -> float:
+    """Return how far apart a model's scores of a batch lie, q . d: the mean standard deviation [B x N] of a query's.
+
+    Dropout is that of training: of a random start, whose vectors are nearly equal, it spreads the scores most. Three
+    digits are kept, so that a training that goes on on another machine computes the same number; 0 where the spread is
+    only rounding.
+    """
+    network, read = model.network.to(device), batch.sequences
+    vectors = torch.empty(len(read), network.config.hidden_size, device=device)
+    for chunk, rows in enumerate(sequences.chunks(read.lengths, stage.chunk * stage.passage_length)):
+        generator = setup.generator(device, seed, "dropout", 0, chunk, 0)
+        vectors[torch.from_numpy(rows).to(device)] = attention.cls(
+            network, read.take(rows).pack(device), generator=generator
+        ).float()
+    scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
+    spread = scores.std(1, correction=0).mean().item()
+    return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 0.0
+
+
+def calibrated(stage: Stage, spread: float, name: str) -> tuple[Stage, list[str]]:
+    """Return the stage with its temperature as a number, and what is to be known of a start that scores so.
+
+    A [CLS] vector leaves a LayerNorm: its length is about the square root of its width D, and dot products spread by
+    ten and more. A softmax over them is 0 or 1, the loss several times that of guessing, and with the rates that small
+    networks need the first steps unlearn what pre-training has taught.
+    """
+    if not stage.temperature and spread:
+        say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
+        return replace(stage, temperature=spread), []
+    stage = replace(stage, temperature=stage.temperature or 1.0)
+    if not spread:
+        note = "the start gives all texts of the first batch the same vector: there is nothing to go on from"
+        say(f"{name}: {note}")
+        return stage, [note]
+    if spread <= SATURATED * stage.temperature or stage.learning_rate <= HIGH:
+        return stage, []
+    note = (
+        f"scores of the start spread by {spread:g} in the first batch, {spread / stage.temperature:.0f} times the "
+        f"temperature: a learning rate of {stage.learning_rate:g} may undo the pre-training (temperature: 0 divides by "
+        "the spread)"
+    )
+    say(f"{name}: {note}")
+    return stage, [note]
+
+
+# --- a step's data ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A step: B queries, then their B x N passages, as sequences.
+
+    excluded: bool [B, B x N], see `groups.Examples.excluded`; None without in-batch negatives.
+    teacher: the reranker's scores of the groups, float32 [B, N], or None.
+    """
+
+    sequences: Sequences
+    queries: int
+    excluded: np.ndarray | None
+    teacher: np.ndarray | None
+
+
+def batch(
+    data: Data, rows: np.ndarray, epoch: int, model: Model, stage: Stage, teacher: Teacher | None = None
+) -> Batch:
+    """The batch of some examples in an epoch."""
+    drawn = data.examples.draw(rows, epoch)  # [B, N]
+    asked, lengths = data.examples.queries[rows], model.lengths
+    queries = sequences.single(data.queries, asked, lengths["query_length"], model.vocabulary)
+    passages = sequences.single(data.passages, drawn.ravel(), lengths["passage_length"], model.vocabulary)
+    return Batch(
+        sequences.joined(queries, passages),
+        len(rows),
+        data.examples.excluded(rows, drawn) if stage.in_batch else None,
+        teacher.scores(asked, drawn) if teacher else None,
+    )
+
+
+# --- a step's gradient -----------------------------------------------------------------------------------------------
+
+
+def learn(network: nn.Module, batch: Batch, stage: Stage, group: Ranks, *, seed: int, step: int) -> dict[str, Tensor]:
+    """Add the gradient of the batch's loss to the weights, in every process; returns the step's numbers, 0-d.
+
+    Every process encodes its share of the sequences, of all lengths; the loss is that of the whole batch in each.
+    Dropout is drawn for (seed, step, chunk, process), so that both passes over a chunk drop the same.
+    """
+    device = next(network.parameters()).device
+    mine = np.argsort(batch.sequences.lengths, kind="stable")[group.rank :: group.size]
+    budget = stage.chunk * stage.passage_length
+    cuts = [mine[rows] for rows in sequences.chunks(batch.sequences.lengths[mine], budget)]
+    packs = [batch.sequences.take(rows).pack(device) for rows in cuts]
+
+    def encode(chunk: int) -> Tensor:
+        generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
+        with setup.autocast(stage.precision, device):
+            vectors = attention.cls(network, packs[chunk], generator=generator)
+        return vectors.to(torch.promote_types(vectors.dtype, torch.float32))  # bf16 is for products, not for losses
+
+    def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+        return objective(vectors[: batch.queries], vectors[batch.queries :], batch, stage)
+
+    rows = [torch.from_numpy(each).to(device) for each in cuts]
+    numbers = cached_backward(encode, rows, loss, len(batch.sequences), group)
+    group.add_up([each.grad for each in network.parameters()])
+    return numbers
+
+
+def cached_backward(
+    encode: Callable[[int], Tensor],
+    cuts: list[Tensor],
+    loss: Callable[[Tensor], tuple[Tensor, dict[str, Tensor]]],
+    count: int,
+    group: Ranks,
+) -> dict[str, Tensor]:
+    """Back-propagate ``loss(vectors)`` to the weights behind `encode`, holding the graph of one chunk at a time.
+
+    encode(i): the vectors of chunk i, the same whenever it is called; cuts: the rows of each chunk, in all processes of
+    the group together 0 to `count` - 1; loss: of all vectors [count, D], with numbers to show. The gradients of the
+    processes are still to be added up.
+    """
+    last = len(cuts) - 1
+    parts = []
+    for chunk in range(len(cuts)):
+        with torch.set_grad_enabled(chunk == last):
+            parts.append(encode(chunk))
+    kept = parts[last]
+    vectors = kept.new_zeros(count, kept.shape[1])
+    for rows, part in zip(cuts, parts, strict=True):
+        vectors[rows] = part.detach()
+    group.add_up([vectors])  # each row is 0 in every process but one
+    value, numbers = loss(vectors.requires_grad_())
+    (gradient,) = torch.autograd.grad(value, vectors)
+    kept.backward(gradient[cuts[last]])
+    del kept, parts  # the last chunk's graph, before another is built
+    for chunk in range(last):
+        encode(chunk).backward(gradient[cuts[chunk]])
+    return numbers
+
+
+def objective(queries: Tensor, passages: Tensor, batch: Batch, stage: Stage) -> tuple[Tensor, dict[str, Tensor]]:
+    """The loss of a batch, equation 10, with a teacher L_kl + alpha L_cont; and numbers that tell how it goes.
+
+    The student's scores are divided by the stage's temperature, the teacher's are not.
+    queries: [B, D]; passages: [B x N, D]. accuracy: the share of queries whose positive is the best of its group;
+    spread: the standard deviation of the passages' vectors relative to their size, 0 where all are the same.
+    """
+    queries = queries / stage.temperature
+    passages = passages.view(len(queries), -1, passages.shape[-1])  # [B, N, D]
+    excluded = None if batch.excluded is None else torch.from_numpy(batch.excluded).to(queries.device)
+    contrastive = losses.contrastive(queries, passages, in_batch=stage.in_batch, excluded=excluded)
+    scores = losses.group_scores(queries, passages)
+    flat = passages.detach().flatten(0, 1)
+    numbers = {
+        "contrastive": contrastive,
+        "accuracy": (scores.argmax(-1) == 0).float().mean(),
+        "spread": flat.std(0).norm() / flat.norm(dim=1).mean(),
+    }
+    loss = contrastive
+    if batch.teacher is not None:
+        numbers["kl"] = losses.kl(scores, torch.from_numpy(batch.teacher).to(queries.device))
+        loss = losses.distillation(numbers["kl"], contrastive, stage.alpha)
+    return loss, {"loss": loss.detach(), **{name: value.detach() for name, value in numbers.items()}}

@@ -1,0 +1,120 @@
+"""The n-grams that a collection repeats, by key: for counting those of new text.
+
+What the table does not hold occurs once, or not at all; either way it counts as once. So the n-grams of the collection
+itself have exactly the counts that counting gave them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cdmae.arrays import read_array, write_array
+from cdmae.errors import InputError
+from cdmae.files import read_json, write_json
+
+
+@dataclass(frozen=True)
+class Table:
+    """The n-grams that occur at least twice, for looking up new text.
+
+    unit: `word` or `wordpiece`; pieces: the number of word-pieces; word_keys uint64, word_numbers uint32: the words of
+    several pieces, ``number of the word without its last piece x pieces + last piece``, sorted, and their numbers;
+    occurrences uint32 [V]: per number of a word; keys: per order from 2, ``row of the first n-1 words among the keys
+    of the order before (for 2: the word) x V + number of the last word``, sorted; counts: per order from 2.
+    """
+
+    unit: str
+    pieces: int
+    word_keys: np.ndarray
+    word_numbers: np.ndarray
+    occurrences: np.ndarray
+    keys: tuple[np.ndarray, ...]
+    counts: tuple[np.ndarray, ...]
+    totals: np.ndarray
+
+    @property
+    def window(self) -> int:
+        """The highest order L."""
+        return len(self.keys) + 1
+
+    def words(self, ids: np.ndarray, word_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The words of one segment's word-pieces `ids`: their numbers, -1 for unknown, and where each begins."""
+        ids = np.asarray(ids, dtype=np.int64)
+        begins = np.ones(len(ids), bool) if self.unit == "wordpiece" else np.asarray(word_starts)[ids]
+        begins[:1] = True
+        starts = np.flatnonzero(begins)
+        numbers = ids[starts].copy()
+        lengths = np.diff(np.append(starts, len(ids)))
+        for depth in range(1, lengths.max(initial=1)):
+            longer = np.flatnonzero((lengths > depth) & (numbers >= 0))
+            keys = numbers[longer].astype(np.uint64) * np.uint64(self.pieces) + ids[starts[longer] + depth].astype(
+                np.uint64
+            )
+            rows = _find(self.word_keys, keys)
+            numbers[longer] = -1
+            numbers[longer[rows >= 0]] = self.word_numbers[rows[rows >= 0]]
+        return numbers, starts
+
+    def look_up(self, words: np.ndarray) -> np.ndarray:
+        """The counts of the n-grams that begin at each of the `words` of one segment: int64 [L, W].
+
+        An n-gram that the table does not hold has a count of 1, the count it must have had; 0 where the n-gram would
+        leave the segment.
+        """
+        words = np.asarray(words, dtype=np.int64)
+        counts = np.zeros((self.window, len(words)), np.int64)
+        counts[0] = np.maximum(1, np.where(words < 0, 1, self.occurrences[words]))
+        rows = np.where(counts[0] > 1, words, -1)
+        for order in range(2, self.window + 1):
+            inside = max(0, len(words) - order + 1)
+            prefix, last = rows[:inside], words[order - 1 : order - 1 + inside]
+            known = np.flatnonzero((prefix >= 0) & (last >= 0))
+            keys = prefix[known].astype(np.uint64) * np.uint64(len(self.occurrences)) + last[known].astype(np.uint64)
+            rows = np.full(inside, -1)
+            rows[known] = _find(self.keys[order - 2], keys)
+            counts[order - 1, :inside] = 1
+            found = rows >= 0
+            counts[order - 1, :inside][found] = self.counts[order - 2][rows[found]]
+        return counts
+
+
+def _find(table: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    """The rows of `keys` in the sorted `table`, -1 where there is none."""
+    if not len(table):
+        return np.full(len(keys), -1)
+    rows = np.minimum(np.searchsorted(table, keys), len(table) - 1)
+    return np.where(table[rows] == keys, rows, -1)
+
+
+def write(folder: Path, table: Table) -> None:
+    """Write `table` into the existing `folder`: ``table.json`` and an array a file."""
+    for name, array in _arrays(table).items():
+        write_array(folder / f"{name}.npy", array)
+    write_json(folder / "table.json", {"unit": table.unit, "pieces": table.pieces, "window": table.window})
+
+
+def read(folder: Path | str) -> Table:
+    """Read what `write` wrote; the arrays stay on disk. Raises `InputError` where there is no whole table."""
+    folder = Path(folder)
+    try:
+        about = read_json(folder / "table.json")
+        orders = range(2, about["window"] + 1)
+        words = (read_array(folder / f"{name}.npy") for name in ("word_keys", "word_numbers", "occurrences"))
+        keys, counts = (
+            tuple(read_array(folder / f"{name}_{order}.npy") for order in orders) for name in ("keys", "counts")
+        )
+        totals = read_array(folder / "totals.npy")
+        return Table(about["unit"], about["pieces"], *words, keys, counts, totals)
+    except (OSError, KeyError, TypeError) as error:
+        raise InputError(f"{folder} holds no table of n-grams ({error!r}); delete it and run again") from None
+
+
+def _arrays(table: Table) -> dict[str, np.ndarray]:
+    return {
+        **{name: getattr(table, name) for name in ("word_keys", "word_numbers", "occurrences", "totals")},
+        **{f"keys_{order}": keys for order, keys in enumerate(table.keys, 2)},
+        **{f"counts_{order}": counts for order, counts in enumerate(table.counts, 2)},
+    }

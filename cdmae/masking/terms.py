@@ -1,0 +1,169 @@
+"""What the masks fall on: the commonest masked words, the share of stop-words, and one example in detail.
+
+Section 3.2 of the paper: 40 % of the tokens that random masking predicts are stop-words or punctuation.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from cdmae import masking
+from cdmae.importance import ami
+from cdmae.tokens.store import Tokens
+from cdmae.tokens.tokenise import tokenise
+from cdmae.tokens.vocabulary import Vocabulary, read_pieces
+
+# The English stop-word list of the Snowball project (snowballstem.org/algorithms/english/stop.txt, BSD licence); its
+# contractions stand here in the parts that BERT's tokenizer splits them into.
+STOP_WORDS = frozenset(
+    """
+    i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it
+    its itself they them their theirs themselves what which who whom this that these those am is are was were be been
+    being have has had having do does did doing would should could ought a an the and but if or because as until while
+    of at by for with about against between into through during before after above below to from up down in out on off
+    over under again further then once here there when where why how all any both each few more most other some such
+    no nor not only own same so than too very
+    s t d m ll re ve isn aren wasn weren hasn haven hadn doesn don didn won wouldn shan shouldn can cannot couldn mustn
+    """.split()  # noqa: SIM905 (a page of quotation marks says less)
+)
+SAMPLE = 20_000  # passages that are masked
+DRAWS = 2_000  # masks of the example, so that a share has a standard error of about .01
+SIGMAS = (0.0, 1.0, 2.0, 4.0, math.inf)
+TOP = 10
+
+
+def describe(
+    tokens: Tokens,
+    tokenizer: Path | str,
+    importance_folder: Path | str,
+    *,
+    settings: dict[str, Any],
+    seed: int,
+    example: str,
+) -> dict[str, Any]:
+    """What the decoder's masks fall on, by importance and uniformly at the same ratio.
+
+    ``uniform`` and ``importance``: the commonest masked words with their share of the masked words, and the share of
+    stop-words and punctuation among the masked word-pieces, and these pieces' entropy in bits: how varied what the
+    decoder must restore is. ``sigma``: the same share and entropy, and the share of masked word-pieces that the next
+    epoch masks again, per standard deviation of the noise. ``example``: words, importance, how often each is masked.
+    """
+    vocabulary, pieces = Vocabulary.read(tokenizer), read_pieces(tokenizer)
+    table = ami.Table.read(importance_folder)
+    values = ami.read_values(importance_folder)
+    side = masking.Side("importance", settings["decoder_ratio"], settings["sigma"], table.ngrams.unit)
+    rows = np.unique(np.linspace(0, max(0, len(tokens) - 1), SAMPLE).astype(np.int64))[: len(tokens)]
+    batch = masking.read(tokens, rows, settings["max_length"] - 2, vocabulary, values)
+    stop = _stop_pieces(pieces)
+    masks = {name: _select(batch, replace(side, strategy=name), seed) for name in ("uniform", "importance")}
+    return {
+        **{
+            name: {
+                "top": _top(batch, mask, pieces),
+                "stop_word_share": _share(batch, mask, stop),
+                "entropy": _entropy(batch.ids[mask]),
+            }
+            for name, mask in masks.items()
+        },
+        "sigma": {
+            f"{sigma:g}": _noise(batch, replace(side, sigma=sigma), stop, seed)
+            for sigma in sorted({*SIGMAS, side.sigma})
+        },
+        "example": _example(example, tokenizer, vocabulary, pieces, table, side, seed),
+    }
+
+
+def _select(batch: masking.Batch, side: masking.Side, seed: int, epoch: int = 0) -> np.ndarray:
+    return masking.strategy(side.strategy).select(batch, side, masking.key(seed, "decoder", epoch))
+
+
+def _stop_pieces(pieces: list[str]) -> np.ndarray:
+    """The word-pieces that are a stop-word or punctuation: bool [V]."""
+    return np.array([piece in STOP_WORDS or not any(map(str.isalnum, piece)) for piece in pieces])
+
+
+def _whole(batch: masking.Batch) -> np.ndarray:
+    """The word-pieces that are a whole word: bool [B, n]; "##" continues, so "a" of "aorta" is no stop-word."""
+    after = np.ones_like(batch.word_starts)
+    after[:, :-1] = batch.word_starts[:, 1:] | (np.arange(1, batch.ids.shape[1]) >= batch.lengths[:, None])
+    return batch.word_starts & after
+
+
+def _share(batch: masking.Batch, mask: np.ndarray, stop: np.ndarray) -> float:
+    return round(float((stop[batch.ids] & _whole(batch))[mask].mean()), 4) if mask.any() else 0.0
+
+
+def _noise(batch: masking.Batch, side: masking.Side, stop: np.ndarray, seed: int) -> dict[str, float]:
+    first, second = (_select(batch, side, seed, epoch) for epoch in (0, 1))
+    again = round(float((first & second).sum() / max(1, first.sum())), 4)
+    return {"stop_word_share": _share(batch, first, stop), "overlap": again, "entropy": _entropy(batch.ids[first])}
+
+
+def _entropy(ids: np.ndarray) -> float:
+    """The entropy of the distribution of some word-pieces, in bits."""
+    counts = np.unique(ids, return_counts=True)[1]
+    p = counts / max(1, counts.sum())
+    return round(float(-(p * np.log2(p)).sum()), 3)
+
+
+def _top(batch: masking.Batch, mask: np.ndarray, pieces: list[str]) -> list[list[Any]]:
+    """The commonest masked words (a word counts where its first piece is masked) and their shares."""
+    counts: Counter[tuple[int, ...]] = Counter()
+    rows, places = np.nonzero(mask & batch.word_starts)
+    single = _whole(batch)
+    is_single = single[rows, places]
+    values, times = np.unique(batch.ids[rows, places][is_single], return_counts=True)
+    counts.update({(int(value),): int(count) for value, count in zip(values, times, strict=True)})
+    for row, place in zip(rows[~is_single].tolist(), places[~is_single].tolist(), strict=True):
+        end = place + 1
+        while end < batch.lengths[row] and not batch.word_starts[row, end]:
+            end += 1
+        counts[tuple(batch.ids[row, place:end].tolist())] += 1
+    best = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP]
+    return [[_spell(word, pieces), round(count / len(rows), 4)] for word, count in best]
+
+
+def _spell(word: tuple[int, ...], pieces: list[str]) -> str:
+    return "".join(pieces[piece].removeprefix("##") if at else pieces[piece] for at, piece in enumerate(word))
+
+
+def _example(
+    text: str,
+    tokenizer: Path | str,
+    vocabulary: Vocabulary,
+    pieces: list[str],
+    table: ami.Table,
+    side: masking.Side,
+    seed: int,
+) -> dict[str, list[Any]]:
+    tokens = tokenise(pa.table({"title": [""], "text": [text]}), tokenizer, 1)
+    ids = np.asarray(tokens.ids)
+    if not len(ids):
+        return {"words": [], "importance": [], "uniform": [], "importance_aware": []}
+    values = table.score(ids, vocabulary)
+    one = masking.read(tokens, np.array([0]), len(ids), vocabulary, values)
+    many = masking.Batch(
+        *(np.repeat(each, DRAWS, axis=0) for each in (one.ids, one.lengths)),
+        np.arange(DRAWS),
+        *(np.repeat(each, DRAWS, axis=0) for each in (one.word_starts, one.candidates, one.importance)),
+    )
+    begins = np.flatnonzero(one.word_starts[0])
+    ends = np.append(begins[1:], len(ids))
+    shares = {
+        each: _select(many, replace(side, strategy=each), seed).mean(axis=0) for each in ("uniform", "importance")
+    }
+    return {
+        "words": [_spell(tuple(ids[a:b].tolist()), pieces) for a, b in zip(begins, ends, strict=True)],
+        "importance": [round(float(value), 4) for value in values[begins]],
+        **{
+            name: (np.add.reduceat(shares[strategy], begins) / (ends - begins)).round(4).tolist()
+            for name, strategy in (("uniform", "uniform"), ("importance_aware", "importance"))
+        },
+    }

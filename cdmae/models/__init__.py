@@ -1,0 +1,1 @@
+"""Encoders that read packed rows, and models on disk."""

@@ -1,0 +1,293 @@
+"""The forward pass of transformers' BERT and ELECTRA over packed passages, with their own weights.
+
+Equal to the padded forward of transformers to 1e-5, at the price of the real word-pieces only. The last layer can be
+computed at chosen rows alone: whoever reads only [CLS], or only masked positions, pays for nothing else.
+
+    S rows, R selected rows, B passages, n longest passage, D hidden size, H heads (see `cdmae.models.packed`)
+
+Dropout follows the model's ``hidden_dropout_prob`` when a generator is given, and is off when not: randomness is an
+argument. Attention probabilities are not dropped (no fused kernel for packed sequences can).
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from cdmae.errors import InputError
+from cdmae.models.packed import Layout, Packed, Rows, row_count
+
+KINDS = ("bert", "electra")
+LONG = 256  # word-pieces beyond which padded attention computes its probabilities twice rather than keep them
+
+
+def hidden_states(
+    model: nn.Module, packed: Packed, *, last_rows: Rows | None = None, generator: torch.Generator | None = None
+) -> Tensor:
+    """The last hidden states [S, D] of a BertModel or ElectraModel, or only those of `last_rows` [R, D]."""
+    states = embed(model, packed, generator=generator)
+    return run_layers(
+        model.encoder.layer,
+        states,
+        packed.layout,
+        last_rows=last_rows,
+        dropout=model.config.hidden_dropout_prob,
+        generator=generator,
+    )
+
+
+def cls(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
+    """The last hidden state of every passage's [CLS]: [B, D]."""
+    return hidden_states(model, packed, last_rows=_cls_rows(packed), generator=generator)[: len(packed)]
+
+
+def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
+    """What the first layer reads [S, D]: word, position and type embeddings, normalised (ELECTRA: then projected)."""
+    if model.config.model_type not in KINDS:
+        raise InputError(f"the model is of the type {model.config.model_type!r}; allowed: {', '.join(KINDS)}")
+    parts = model.embeddings
+    types = parts.token_type_embeddings.weight
+    states = functional.embedding(packed.ids, parts.word_embeddings.weight)
+    states = states + functional.embedding(packed.positions, parts.position_embeddings.weight)
+    states = states + (types[0] if packed.types is None else functional.embedding(packed.types, types))
+    states = drop(_normalise(parts.LayerNorm, states), model.config.hidden_dropout_prob, generator)
+    project = getattr(model, "embeddings_project", None)
+    return states if project is None else _linear(project, states).to(states.dtype)
+
+
+def run_layers(
+    layers: nn.ModuleList,
+    states: Tensor,
+    layout: Layout,
+    *,
+    last_rows: Rows | None = None,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Apply BERT layers to `states` [S, D]; with `last_rows` the last one is computed at those rows only: [R, D]."""
+    heads = layers[0].attention.self.num_attention_heads
+    grid = Grid(layout, heads)
+    for layer in layers[:-1]:
+        states = _layer(layer, states, states, grid, grid, dropout, generator)
+    if last_rows is None:
+        return _layer(layers[-1], states, states, grid, grid, dropout, generator)
+    chosen = states.index_select(0, last_rows.index)
+    return _layer(layers[-1], chosen, states, Grid(last_rows.layout, heads), grid, dropout, generator)
+
+
+def read(
+    layer: nn.Module,
+    states: Tensor,
+    to: Layout,
+    context: Tensor,
+    of: Layout,
+    hidden: Tensor,
+    *,
+    dropout: float = 0.0,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """One BERT layer at `states` [R, D], laid out `to`, each of which attends to its own part of `context` [S, D].
+
+    hidden: bool [B, m, n] on the padded grids of `to` and `of`: what of its passage each row does not see; not all.
+    """
+    heads = layer.attention.self.num_attention_heads
+    return _layer(layer, states, context, Grid(to, heads), Grid(of, heads), dropout, generator, hidden)
+
+
+def _layer(
+    layer: nn.Module,
+    states: Tensor,
+    context: Tensor,
+    to: Grid,
+    of: Grid,
+    dropout: float,
+    generator: torch.Generator | None,
+    hidden: Tensor | None = None,
+) -> Tensor:
+    """One post-LayerNorm layer at `states`, attending to `context` (the same tensor, except in a last layer)."""
+    parts, after = layer.attention.self, layer.attention.output
+    narrow = _narrow(context)
+    query = _linear(parts.query, narrow if states is context else _narrow(states))
+    key, value = _linear(parts.key, narrow), _linear(parts.value, narrow)
+    if hidden is None:
+        mixed = attention(query, key, value, to, of)
+    else:
+        mixed = attention_in_part(query, key, value, to, of, hidden)
+    states = _normalise(after.LayerNorm, states + drop(_linear(after.dense, mixed), dropout, generator))
+    wide = layer.intermediate.intermediate_act_fn(_linear(layer.intermediate.dense, _narrow(states)))
+    return _normalise(layer.output.LayerNorm, states + drop(_linear(layer.output.dense, wide), dropout, generator))
+
+
+def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
+    """Zero a `share` of the numbers (to 1/65536) and scale the others up; nothing without a generator.
+
+    Torch's own dropout on the CPU draws one number at a time, 16 ns each: with bf16 products as long as all the rest.
+    The scale is float32, as is what the result is added to: in bf16 1 / .9 is 1.1094.
+    """
+    if generator is None or not share:
+        return states
+    kept = torch.empty_like(states, dtype=torch.promote_types(states.dtype, torch.float32), requires_grad=False)
+    if states.is_cuda:
+        return states * kept.bernoulli_(1 - share, generator=generator).div_(1 - share)
+    count, low = states.numel(), torch.iinfo(torch.int64).min
+    words = torch.empty(-(-count // 4), dtype=torch.int64, device=states.device).random_(low, None, generator=generator)
+    draws = words.view(torch.int16)[:count].view(states.shape)
+    torch.ge(draws, round(share * 65536) - 32768, out=kept)
+    return states * kept.mul_(1 / (1 - share))
+
+
+def _linear(part: nn.Module, states: Tensor) -> Tensor:
+    return functional.linear(states, part.weight, part.bias)
+
+
+def _normalise(part: nn.Module, states: Tensor) -> Tensor:
+    return functional.layer_norm(states, part.normalized_shape, part.weight, part.bias, part.eps)
+
+
+def _narrow(states: Tensor) -> Tensor:
+    """`states` in the type of autocast's products, cast once for all that read it."""
+    kind = states.device.type
+    return states.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else states
+
+
+def _cls_rows(packed: Packed) -> Rows:
+    """The first row of every passage."""
+    layout, on = packed.layout, packed.ids.device
+    count = len(layout)
+    rows = row_count(count, on)
+    index = torch.zeros(rows, dtype=torch.int64, device=on)
+    index[:count] = layout.starts[:-1]
+    every = torch.arange(count + 1, device=on)
+    return Rows(index, Layout(every.int(), rows, 1, every[:-1]))
+
+
+# --- attention -------------------------------------------------------------------------------------------------------
+
+
+class Grid:
+    """A layout for attention with `heads` heads; its padded grid of cells [B, H, n] is made when first needed."""
+
+    def __init__(self, layout: Layout, heads: int) -> None:
+        """See `cdmae.models.packed.Layout`."""
+        self.layout, self.heads = layout, heads
+
+    @cached_property
+    def cells(self) -> Tensor:
+        """The cell ``(b, h, position)`` of every real row's head, int64 [rows x H] in the order of the rows."""
+        longest, cells = self.layout.longest, self.layout.cells
+        first = cells + cells.div(longest, rounding_mode="floor") * ((self.heads - 1) * longest)
+        return (first[:, None] + torch.arange(0, self.heads * longest, longest, device=cells.device)).view(-1)
+
+    @cached_property
+    def sources(self) -> Tensor:
+        """The row's head that every cell takes its numbers from, int64 [B x H x n]; padding takes the first."""
+        sources = self.cells.new_zeros(len(self.layout) * self.heads * self.layout.longest)
+        return sources.index_copy_(0, self.cells, torch.arange(len(self.cells), device=sources.device))
+
+    @cached_property
+    def real(self) -> Tensor | None:
+        """Which cells hold a row: bool [B, n]; None where all do."""
+        layout = self.layout
+        if len(layout.cells) == len(layout) * layout.longest:
+            return None
+        real = torch.zeros(len(layout) * layout.longest, dtype=torch.bool, device=layout.cells.device)
+        return real.index_fill_(0, layout.cells, True).view(len(layout), layout.longest)
+
+    @cached_property
+    def hidden(self) -> Tensor:
+        """What to add to scores so that padding is not attended to: 0 or minus infinity, [B x H, 1, n]."""
+        layout = self.layout
+        hidden = torch.zeros(len(layout), 1, layout.longest, device=layout.cells.device)
+        if self.real is not None:
+            hidden.masked_fill_(~self.real[:, None], -torch.inf)
+        return hidden.repeat_interleave(self.heads, 0)
+
+    def spread(self, states: Tensor) -> Tensor:
+        """Rows [rows, D] to cells [B x H, n, D / H]; padding holds numbers that mean nothing."""
+        cells = states.reshape(-1, states.shape[1] // self.heads).index_select(0, self.sources)
+        return cells.view(len(self.layout) * self.heads, self.layout.longest, -1)
+
+    def collect(self, states: Tensor) -> Tensor:
+        """Cells [B x H, n, D / H] to rows [rows, D]; filler rows are 0."""
+        rows = states.new_empty(self.layout.rows * self.heads, states.shape[-1])
+        torch.index_select(states.view(-1, states.shape[-1]), 0, self.cells, out=rows[: len(self.cells)])
+        rows[len(self.cells) :].zero_()
+        return rows.view(self.layout.rows, -1)
+
+    def without_padding(self, states: Tensor) -> Tensor:
+        """Zero the padding of cells [B x H, n, .], in place."""
+        if self.real is not None:
+            states.view(len(self.layout), self.heads, self.layout.longest, -1).mul_(self.real[:, None, :, None])
+        return states
+
+
+def attention(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
+    """Scaled dot-product attention within each passage.
+
+    query [rows of `to`, D]; key, value [rows of `of`, D]; returns [rows of `to`, D], filler 0. On CUDA in half
+    precision one kernel reads the packed rows; elsewhere, and with heads that the kernel refuses, they are spread over
+    a padded grid for the time of this call.
+    """
+    size = query.shape[1] // to.heads
+    if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and size % 8 == 0 and size <= 256:
+        return _varlen(query, key, value, to, of)
+    return _Attention.apply(query, key, value, to, of)
+
+
+class _Attention(torch.autograd.Function):
+    """Attention on a padded grid; as one function because its gradients are read, not added, where they are needed."""
+
+    @staticmethod
+    def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
+        q, k, v = to.spread(query), of.spread(key), of.spread(value)  # [B x H, n, D / H]
+        shares = _shares(q, k, of)  # [B x H, n, n]
+        ctx.grids = to, of
+        ctx.save_for_backward(q, k, v, shares if of.layout.longest <= LONG else None)
+        return to.collect(torch.bmm(shares, v))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        to, of = ctx.grids
+        q, k, v, shares = ctx.saved_tensors
+        shares = _shares(q, k, of) if shares is None else shares
+        gradient = to.without_padding(to.spread(gradient))
+        of_shares = torch.bmm(gradient, v.transpose(1, 2))
+        of_scores = torch._softmax_backward_data(of_shares, shares, -1, shares.dtype).mul_(q.shape[-1] ** -0.5)
+        return (
+            to.collect(torch.bmm(of_scores, k)),
+            of.collect(torch.bmm(of_scores.transpose(1, 2), q)),
+            of.collect(torch.bmm(shares.transpose(1, 2), gradient)),
+            None,
+            None,
+        )
+
+
+def attention_in_part(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, hidden: Tensor) -> Tensor:
+    """The same where each row does not see what is `hidden` from it, bool [B, m, n]; padding must be, not all may."""
+    passages = len(to.layout)
+    q, k, v = (grid.spread(each) for grid, each in ((to, query), (of, key), (of, value)))
+    q, k, v = (each.view(passages, to.heads, *each.shape[1:]) for each in (q, k, v))  # [B, H, n, D / H]
+    mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=~hidden[:, None])
+    rows = mixed.reshape(-1, mixed.shape[-1]).index_select(0, to.cells).view(-1, query.shape[1])
+    return functional.pad(rows, (0, 0, 0, to.layout.rows - len(rows)))
+
+
+def _shares(q: Tensor, k: Tensor, of: Grid) -> Tensor:
+    """How much each cell attends to each other: [B x H, n, n], 0 for padding."""
+    return torch.baddbmm(of.hidden.to(q.dtype), q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5).softmax(-1)
+
+
+def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
+    from torch.nn.attention.varlen import varlen_attn
+
+    real_q, real_k = len(to.layout.cells), len(of.layout.cells)
+    parts = (query, real_q), (key, real_k), (value, real_k)
+    q, k, v = (rows[:real].unflatten(1, (to.heads, -1)) for rows, real in parts)
+    mixed = varlen_attn(q, k, v, to.layout.starts, of.layout.starts, to.layout.longest, of.layout.longest)
+    return functional.pad(mixed.flatten(1), (0, 0, 0, to.layout.rows - real_q))

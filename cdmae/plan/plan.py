@@ -1,0 +1,157 @@
+"""The plan of a run as text: a line for every rule, and what it comes to."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+from cdmae import formats
+from cdmae.jobs import Job
+from cdmae.plan.machine import Machine
+from cdmae.plan.schedule import Course, Task, course, critical_path
+from cdmae.plan.work import Planned, Work
+
+SHOWN = 12  # links of the critical path
+
+
+@dataclass(frozen=True)
+class Step:
+    """A job that is still to be done, its work and its time on the machine."""
+
+    job: Job
+    work: Work
+    task: Task
+
+
+def steps(planned: Planned, machine: Machine, *, everything: bool = False) -> list[Step]:
+    """The jobs whose results are not there, or all of them, each behind those whose results it reads."""
+    found: list[Step] = []
+    makes: dict[str, int] = {}
+    for job in planned.jobs:
+        if not everything and all(Path(path).exists() for path in job.outputs):
+            continue
+        work = planned.work(job)
+        after = tuple(dict.fromkeys(makes[path] for path in job.reads() if path in makes))
+        name = f"{job.rule} {job.name}".rstrip()
+        task = Task(
+            name,
+            machine.seconds(job, work, planned),
+            machine.cores_of(job, planned),
+            machine.gpus_of(job),
+            after,
+            machine.peak(job, work, planned),
+        )
+        makes |= dict.fromkeys(job.outputs, len(found))
+        found.append(Step(job, work, task))
+    return found
+
+
+def text(planned: Planned, machine: Machine, *, everything: bool = False) -> str:
+    """The whole plan, ready to be printed."""
+    found = steps(planned, machine, everything=everything)
+    jobs = len(planned.jobs)
+    if not found:
+        return f"all {jobs} jobs are done; whether they are up to date says ./run -n"
+    ran = course([step.task for step in found], machine.cores, machine.gpus)
+    gpu_hours = sum(step.task.seconds * step.task.gpus for step in found) / 3600
+    devices = f"{machine.cores} cores" + (f" and {machine.gpus} x {machine.gpu}" if machine.gpus else ", no GPU")
+    lines = [
+        f"{len(found)} of {jobs} jobs on {devices}:",
+        "",
+        *_table(found),
+        "",
+        f"wall time  {formats.duration(ran.seconds)}" + (f", {gpu_hours:.1f} GPU-hours" if machine.gpus else ""),
+        f"disk       {_disk(planned, found)}",
+        *_downloads(planned, found),
+        f"memory     {_memory(machine, found, ran)}",
+        *_chain(found),
+        *_basis(planned, machine, found),
+    ]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _disk(planned: Planned, found: list[Step]) -> str:
+    """What the run leaves, what there is; and plainly, where that is not enough."""
+    results, left = planned.graph.results, sum(step.work.disk for step in found)
+    free = shutil.disk_usage(_existing(Path(results))).free
+    return _compared(left, f"{_bytes(left)} in {results}", free, "are free there")
+
+
+def _downloads(planned: Planned, found: list[Step]) -> list[str]:
+    """What the sources fetch and keep besides, and whether there is room for it; nothing where nothing is fetched."""
+    files: dict[Path, float] = {}
+    for step in found:
+        if step.job.rule == "collection":
+            files |= planned.downloads(step.job.name)
+    if not files:
+        return []
+    folder = _existing(Path(os.path.commonpath(files)))
+    results = _existing(Path(planned.graph.results))
+    beside = sum(step.work.disk for step in found) if folder.stat().st_dev == results.stat().st_dev else 0.0
+    size, free = sum(files.values()), shutil.disk_usage(folder).free
+    both = f", {_bytes(size + beside)} with the results" if beside else ""
+    return ["downloads  " + _compared(size + beside, f"about {_bytes(size)} in {folder}{both}", free, "are free there")]
+
+
+def _memory(machine: Machine, found: list[Step], ran: Course) -> str:
+    """The largest job, what runs at a time, and what there is."""
+    largest = max((step.task for step in found), key=lambda task: task.memory)
+    needed = f"up to {_bytes(largest.memory)} ({largest.name}), {_bytes(ran.memory)} of all at a time"
+    if machine.memory is None:
+        return needed
+    return _compared(ran.memory, needed, machine.memory, "are here")
+
+
+def _compared(needed: float, said: str, there: float, where: str) -> str:
+    short = f": NOT ENOUGH, {_bytes(needed - there)} are missing" if needed > there else ""
+    return f"{said}; {_bytes(there)} {where}{short}"
+
+
+def _table(found: list[Step]) -> list[str]:
+    rows = [("rule", "jobs", "time", "GPU-hours", "disk")]
+    for rule in dict.fromkeys(step.job.rule for step in found):
+        group = [step for step in found if step.job.rule == rule]
+        seconds = sum(step.task.seconds for step in group)
+        hours = sum(step.task.seconds * step.task.gpus for step in group) / 3600
+        disk = sum(step.work.disk for step in group)
+        shown = _bytes(disk) if disk else ""
+        rows.append((rule, str(len(group)), formats.duration(seconds), f"{hours:.1f}" if hours else "", shown))
+    widths = [max(len(row[place]) for row in rows) for place in range(5)]
+    return [
+        row[0].ljust(widths[0]) + "".join("  " + row[place].rjust(widths[place]) for place in range(1, 5))
+        for row in rows
+    ]
+
+
+def _chain(found: list[Step]) -> list[str]:
+    """The critical path: its longest links, in their order."""
+    tasks = [step.task for step in found]
+    chain = critical_path(tasks)
+    longest = sorted(chain, key=lambda place: -tasks[place].seconds)[:SHOWN]
+    links = [f"{tasks[place].name} {formats.duration(tasks[place].seconds)}" for place in chain if place in longest]
+    total = formats.duration(sum(tasks[place].seconds for place in chain))
+    return [f"longest chain of jobs, {total}:", *(f"  {link}" for link in links)]
+
+
+def _basis(planned: Planned, machine: Machine, found: list[Step]) -> list[str]:
+    """What the numbers stand on."""
+    measured = [name for name, size in planned.sizes.items() if size.measured]
+    kinds = {kind for step in found for kind in planned.kinds(step.job)}
+    corrected = sorted(kinds & set(machine.corrections))
+    return [
+        f"sizes: {len(measured)} of {len(planned.sizes)} collections counted, the others as their sources tell",
+        "times: downloads left out; "
+        + (f"earlier runs for {', '.join(corrected)}; else " if corrected else "")
+        + "assumed speeds",
+    ]
+
+
+def _bytes(number: float) -> str:
+    return formats.memory(number / 2**20)
+
+
+def _existing(path: Path) -> Path:
+    path = path.absolute()
+    return path if path.exists() else _existing(path.parent)

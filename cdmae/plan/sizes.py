@@ -1,0 +1,61 @@
+"""How large collections are: counted where they are made, told by their source where they are not."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cdmae import collections
+from cdmae.errors import InputError
+
+if TYPE_CHECKING:
+    from cdmae.graph import Graph
+
+BYTES_A_WORD = 6.0  # of English text, the space included
+PIECES_A_WORD = 1.35  # BERT's word-pieces; punctuation counts as words of its own
+
+
+@dataclass(frozen=True)
+class Size:
+    """How many passages, of how many words on average, and how many queries by split."""
+
+    passages: int
+    words: float
+    queries: dict[str, int]
+    measured: bool = False
+
+    def tokens(self, longest: int) -> float:
+        """Word-pieces of a passage as a network reads it: cut, with [CLS] and [SEP].
+
+        Lengths are taken for gamma distributed with shape 2, mean m: the mean of the cut ones is
+        m - exp(-2 L / m) (m + L). Of the embedded collection, 79 on average, 64 leave 49.6; counted, 49.1.
+        """
+        mean, room = self.words * PIECES_A_WORD, longest - 2
+        return 2 + mean - math.exp(-2 * room / mean) * (mean + room) if mean else 2.0
+
+
+def size(graph: Graph, collection: str) -> Size:
+    """The size of a collection; raises `InputError` where it is neither made nor known to its source."""
+    folder = Path(graph.collection(collection))
+    if (folder / "about.json").exists():
+        return _measured(folder)
+    entry = graph.config.collections[collection]
+    expected = getattr(collections.source(entry.source), "expected", None)
+    if expected is None:
+        raise InputError(
+            f"collections.{collection} is not made yet and its source cannot tell its size; ./run {folder}/about.json"
+        )
+    return Size(*expected(entry.settings))
+
+
+def _measured(folder: Path) -> Size:
+    import pyarrow.parquet as pq
+
+    found = pq.read_metadata(folder / "passages.parquet")
+    columns = (found.row_group(group).column(place) for group in range(found.num_row_groups) for place in (1, 2))
+    words = sum(column.total_uncompressed_size for column in columns) / BYTES_A_WORD
+    counts = pq.read_table(folder / "queries.parquet", columns=["split"])["split"].value_counts().to_pylist()
+    queries = {each["values"]: each["counts"] for each in counts}
+    return Size(found.num_rows, words / max(1, found.num_rows), queries, measured=True)

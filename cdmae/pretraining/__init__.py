@@ -1,0 +1,1 @@
+"""The masked auto-encoder and its peers: equations 2 to 6 and 9."""

@@ -1,0 +1,342 @@
+"""What a pre-training step reads: passages in a seeded order, masked on both sides, packed into micro-batches.
+
+Step s takes the passages s x batch .. (s + 1) x batch of an endless sequence: one permutation of the collection per
+epoch, end to end. Order and masks are functions of (seed, epoch, passage) alone, so nothing of them needs saving, and
+neither accumulation nor the number of processes changes what a step learns from.
+
+Many steps are read and masked at a time, in numpy: nothing here runs per step in Python but cutting views.
+
+    B passages of a micro-batch, S rows, M predicted rows (filler included, see `cdmae.models.packed`)
+
+A side masks the text, or shows it as it is (`cdmae.masking.Side`). Where an objective reads two neighbouring spans of a
+passage, each of them is a sequence of its own, one after the other; below, "passages" then means spans.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from cdmae import masking
+from cdmae.errors import InputError
+from cdmae.masking import PLAIN
+from cdmae.masking.noise import uniforms
+from cdmae.models import packed
+from cdmae.models.packed import Packed, Ragged, Rows
+from cdmae.training.setup import seed_of
+
+if TYPE_CHECKING:
+    from cdmae.masking import Side
+    from cdmae.tokens.store import Tokens
+    from cdmae.tokens.vocabulary import Vocabulary
+
+PASSAGES_AT_ONCE = 4096  # read and masked together: some MB
+READ_AT_CLS = ("encoder", "passage")  # the sides whose [CLS] something reads
+MIDDLE = 0.25, 0.75  # where a passage is cut into two spans
+
+
+@dataclass(frozen=True)
+class View:
+    """What one side of the model sees of a micro-batch, and what it must predict.
+
+    inputs: the passages as the side shows them, [CLS] and [SEP] included. rows: where its last layer is needed, the
+    rows to be predicted and perhaps [CLS]. masked: int64 [M], the predicted ones among `rows`. labels: int64 [M], their
+    original ids. weights: float32 [M], 1 / (predicted tokens of the side in the global batch), 0 for filler. hidden:
+    bool [B, m, n], which rows of its passage each of `rows` must not see, on the padded grids of `rows` and `inputs`;
+    None where all see the same. draws: float32 [M], numbers in [0, 1), on a side that samples.
+    """
+
+    inputs: Packed
+    rows: Rows
+    masked: Tensor
+    labels: Tensor
+    weights: Tensor
+    hidden: Tensor | None = None
+    draws: Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Batch:
+    """A micro-batch: its views by side (`encoder`, ...), and its share of the global batch's passages.
+
+    common: a loss over the whole global batch, 0-d; pull: its gradient at [CLS], [B, D]; where an objective has one.
+    """
+
+    views: dict[str, View]
+    share: float
+    common: Tensor | None = None
+    pull: Tensor | None = None
+
+    def __getitem__(self, side: str) -> View:
+        """The view of a side."""
+        return self.views[side]
+
+
+@dataclass(frozen=True)
+class Texts:
+    """Stretches of a collection's word-pieces, int64 [B] each: where they begin, how long they are, in which epoch.
+
+    rows: what tells their draws apart, the passage's row number for a passage.
+    """
+
+    rows: np.ndarray
+    begins: np.ndarray
+    lengths: np.ndarray
+    epochs: np.ndarray
+
+    def __getitem__(self, which: slice | np.ndarray) -> Texts:
+        """Some of them."""
+        return Texts(self.rows[which], self.begins[which], self.lengths[which], self.epochs[which])
+
+
+@dataclass(frozen=True)
+class Masked:
+    """A side of many passages on the host: inputs framed by [CLS] and [SEP]; chosen bool [S]; labels int64 [S].
+
+    chosen: what is to be predicted. hide: tells, from the texts, what each position must not see, bool [B, n, n];
+    draws: float32 [S], numbers in [0, 1) to sample by.
+    """
+
+    inputs: Ragged
+    chosen: np.ndarray
+    labels: np.ndarray
+    texts: Texts | None = None
+    hide: Callable[[Texts], np.ndarray] | None = None
+    draws: np.ndarray | None = None
+
+    def __getitem__(self, cut: slice) -> Masked:
+        """A range of passages, views."""
+        rows = slice(self.inputs.starts[cut.start], self.inputs.starts[cut.stop])
+        texts = None if self.texts is None else self.texts[cut]
+        draws = None if self.draws is None else self.draws[rows]
+        return Masked(self.inputs[cut], self.chosen[rows], self.labels[rows], texts, self.hide, draws)
+
+    def view(self, total: int, *, with_cls: bool, on: torch.device) -> View:
+        """These passages on the device; `total` predicted tokens share the global batch's loss."""
+        needed = self.chosen
+        if with_cls:
+            needed = needed.copy()
+            needed[self.inputs.starts[:-1]] = True
+        index = np.flatnonzero(needed)
+        chosen = np.flatnonzero(self.chosen)
+        count = packed.row_count(len(chosen), on)
+        masked, labels, weights = (np.zeros(count, kind) for kind in (np.int64, np.int64, np.float32))
+        masked[: len(chosen)] = np.searchsorted(index, chosen) if with_cls else np.arange(len(chosen))
+        labels[: len(chosen)] = self.labels[chosen]
+        weights[: len(chosen)] = 1 / max(1, total)
+        inputs, rows = packed.pack(self.inputs, on), packed.select(index, self.inputs.starts, on)
+        hidden, draws = None, None
+        if self.hide is not None:
+            hidden = packed.put(self._hidden(self.hide(self.texts), rows.layout.longest, inputs.layout.longest), on)
+        if self.draws is not None:
+            draws = np.zeros(count, np.float32)
+            draws[: len(chosen)] = self.draws[chosen]
+            draws = packed.put(draws, on)
+        return View(inputs, rows, *(packed.put(each, on) for each in (masked, labels, weights)), hidden, draws)
+
+    def _hidden(self, places: np.ndarray, rows: int, columns: int) -> np.ndarray:
+        """From the places of the content, bool [B, n, n], to the grids of the predicted rows and of all rows.
+
+        [CLS] and [SEP] are seen by all, padding by none.
+        """
+        hidden = np.ones((len(places), rows, columns), bool)
+        for passage, (begin, end) in enumerate(zip(self.inputs.starts[:-1], self.inputs.starts[1:], strict=True)):
+            size = end - begin - 2
+            predicted = np.flatnonzero(self.chosen[begin + 1 : end - 1])
+            hidden[passage, : len(predicted), 1 : size + 1] = places[passage, predicted, :size]
+            hidden[passage, :, [0, size + 1]] = False
+        return hidden
+
+
+@dataclass(frozen=True)
+class Step:
+    """A global batch on the host, its passages sorted by length. spans: the sequences of each passage, one or two."""
+
+    sides: dict[str, Masked]
+    spans: int = 1
+
+    def batches(self, rows: int, on: torch.device, rank: int = 0, ranks: int = 1) -> Iterator[Batch]:
+        """The micro-batches of about `rows` rows each; process `rank` of `ranks` gets every `ranks`-th of them.
+
+        Weights refer to the global batch: adding up the gradients of all micro-batches, wherever they were computed,
+        is all there is to accumulation and to data parallelism.
+        """
+        totals = {side: int(masked.chosen.sum()) for side, masked in self.sides.items()}
+        starts = next(iter(self.sides.values())).inputs.starts[:: self.spans]
+        cuts = _cuts(starts, rows, ranks).tolist()
+        for a, b in list(zip(cuts[:-1], cuts[1:], strict=True))[rank::ranks]:
+            cut = slice(a * self.spans, b * self.spans)
+            views = {
+                side: masked[cut].view(totals[side], with_cls=side in READ_AT_CLS, on=on)
+                for side, masked in self.sides.items()
+            }
+            yield Batch(views, (b - a) / (len(starts) - 1))
+
+
+def _cuts(starts: np.ndarray, rows: int, ranks: int) -> np.ndarray:
+    """Where to cut passages at `starts` into pieces of about `rows` rows, none of them empty.
+
+    As many pieces for every one of `ranks` processes, if there are passages enough.
+    """
+    passages = len(starts) - 1
+    count = -(-max(1, int(starts[-1])) // rows)
+    count = min(-(-count // ranks) * ranks, passages)
+    places = np.arange(count + 1)
+    cuts = np.searchsorted(starts, np.linspace(0, starts[-1], count + 1))
+    cuts = np.maximum.accumulate(cuts - places) + places  # each at least one passage after the one before
+    return np.minimum(cuts, passages - count + places)
+
+
+class Reader:
+    """Reads the steps of a pre-training."""
+
+    def __init__(
+        self,
+        tokens: Tokens,
+        values: dict[str, np.ndarray],
+        vocabulary: Vocabulary,
+        sides: dict[str, Side],
+        *,
+        batch: int,
+        max_length: int,
+        seed: int,
+    ) -> None:
+        """`values`: what the strategies know of each word-piece, float16 [T]; `max_length` counts [CLS] and [SEP]."""
+        if not len(tokens):
+            raise InputError("the collection has no passages; there is nothing to pre-train on")
+        self.tokens, self.values, self.vocabulary, self.sides = tokens, values, vocabulary, sides
+        self.batch, self.length, self.seed = batch, max_length - 2, seed
+        self.spans = max(2 if side.next else side.spans for side in sides.values())
+        self._order: tuple[int, np.ndarray] = (-1, np.empty(0, np.int64))
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """Word-pieces of every passage after cutting, int64 [P]."""
+        return np.minimum(np.diff(self.tokens.starts), self.length * self.spans)
+
+    def steps(self, begin: int, end: int, *, ahead: bool = False) -> Iterator[Step]:
+        """The steps begin .. end - 1; `ahead`: a thread reads on while the caller computes on another device."""
+        at_once = max(1, PASSAGES_AT_ONCE // self.batch)
+        spans = [(first, min(end, first + at_once)) for first in range(begin, end, at_once)]
+        if not ahead:
+            for span in spans:
+                yield from self.read(*span)
+            return
+        with ThreadPoolExecutor(1) as reader:
+            following = [reader.submit(self.read, *span) for span in spans[:1]]
+            for span in [*spans[1:], None]:
+                steps = following.pop().result()
+                if span:
+                    following.append(reader.submit(self.read, *span))
+                yield from steps
+
+    def read(self, begin: int, end: int) -> list[Step]:
+        """Some steps at once."""
+        places = np.arange(begin * self.batch, end * self.batch)
+        epochs, rows = self.passages(places)
+        order = np.lexsort((self.lengths[rows], places // self.batch))  # within each step by length
+        texts = self.texts(rows[order], epochs[order])
+        sides: dict[str, Masked] = {}
+        for name in self.sides:
+            sides[name] = self.mask(name, texts, sides)
+        size = self.batch * self.spans
+        cuts = [slice(at, at + size) for at in range(0, len(texts.rows), size)]
+        return [Step({side: masked[cut] for side, masked in sides.items()}, self.spans) for cut in cuts]
+
+    def passages(self, places: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Epoch and passage at some places of the endless sequence, ascending."""
+        epochs, within = np.divmod(places, len(self.tokens))
+        rows = np.empty_like(places)
+        for epoch in np.unique(epochs).tolist():
+            if self._order[0] != epoch:
+                draw = np.random.default_rng(seed_of(self.seed, "order", epoch))
+                self._order = epoch, draw.permutation(len(self.tokens))
+            here = epochs == epoch
+            rows[here] = self._order[1][within[here]]
+        return epochs, rows
+
+    def texts(self, rows: np.ndarray, epochs: np.ndarray) -> Texts:
+        """The passages `rows`, or two neighbouring spans of each, in their epochs.
+
+        Both spans are at most as long as a passage may be; where they meet is drawn from the middle half, and moved to
+        the begin of a word. Their draws are told apart by rows beyond those of the collection.
+        """
+        begins, lengths = self.tokens.starts[rows], self.lengths[rows]
+        if self.spans == 1:
+            return Texts(rows, begins, lengths, epochs)
+        draw = np.empty(len(rows))
+        for epoch in np.unique(epochs).tolist():
+            here = epochs == epoch
+            draw[here] = uniforms(masking.key(self.seed, "cut", epoch), rows[here], 1, salt=1)[:, 0]
+        low = np.maximum(np.ceil(lengths * MIDDLE[0]), lengths - self.length)
+        high = np.minimum(np.floor(lengths * MIDDLE[1]), self.length)
+        cut = (low + np.floor(draw * np.maximum(0, high - low + 1))).astype(np.int64)
+        pieces = np.append(self.tokens.ids, self.tokens.ids.dtype.type(0))  # an empty last passage begins at the end
+        while (inside := (cut > 0) & ~self.vocabulary.word_starts[pieces[begins + cut]]).any():
+            cut -= inside
+        pairs = (rows, rows + len(self.tokens)), (begins, begins + cut), (cut, np.minimum(lengths - cut, self.length))
+        return Texts(*(np.stack(pair, axis=1).ravel() for pair in pairs), np.repeat(epochs, 2))
+
+    def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
+        """Equation 1 for one side of some texts, after the `others` of the same texts."""
+        side = self.sides[name]
+        if side.next:
+            texts = texts[np.arange(len(texts.rows)) ^ 1]
+        starts = np.zeros(len(texts.rows) + 1, np.int64)
+        np.cumsum(texts.lengths + 2, out=starts[1:])
+        inputs, labels = np.empty(starts[-1], np.int64), np.zeros(starts[-1], np.int64)
+        inputs[starts[:-1]], inputs[starts[1:] - 1] = self.vocabulary.cls_id, self.vocabulary.sep_id
+        chosen, content = np.zeros(starts[-1], bool), packed.content(starts)
+        passage = np.repeat(texts.epochs, np.diff(starts))
+        draws = np.zeros(starts[-1], np.float32) if side.sampled else None
+        for epoch in np.unique(texts.epochs).tolist():
+            batch = self.batch_of(texts[texts.epochs == epoch], side)
+            real = np.arange(batch.ids.shape[1]) < batch.lengths[:, None]
+            here = content & (passage == epoch)
+            masked = np.zeros(batch.ids.shape, bool)
+            if side.beyond:
+                masked[real] = others[side.beyond].chosen[here]
+            seen, predicted = self.choose(name, batch, masked, epoch)
+            inputs[here], chosen[here], labels[here] = seen[real], predicted[real], batch.ids[real]
+            if draws is not None:
+                key = masking.key(self.seed, name, epoch)
+                draws[here] = uniforms(key, batch.rows, batch.ids.shape[1], salt=masking.SAMPLE)[real]
+        hide = partial(self.hide, name) if side.each else None
+        return Masked(Ragged(inputs, starts), chosen, labels, texts, hide, draws)
+
+    def choose(self, name: str, batch: masking.Batch, masked: np.ndarray, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+        """What a side sees of a batch, int32 [B, n], and what it must predict, bool [B, n]; `masked` is so already."""
+        side, key = self.sides[name], masking.key(self.seed, name, epoch)
+        if side == PLAIN or side.each:
+            return batch.ids, batch.candidates
+        if not side.beyond:
+            return masking.mask(batch, side, self.vocabulary, key)
+        # SimLM masks so many of the rest that both together are the side's ratio.
+        before = self.sides[side.beyond].ratio
+        rest = replace(batch, candidates=batch.candidates & ~masked)
+        more = replace(side, ratio=(side.ratio - before) / (1 - before))
+        chosen = masked | masking.strategy(side.strategy).select(rest, more, key)
+        return masking.corrupt(batch, chosen, side, self.vocabulary, key), chosen
+
+    def hide(self, name: str, texts: Texts) -> np.ndarray:
+        """What each position of some texts must not see on a side: bool [B, n, n]."""
+        longest = int(texts.lengths.max(initial=0))
+        hidden = np.zeros((len(texts.rows), longest, longest), bool)
+        for epoch in np.unique(texts.epochs).tolist():
+            here = texts.epochs == epoch
+            batch = self.batch_of(texts[here], self.sides[name])
+            size = batch.ids.shape[1]
+            hidden[here, :size, :size] = masking.hide(batch, self.sides[name], masking.key(self.seed, name, epoch))
+        return hidden
+
+    def batch_of(self, texts: Texts, side: Side) -> masking.Batch:
+        """Some texts as masking reads them, with what the side's strategy must know."""
+        values = self.values.get(side.strategy)
+        return masking.read_spans(self.tokens, texts.rows, texts.begins, texts.lengths, self.vocabulary, values)

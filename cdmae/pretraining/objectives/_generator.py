@@ -1,0 +1,105 @@
+"""A generator that is given: a masked language model in transformers format that samples words and is not trained.
+
+ELECTRA's (its embeddings are wider than its layers, and its head goes back to their width) or a BERT with its head.
+
+    M rows, D dimensions, V word-pieces
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from torch import Tensor, nn
+
+from cdmae.errors import InputError
+from cdmae.models import huggingface
+from cdmae.tokens import tokenise
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM, ElectraForMaskedLM, PreTrainedModel
+
+
+class Given(nn.Module):
+    """An encoder and its head, frozen: what `simlm.fill` samples from."""
+
+    def __init__(self, model: BertForMaskedLM | ElectraForMaskedLM) -> None:
+        """Take the parts of `model`, whose weights become constants."""
+        super().__init__()
+        electra = model.config.model_type == "electra"
+        self.encoder = model.base_model
+        self.head = ElectraHead(model) if electra else model.cls.predictions
+        for part in self.modules():
+            _freeze(part)
+
+
+class ElectraHead(nn.Module):
+    """The logits of states as ELECTRA's generator has them: [M, D] to [M, V]."""
+
+    def __init__(self, model: ElectraForMaskedLM) -> None:
+        """Take both parts of the head."""
+        super().__init__()
+        self.predictions, self.output = model.generator_predictions, model.generator_lm_head
+
+    @property
+    def bias(self) -> Tensor:
+        """Of the logits [V]."""
+        return self.output.bias
+
+    def forward(self, states: Tensor) -> Tensor:
+        """The logits of the states."""
+        return self.output(self.predictions(states))
+
+
+def _freeze(part: nn.Module) -> None:
+    """Turn weights into buffers that no state keeps: they move to a device with the rest, and nobody trains them."""
+    for name, weight in list(part.named_parameters(recurse=False)):
+        delattr(part, name)
+        part.register_buffer(name, weight.detach(), persistent=False)
+
+
+def load(name: str, start: PreTrainedModel, length: int) -> Given:
+    """The generator in a folder, or of a name at the Hugging Face hub, for a `start` and texts of `length` word-pieces.
+
+    Raises `InputError` for one that cannot be read, has no language-model head, reads fewer word-pieces, or has others
+    than the start: what it samples is the start's input.
+    """
+    model = _read(name)
+    positions = model.config.max_position_embeddings
+    if length > positions:
+        raise InputError(f"max_length is {length}; allowed: up to {positions}, the positions of the generator {name}")
+    _check_vocabulary(name, model, start)
+    return Given(model.float().eval())
+
+
+def _read(name: str) -> BertForMaskedLM | ElectraForMaskedLM:
+    from transformers import BertForMaskedLM, ElectraForMaskedLM
+
+    kinds = {"bert": BertForMaskedLM, "electra": ElectraForMaskedLM}
+    model, keys = huggingface.read(f"the generator {name}", os.path.expanduser(name), kinds)
+    lacking = sorted(key for key in keys["missing_keys"] if "pooler." not in key)
+    if lacking:
+        raise InputError(
+            f"the generator {name} lacks {lacking[0]}; allowed: a masked language model with its head, such as "
+            "google/electra-base-generator"
+        )
+    huggingface.check_layers(f"the generator {name}", keys)
+    return model
+
+
+def _check_vocabulary(name: str, model: PreTrainedModel, start: PreTrainedModel) -> None:
+    """Refuse a vocabulary that is not the start's, word-piece by word-piece."""
+    of_start = getattr(start, "name_or_path", "")
+    sizes = model.config.vocab_size, start.config.vocab_size
+    if sizes[0] != sizes[1] or not of_start:
+        raise InputError(
+            f"the generator {name} knows {sizes[0]:,} word-pieces, and the start, {of_start or 'with random weights'}, "
+            f"{sizes[1]:,}; allowed: a generator with the vocabulary of the start's checkpoint"
+        )
+    here, there = (tokenise.load_tokenizer(os.path.expanduser(each)).get_vocab() for each in (of_start, name))
+    for piece, number in sorted(here.items(), key=lambda item: item[1]):
+        if there.get(piece) != number:
+            raise InputError(
+                f"the generator {name} does not have the word-piece {piece!r} as number {number}, which the start, "
+                f"{of_start}, has; allowed: a generator with the vocabulary of the start's checkpoint"
+            )

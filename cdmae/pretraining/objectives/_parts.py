@@ -1,0 +1,57 @@
+"""What several objectives are made of: new layers, the encoder's side, the number that tells a collapse.
+
+B passages, S rows, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Generator, Tensor, nn
+
+from cdmae.errors import InputError
+from cdmae.models import attention
+from cdmae.pretraining.batches import View
+from cdmae.training import setup
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
+
+def check_bert(model: BertForMaskedLM, objective: str) -> None:
+    """Raise `InputError` for a start that is no BERT: objectives predict with its LM head."""
+    if model.config.model_type != "bert":
+        raise InputError(
+            f"objective {objective} needs a BERT with its LM head; the start is of the type {model.config.model_type}"
+        )
+
+
+def weights_of(seed: int, purpose: str) -> Generator:
+    """What draws the new weights of a part: a function of the seed and the part's purpose."""
+    return setup.generator(torch.device("cpu"), seed, purpose)
+
+
+def encode(model: BertForMaskedLM, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
+    """Equation 2: the [CLS] states h_c [B, D], and the states of the predicted tokens [M, D]."""
+    return read_states(attention.hidden_states(model.bert, view.inputs, last_rows=view.rows, generator=generator), view)
+
+
+def read_states(states: Tensor, view: View) -> tuple[Tensor, Tensor]:
+    """From the states of a view's `rows` with [CLS]: those of [CLS] [B, D] and of the predicted tokens [M, D]."""
+    return states.index_select(0, view.rows.layout.starts[:-1]), states.index_select(0, view.masked)
+
+
+def passages_of(view: View) -> Tensor:
+    """The passage of each of the view's `rows`, int64 [R]; 0 for filler."""
+    layout = view.rows.layout
+    passages = layout.cells.div(layout.longest, rounding_mode="floor")
+    return nn.functional.pad(passages, (0, layout.rows - len(passages)))
+
+
+def spread(h_c: Tensor) -> Tensor:
+    """The standard deviation of [CLS] over the passages of a micro-batch, relative to its size; 1 for one passage."""
+    h_c = h_c.detach()
+    if len(h_c) == 1:
+        return h_c.new_ones(())
+    return h_c.std(0, correction=0).norm() / h_c.norm(dim=1).mean()

@@ -1,0 +1,65 @@
+"""Drop your decoder: bag-of-words prediction from [CLS] (Ma et al. 2024).
+
+The encoder predicts its masked tokens; in place of a decoder, the LM head at [CLS] must name the set of the passage's
+word-pieces: L_bow = -1 / |set(x)| x sum over t in set(x) of log P(t | h_c).
+
+    B passages, M predicted rows, D dimensions, V word-pieces (see `cdmae.pretraining.batches`)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Generator, Tensor, nn
+
+from cdmae import masking
+from cdmae.pretraining.batches import Batch
+from cdmae.pretraining.objectives import _bags
+from cdmae.pretraining.objectives._parts import check_bert, encode, spread
+from cdmae.pretraining.objectives._prediction import predict
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
+    from cdmae.config.schema import Encoder
+    from cdmae.masking import Side
+
+
+def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    """The encoder's masks, and the passages as they are for their bags."""
+    encoder, _ = masking.sides(settings, unit)
+    return {"encoder": encoder, "passage": masking.PLAIN}
+
+
+def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> BowDpr:
+    """The objective around a BERT with its LM head; nothing is new, so nothing depends on `seed`."""
+    del seed
+    check_bert(model, "bowdpr")
+    return BowDpr(model, settings.bag_weight)
+
+
+class BowDpr(nn.Module):
+    """Encoder and bag of words."""
+
+    def __init__(self, model: BertForMaskedLM, bag_weight: float) -> None:
+        """`bag_weight`: of the second loss."""
+        super().__init__()
+        self.model, self.bag_weight = model, bag_weight
+
+    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """L = L_mlm + bag_weight x L_bow, the latter a mean over passages; it is shown as the decoder's."""
+        view = batch["encoder"]
+        h_c, encoded = encode(self.model, view, generator)
+        mlm, _ = predict(self.model.cls.predictions, encoded, view.labels, view.weights)
+        bow = self.bag_weight * batch.share * self.bag_losses(h_c, batch).mean()
+        return mlm + bow, {
+            "encoder_loss": mlm.detach(),
+            "decoder_loss": bow.detach(),
+            "spread": spread(h_c) * batch.share,
+        }
+
+    def bag_losses(self, h_c: Tensor, batch: Batch) -> Tensor:
+        """L_bow of each passage: [B]."""
+        head = self.model.cls.predictions
+        found, _ = _bags.bags(batch["passage"], len(head.bias))
+        return _bags.loss(head(h_c), found / found.sum(1, keepdim=True).clamp_min(1))

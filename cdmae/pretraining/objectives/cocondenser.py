@@ -1,0 +1,89 @@
+"""coCondenser (Gao and Callan 2022): Condenser, and the spans of a passage told from those of all others by [CLS].
+
+Two neighbouring spans of each passage; the vector of either must score the other's above those of all further spans of
+the global batch: L_co = -log exp(h_1 . h_2) / sum over the others of exp(h_1 . h), the mean over spans.
+
+The loss reads all vectors at once, the memory holds a micro-batch of activations: the vectors are computed beforehand
+without any, all processes exchange them, and each micro-batch gets the gradient at its own (gradient caching, Gao et
+al. 2021). So neither accumulation nor the number of processes changes what the negatives are.
+
+    B spans of a micro-batch, N spans of the global batch, D dimensions
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import functional
+
+from cdmae import masking
+from cdmae.pretraining.batches import Batch
+from cdmae.pretraining.objectives import condenser
+from cdmae.pretraining.objectives.condenser import Condenser
+from cdmae.training.ranks import Ranks
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
+    from cdmae.config.schema import Encoder
+    from cdmae.masking import Side
+
+
+def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    """The encoder's masks, of two spans a passage."""
+    encoder, _ = masking.sides(settings, unit)
+    return {"encoder": replace(encoder, spans=2)}
+
+
+def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> CoCondenser:
+    """The objective around a BERT with its LM head; the head's random weights depend on `seed`."""
+    return CoCondenser(*condenser.parts(model, settings, seed, "cocondenser"))
+
+
+class CoCondenser(Condenser):
+    """Encoder and head, and the contrast of the spans."""
+
+    def prepare(self, batches: list[Batch], generators: list[Generator | None], group: Ranks) -> list[Batch]:
+        """A process's micro-batches with the contrastive loss of the global batch and its gradient at their vectors."""
+        with torch.no_grad():
+            pairs = zip(batches, generators, strict=True)
+            own = [self.encode(batch["encoder"], generator)[1].float() for batch, generator in pairs]
+        vectors, first = together(own, group)
+        with torch.autocast(vectors.device.type, enabled=False):
+            loss = contrast(vectors.requires_grad_())
+        (gradient,) = torch.autograd.grad(loss, vectors)
+        pulls = gradient[first:].split([len(each) for each in own] + [len(gradient) - first - sum(map(len, own))])
+        return [
+            replace(batch, common=loss.detach(), pull=pull)
+            for batch, pull in zip(batches, pulls[: len(batches)], strict=True)
+        ]
+
+    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """L = L^c_mlm + L_mlm + L_co of a batch that `prepare` made; the last two are shown as the decoder's."""
+        loss, numbers, h_c = self.condensed(batch, generator)
+        contrasted = batch.share * batch.common
+        pulled = (h_c.float() * batch.pull).sum()  # its gradient is the contrastive loss's, its value means nothing
+        numbers["decoder_loss"] = numbers["decoder_loss"] + contrasted
+        return loss + contrasted + (pulled - pulled.detach()), numbers
+
+
+def contrast(vectors: Tensor) -> Tensor:
+    """L_co of spans [N, D] of which 2 i and 2 i + 1 belong together: 0-d."""
+    scores = (vectors @ vectors.T).fill_diagonal_(-torch.inf)
+    return functional.cross_entropy(scores, torch.arange(len(vectors), device=vectors.device) ^ 1)
+
+
+def together(own: list[Tensor], group: Ranks) -> tuple[Tensor, int]:
+    """The vectors of all processes [N, D], and where this process's begin."""
+    mine = torch.cat(own)
+    counts = torch.zeros(group.size, device=mine.device)
+    counts[group.rank] = len(mine)
+    group.add_up([counts])
+    first = int(counts[: group.rank].sum())
+    found = mine.new_zeros(int(counts.sum()), mine.shape[1])
+    found[first : first + len(mine)] = mine
+    group.add_up([found])
+    return found, first

@@ -1,0 +1,99 @@
+"""DupMAE: enhanced decoding, and a bag of words from the tokens' states (Xiao et al. 2023).
+
+Beside RetroMAE's two losses, the encoder's LM head at every position but [CLS], its logits max-pooled over the passage,
+must name the passage's word-pieces: L_bow = -1 / n x sum over t in set(x) of log softmax(max_i z_i)[t], n the passage's
+length. The paper also searches with these pooled logits; here, as for all objectives, [CLS] alone is the vector.
+
+    B passages, S rows, n rows of the longest passage, M predicted rows, D dimensions, V word-pieces
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Generator, Tensor
+from torch.nn import functional
+
+from cdmae import masking
+from cdmae.models import attention
+from cdmae.models.attention import Grid
+from cdmae.pretraining.batches import Batch, View
+from cdmae.pretraining.objectives import _bags, retromae
+from cdmae.pretraining.objectives._parts import check_bert, spread, weights_of
+from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
+from cdmae.pretraining.objectives.retromae import RetroMae
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
+    from cdmae.config.schema import Encoder
+    from cdmae.masking import Side
+
+
+def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    """RetroMAE's, and the passages as they are for their bags."""
+    return {**retromae.sides(settings, unit), "passage": masking.PLAIN}
+
+
+def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> DupMae:
+    """The objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
+    check_bert(model, "dupmae")
+    return DupMae(model, settings.bag_weight, weights_of(seed, "decoder"))
+
+
+class DupMae(RetroMae):
+    """Encoder, enhanced decoder and bag of words."""
+
+    def __init__(self, model: BertForMaskedLM, bag_weight: float, generator: Generator) -> None:
+        """`bag_weight`: of the third loss."""
+        super().__init__(model, generator)
+        self.bag_weight = bag_weight
+
+    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """L = L_enc + L_dec + bag_weight x L_bow; the last two are shown together, as the decoder's."""
+        encoder, decoder = batch["encoder"], batch["decoder"]
+        states = attention.hidden_states(self.model.bert, encoder.inputs, generator=generator)
+        h_c = states.index_select(0, encoder.inputs.starts[:-1])
+        encoded = states.index_select(0, encoder.rows.index).index_select(0, encoder.masked)
+        loss, each = predict(
+            self.model.cls.predictions,
+            torch.cat([encoded, self.decode(h_c, decoder, generator)]),
+            torch.cat([encoder.labels, decoder.labels]),
+            torch.cat([encoder.weights, decoder.weights]),
+        )
+        bow = self.bag_weight * batch.share * self.bag_losses(states, batch).mean()
+        size = len(encoder.labels)
+        return loss + bow, {
+            "encoder_loss": torch.dot(each[:size], encoder.weights),
+            "decoder_loss": torch.dot(each[size:], decoder.weights) + bow.detach(),
+            "spread": spread(h_c) * batch.share,
+        }
+
+    def bag_losses(self, states: Tensor, batch: Batch) -> Tensor:
+        """L_bow of each passage [B], from the encoder's last states [S, D]."""
+        found, number = _bags.bags(batch["passage"], len(self.model.cls.predictions.bias))
+        return _bags.loss(self.pooled(states, batch["encoder"]), found / number)
+
+    def pooled(self, states: Tensor, view: View) -> Tensor:
+        """The largest logit of each word-piece over a passage's positions but [CLS]: [B, V].
+
+        Some passages at a time: what is kept for the backward pass is where the largest stood, and no logit.
+        """
+        head, layout = self.model.cls.predictions, view.inputs.layout
+        grid, longest = Grid(layout, 1), layout.longest
+        seen = (
+            torch.ones(len(layout), longest, dtype=torch.bool, device=states.device) if grid.real is None else grid.real
+        )
+        seen = seen.clone()
+        seen[:, 0] = False
+        states = head.transform(states)
+        at_once = max(1, LOGITS_AT_ONCE[states.device.type] // (longest * len(head.bias)))
+        found = []
+        for first in range(0, len(layout), at_once):
+            cut = slice(first, min(first + at_once, len(layout)))
+            rows = grid.sources[cut.start * longest : cut.stop * longest]
+            logits = functional.linear(states.index_select(0, rows), head.decoder.weight, head.decoder.bias)
+            logits = logits.view(-1, longest, logits.shape[1]).masked_fill(~seen[cut, :, None], -torch.inf)
+            found.append(logits.max(dim=1).values)
+        return torch.cat(found)

@@ -1,0 +1,97 @@
+"""The bottlenecked masked auto-encoder (section 3.1, equations 2 to 6; section 3.3, equation 9).
+
+The encoder predicts its masked tokens; a weak decoder predicts its own, from the encoder's [CLS] and what it sees of
+the passage. Both use one LM head, at masked positions only, and so does the last layer of each: nothing is computed
+that no loss reads.
+
+    B passages, S rows, M masked rows, D dimensions (see `cdmae.pretraining.batches`)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Generator, Tensor, nn
+
+from cdmae import masking
+from cdmae.models import attention, bare
+from cdmae.pretraining.batches import Batch, View
+from cdmae.pretraining.objectives._parts import check_bert, encode, spread, weights_of
+from cdmae.pretraining.objectives._prediction import predict
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
+    from cdmae.config.schema import Encoder
+    from cdmae.masking import Side
+
+
+def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    """How the encoder's and the decoder's input are masked (equation 1)."""
+    return dict(zip(("encoder", "decoder"), masking.sides(settings, unit), strict=True))
+
+
+def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Mae:
+    """The objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
+    check_bert(model, "mae")
+    return Mae(model, settings.decoder_layers, settings.projection, weights_of(seed, "decoder"))
+
+
+class Mae(nn.Module):
+    """Encoder, bottleneck and decoder."""
+
+    def __init__(self, model: BertForMaskedLM, decoder_layers: int, projection: bool, generator: Generator) -> None:
+        """`generator` draws the decoder's weights."""
+        super().__init__()
+        config, width = model.config, model.config.hidden_size
+        self.model = model
+        self.decoder = bare.layers(config, decoder_layers, generator)
+        self.projection: nn.Module = nn.Identity()
+        if projection:
+            self.projection = bare.new(lambda: nn.Linear(width, width), config.initializer_range, generator)
+
+    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """Equation 9, L = L_enc + L_dec: the mean over the masked tokens of the global batch, per side.
+
+        `spread` tells a collapse.
+        """
+        encoder, decoder = batch["encoder"], batch["decoder"]
+        h_c, encoded = self.encode(encoder, generator)
+        decoded = self.decode(self.bottleneck(h_c), decoder, generator)
+        loss, each = predict(
+            self.model.cls.predictions,
+            torch.cat([encoded, decoded]),
+            torch.cat([encoder.labels, decoder.labels]),
+            torch.cat([encoder.weights, decoder.weights]),
+        )
+        size = len(encoder.labels)
+        return loss, {
+            "encoder_loss": torch.dot(each[:size], encoder.weights),
+            "decoder_loss": torch.dot(each[size:], decoder.weights),
+            "spread": spread(h_c) * batch.share,
+        }
+
+    def encode(self, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
+        """Equation 2: the [CLS] states h_c [B, D], and the states of the masked tokens [M, D]."""
+        return encode(self.model, view, generator)
+
+    def bottleneck(self, h_c: Tensor) -> Tensor:
+        """Equation 4: h_b = W h_c + b [B, D]."""
+        return self.projection(h_c).to(h_c.dtype)
+
+    def decode(self, h_b: Tensor, view: View, generator: Generator | None = None) -> Tensor:
+        """Equation 5: the states of the decoder's masked tokens [M, D].
+
+        h_b takes the place of [CLS] as it is, without a position; the other embeddings are the encoder's (decision 13).
+        """
+        return self.restore(self.decoder, h_b, view, generator)
+
+    def restore(self, layers: nn.Module, h_b: Tensor, view: View, generator: Generator | None) -> Tensor:
+        """The states [M, D] of a view's masked tokens after the `layers` of a decoder, with h_b [B, D] beside them."""
+        inputs = attention.embed(self.model.bert, view.inputs, generator=generator)
+        inputs = inputs.index_copy(0, view.inputs.starts[:-1].long(), h_b)
+        dropout = self.model.config.hidden_dropout_prob
+        return attention.run_layers(
+            layers, inputs, view.inputs.layout, last_rows=view.rows, dropout=dropout, generator=generator
+        )

@@ -1,0 +1,89 @@
+"""RetroMAE: enhanced decoding (Xiao et al. 2022, section 3.3).
+
+The encoder predicts its masked tokens. One decoder layer predicts *every* token, each from the sentence's vector and a
+random part of the passage that was drawn for it alone: queries H1 = h + p_i, context H2 = [h; e_j + p_j], and the
+attention of i to j only where j = 0 or j is in the part of i, never where j = i. The parts are what the decoder's
+masking leaves over, drawn once per position.
+
+    B passages, S rows, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Generator, Tensor, nn
+from torch.nn import functional
+
+from cdmae import masking
+from cdmae.models import attention, bare
+from cdmae.pretraining.batches import Batch, View
+from cdmae.pretraining.objectives._parts import check_bert, encode, passages_of, spread, weights_of
+from cdmae.pretraining.objectives._prediction import predict
+
+if TYPE_CHECKING:
+    from transformers import BertForMaskedLM
+
+    from cdmae.config.schema import Encoder
+    from cdmae.masking import Side
+
+
+def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    """The encoder's masks, and the decoder's for each position."""
+    encoder, decoder = masking.sides(settings, unit)
+    return {"encoder": encoder, "decoder": replace(decoder, each=True)}
+
+
+def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> RetroMae:
+    """The objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
+    check_bert(model, "retromae")
+    return RetroMae(model, weights_of(seed, "decoder"))
+
+
+class RetroMae(nn.Module):
+    """Encoder and enhanced decoder."""
+
+    def __init__(self, model: BertForMaskedLM, generator: Generator) -> None:
+        """`generator` draws the decoder's weights."""
+        super().__init__()
+        self.model = model
+        self.decoder = bare.layers(model.config, 1, generator)
+
+    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """L = L_enc + L_dec: the mean over the encoder's masked tokens, and over all tokens."""
+        encoder, decoder = batch["encoder"], batch["decoder"]
+        h_c, encoded = encode(self.model, encoder, generator)
+        decoded = self.decode(h_c, decoder, generator)
+        loss, each = predict(
+            self.model.cls.predictions,
+            torch.cat([encoded, decoded]),
+            torch.cat([encoder.labels, decoder.labels]),
+            torch.cat([encoder.weights, decoder.weights]),
+        )
+        size = len(encoder.labels)
+        return loss, {
+            "encoder_loss": torch.dot(each[:size], encoder.weights),
+            "decoder_loss": torch.dot(each[size:], decoder.weights),
+            "spread": spread(h_c) * batch.share,
+        }
+
+    def decode(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
+        """The states of all tokens [M, D] from the sentences' vectors [B, D]."""
+        positions = view.inputs.positions.index_select(0, view.rows.index)
+        of_position = functional.embedding(positions, self.model.bert.embeddings.position_embeddings.weight)
+        queries = h_c.index_select(0, passages_of(view)) + of_position
+        context = attention.embed(self.model.bert, view.inputs, generator=generator)
+        context = context.index_copy(0, view.inputs.starts[:-1].long(), h_c)
+        states = attention.read(
+            self.decoder[0],
+            queries,
+            view.rows.layout,
+            context,
+            view.inputs.layout,
+            view.hidden,
+            dropout=self.model.config.hidden_dropout_prob,
+            generator=generator,
+        )
+        return states.index_select(0, view.masked)

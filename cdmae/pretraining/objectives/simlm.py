@@ -1,0 +1,156 @@
+"""SimLM: replaced language modelling with a representation bottleneck (Wang et al. 2023, section 3.1).
+
+A small generator fills the masked tokens of the encoder's and of the decoder's input with words of its own; encoder and
+decoder predict the original of *every* token. The decoder masks all that the encoder masks and more, and begins as a
+copy of the encoder's last layers, with the encoder's [CLS] in the place of its own.
+
+The paper freezes ELECTRA's generator: ``generator: google/electra-base-generator``, for starts with BERT's vocabulary.
+Without one it is trained along on the encoder's masks, as in ELECTRA (Clark et al. 2020), with a third of the heads and
+of the widths as there, so that a vocabulary of one's own needs nothing given.
+
+    B passages, S rows, M predicted rows, D dimensions, V word-pieces (see `cdmae.pretraining.batches`)
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Generator, Tensor, nn
+
+from cdmae import masking
+from cdmae.errors import InputError
+from cdmae.models import attention, bare
+from cdmae.models.packed import Packed
+from cdmae.pretraining.batches import Batch, View
+from cdmae.pretraining.objectives import _generator
+from cdmae.pretraining.objectives._generator import Given
+from cdmae.pretraining.objectives._parts import check_bert, read_states, spread, weights_of
+from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
+
+if TYPE_CHECKING:
+    from transformers import BertConfig, BertForMaskedLM
+
+    from cdmae.config.schema import Encoder
+    from cdmae.masking import Side
+
+
+def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    """What the generator fills for the encoder and for the decoder, and the passages as they were."""
+    encoder, decoder = masking.sides(settings, unit)
+    return {
+        "encoder": replace(encoder, sampled=True),
+        "decoder": replace(decoder, sampled=True, beyond="encoder"),
+        "passage": masking.PLAIN,
+    }
+
+
+def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> SimLm:
+    """The objective around a BERT with its LM head; the generator's random weights depend on `seed`."""
+    check_bert(model, "simlm")
+    layers = model.config.num_hidden_layers
+    if settings.decoder_layers > layers:
+        raise InputError(
+            f"decoder_layers is {settings.decoder_layers}; allowed: up to {layers}, the layers that simlm copies"
+        )
+    given = _generator.load(settings.generator, model, settings.max_length) if settings.generator else None
+    return SimLm(model, settings.decoder_layers, seed, given)
+
+
+class SimLm(nn.Module):
+    """Generator, encoder and decoder."""
+
+    def __init__(self, model: BertForMaskedLM, decoder_layers: int, seed: int, given: Given | None = None) -> None:
+        """`given`: a frozen generator; without it, `seed` draws the weights of one that is trained along."""
+        super().__init__()
+        self.model = model
+        self.decoder = copy.deepcopy(model.bert.encoder.layer[-decoder_layers:])
+        self.generator = given or generator_of(model.config, seed)
+
+    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """L = L_enc + L_dec + L_gen; the generator's is shown with the encoder's, whose masks it learns from.
+
+        A given generator has no loss.
+        """
+        masked, whole = batch["encoder"], batch["passage"]
+        encoder, head, dropout = self.filler(generator)
+        filled, states = fill(encoder, head, masked, dropout)
+        of_generator = masked.weights.new_zeros(())
+        if not isinstance(self.generator, Given):
+            of_generator, _ = predict(head, states, masked.labels, masked.weights)
+        with torch.no_grad():
+            more, _ = fill(encoder, head, batch["decoder"], dropout)
+        h_c, encoded = self.encode(filled, whole, generator)
+        decoded = self.decode(h_c, more, whole, generator)
+        loss, each = predict(
+            self.model.cls.predictions,
+            torch.cat([encoded, decoded]),
+            whole.labels.repeat(2),
+            whole.weights.repeat(2),
+        )
+        size = len(whole.labels)
+        return loss + of_generator, {
+            "encoder_loss": torch.dot(each[:size], whole.weights) + of_generator.detach(),
+            "decoder_loss": torch.dot(each[size:], whole.weights),
+            "spread": spread(h_c) * batch.share,
+        }
+
+    def filler(self, generator: Generator | None) -> tuple[nn.Module, nn.Module, Generator | None]:
+        """The generator's encoder and head, and what draws its dropout: of a given one nothing."""
+        if isinstance(self.generator, Given):
+            return self.generator.encoder, self.generator.head, None
+        return self.generator.bert, self.generator.cls.predictions, generator
+
+    def encode(self, inputs: Packed, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
+        """The vectors h_c [B, D] and the states of all tokens [M, D]; `view` says which rows those are."""
+        states = attention.hidden_states(self.model.bert, inputs, last_rows=view.rows, generator=generator)
+        return read_states(states, view)
+
+    def decode(self, h_c: Tensor, inputs: Packed, view: View, generator: Generator | None = None) -> Tensor:
+        """The decoder's states of all tokens [M, D]."""
+        states = attention.embed(self.model.bert, inputs, generator=generator)
+        states = states.index_copy(0, inputs.starts[:-1].long(), h_c)
+        dropout = self.model.config.hidden_dropout_prob
+        states = attention.run_layers(
+            self.decoder, states, inputs.layout, last_rows=view.rows, dropout=dropout, generator=generator
+        )
+        return states.index_select(0, view.masked)
+
+
+def fill(encoder: nn.Module, head: nn.Module, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
+    """The input with every masked token sampled by a generator's encoder and head, and its states of them [M, D]."""
+    states = attention.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
+    states = states.index_select(0, view.masked)
+    sampled = sample(head, states, view.draws)
+    rows, ids = view.rows.index.index_select(0, view.masked), view.inputs.ids
+    change = torch.where(view.weights > 0, sampled - ids.index_select(0, rows), 0)  # filler changes nothing
+    return replace(view.inputs, ids=ids.index_add(0, rows, change)), states
+
+
+@torch.no_grad()
+def sample(head: nn.Module, states: Tensor, draws: Tensor) -> Tensor:
+    """A word-piece for each state [M, D] from the head's probabilities, by its number in [0, 1): int64 [M].
+
+    It is the first whose cumulated probability is above the number, so that a token's replacement depends on nothing
+    but the token's own place, whatever the micro-batch.
+    """
+    found = []
+    at_once = max(1, LOGITS_AT_ONCE[states.device.type] // len(head.bias))
+    for part, numbers in zip(states.split(at_once), draws.split(at_once), strict=True):
+        sums = head(part).float().softmax(-1).cumsum(-1)  # [m, V]
+        place = torch.searchsorted(sums, (numbers * sums[:, -1])[:, None], right=True)[:, 0]
+        found.append(place.clamp_max(sums.shape[1] - 1))
+    return torch.cat(found)
+
+
+def generator_of(config: BertConfig, seed: int) -> bare.MaskedLM:
+    """A new language model for a third of the heads: as deep as `config` says, and in the same proportions."""
+    heads = max(1, config.num_attention_heads // 3)
+    values = bare.values(config) | {
+        "num_attention_heads": heads,
+        "hidden_size": config.hidden_size // config.num_attention_heads * heads,
+        "intermediate_size": config.intermediate_size * heads // config.num_attention_heads,
+    }
+    return bare.language_model(values, weights_of(seed, "generator"))

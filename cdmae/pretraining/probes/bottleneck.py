@@ -1,0 +1,49 @@
+"""What the bottleneck carries: the decoder's loss with the passage's own vector, another passage's, and none.
+
+Where the three are equal the decoder does without the encoder, and pre-training teaches it nothing; how far apart they
+are is how much of a passage its vector tells. A probe (`cdmae.pretraining.probes`): the same passages and masks each
+time.
+
+Objectives with `encode`, `bottleneck` and `decode` (mae, cotmae, master: its first decoder) are looked at, others have
+no vector to exchange.
+
+    B passages, D dimensions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor, nn
+
+from cdmae.pretraining.objectives._prediction import predict
+
+if TYPE_CHECKING:
+    from cdmae.pretraining.batches import Batch, Reader, View
+
+VECTORS = ("true", "shuffled", "zero")
+
+
+def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) -> Callable[[], dict[str, float]] | None:
+    """What measures the losses on the first step's passages, as many as fit `rows`; None for other objectives."""
+    if not all(hasattr(network, each) for each in ("encode", "bottleneck", "decode")):
+        return None
+    (first,) = reader.read(0, 1)
+    batch = next(iter(first.batches(rows, device)))
+    return lambda: losses(network, batch)
+
+
+def losses(network: nn.Module, batch: Batch) -> dict[str, float]:
+    """The decoder's mean loss, in nats, with each vector h_b [B, D]: the true one, its neighbour's, and zeros."""
+    encoder, view = batch["encoder"], batch["decoder"]
+    with torch.no_grad():
+        h_b = network.bottleneck(network.encode(encoder)[0])
+        vectors = dict(zip(VECTORS, (h_b, h_b.roll(1, 0), torch.zeros_like(h_b)), strict=True))
+        return {name: _loss(network, each, view) for name, each in vectors.items()}
+
+
+def _loss(network: nn.Module, h_b: Tensor, view: View) -> float:
+    total = predict(network.model.cls.predictions, network.decode(h_b, view), view.labels, view.weights)[0]
+    return float(total / view.weights.sum())

@@ -1,0 +1,81 @@
+"""What [CLS] is worth for search, before any fine-tuning and without labels: half of a passage must find the other.
+
+The first halves of some passages search among the second halves of the same passages, by the dot product of their
+[CLS], as a retriever searches. An encoder whose vector tells what a text is about puts the other half first. A probe
+(`cdmae.pretraining.probes`), of any objective on any collection: the same passages each time, a constant number of
+them, so that a look costs the same however large the collection is.
+
+    n passages, D dimensions
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from cdmae.models import attention, packed, sequences
+from cdmae.models.packed import Ragged
+from cdmae.models.sequences import Sequences
+
+if TYPE_CHECKING:
+    from cdmae.pretraining.batches import Reader
+
+PASSAGES = 2000  # at most
+LEAST = 16  # word-pieces of a passage: halves of less tell little
+DEPTH = 10  # of MRR@10
+BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together
+
+
+def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) -> Callable[[], dict[str, float]] | None:
+    """What measures MRR@10 on some passages of the collection; None where fewer than two are long enough."""
+    del rows  # of a training step, which keeps far more per word-piece
+    read = halves(reader)
+    if len(read) < 4:
+        return None
+
+    def measure() -> dict[str, float]:
+        vectors = encode(network.model.bert, read, device)
+        return {"rr": reciprocal_rank(vectors[::2], vectors[1::2]), "passages": len(vectors) // 2}
+
+    return measure
+
+
+def halves(reader: Reader) -> Sequences:
+    """Framed halves of passages, spaced evenly over the collection: first, second, first, ...
+
+    A passage is cut as in training, then halved before the word that holds its middle.
+    """
+    lengths = np.diff(reader.tokens.starts)
+    long = np.flatnonzero(lengths >= min(LEAST, reader.length))
+    rows = long[np.unique(np.linspace(0, max(0, len(long) - 1), min(len(long), PASSAGES)).astype(np.int64))]
+    whole = packed.take(reader.tokens, rows, reader.length)
+    begins, cuts = whole.starts[:-1], whole.starts[:-1] + np.diff(whole.starts) // 2
+    while (inside := (cuts > begins) & ~reader.vocabulary.word_starts[whole.values[cuts]]).any():
+        cuts = cuts - inside
+    bounds = np.append(np.stack([begins, cuts], axis=1).ravel(), whole.starts[-1])
+    framed = packed.frame(Ragged(whole.values, bounds), reader.vocabulary.cls_id, reader.vocabulary.sep_id)
+    return Sequences(framed.values, framed.starts)
+
+
+@torch.no_grad()
+def encode(model: nn.Module, read: Sequences, device: torch.device) -> Tensor:
+    """The [CLS] vectors of sequences, float32 [2 n, D]."""
+    found = torch.empty(len(read), model.config.hidden_size, device=device)
+    for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
+        found[torch.from_numpy(rows).to(device)] = attention.cls(model, read.take(rows).pack(device)).float()
+    return found
+
+
+def reciprocal_rank(queries: Tensor, passages: Tensor) -> float:
+    """MRR@10 of passage i for query i, [n, D] each; passages of the same score stand before it, so all alike find none.
+
+    By chance it is H_10 / n, 2.93 / n.
+    """
+    with torch.autocast(queries.device.type, enabled=False):  # bfloat16 cannot tell scores so near to each other apart
+        scores = queries @ passages.T
+    ranks = (scores >= scores.diagonal()[:, None]).sum(1)
+    return float(torch.where(ranks <= DEPTH, 1 / ranks, 0.0).mean())

@@ -1,0 +1,91 @@
+"""Snapshots: a training's weights at some of its steps, which other entries of the config use as encoders of their own.
+
+One training serves them all: a snapshot of step s is bit for bit what the training would end in if its `take_step` were
+s. They are written when the training passes their steps and lie beside its state, so that a killed training that goes
+on behind a step has its snapshot already::
+
+    state/.../snapshots/00001000/      while it runs
+    encoders/cdmae/snapshots/00001000/ with the finished encoder
+    encoders/cdmae-1000/               the entry that names it: hard links to these files
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cdmae.errors import InputError
+from cdmae.files import complete, link, read_json, write_json
+
+if TYPE_CHECKING:
+    from cdmae.training.state import State
+
+FOLDER = "snapshots"
+
+
+class Snapshots:
+    """The snapshots of a training that is under way."""
+
+    def __init__(self, held: State, steps: Sequence[int], last: int, write: Callable[[Path, int], None]) -> None:
+        """`steps`: those to keep; `last`: the last that is computed; `write`: fills a folder with a step's encoder.
+
+        Raises `InputError` for steps that the training does not reach.
+        """
+        beyond = [step for step in steps if not 0 < step <= last]
+        if beyond:
+            raise InputError(
+                f"a snapshot of step {beyond[0]:,} is asked for; allowed: from 1 to {last:,}, the last step"
+            )
+        self._held, self._steps, self._write = held, steps, write
+
+    def keep(self, step: int) -> None:
+        """Write the snapshot of `step` if it is one to keep; called after every number of updates, the first resumed.
+
+        Raises `InputError` where the training has gone on from a step behind one whose snapshot is not there.
+        """
+        if not self._held.writes:
+            return
+        if step == self._held.step:
+            self._check(step)
+        if step in self._steps:
+            with complete(_place(self._held.folder, step)) as aside:
+                aside.mkdir()
+                self._write(aside, step)
+
+    def _check(self, begin: int) -> None:
+        for step in self._steps:
+            if step < begin and not _place(self._held.folder, step).is_dir():
+                raise InputError(
+                    f"the training goes on from step {begin:,} and the snapshot of step {step:,} is not in "
+                    f"{self._held.folder}; delete this folder and run again"
+                )
+
+    def copy(self, folder: Path) -> None:
+        """Put all of them into the finished encoder's folder, each with its part of the training curve."""
+        header, *rows = (self._held.folder / "steps.tsv").read_text(encoding="utf-8").splitlines()
+        for step in self._steps:
+            place = _place(folder, step)
+            shutil.copytree(_place(self._held.folder, step), place, copy_function=link)
+            kept = [row for row in rows if int(row.split("\t")[0]) <= step]
+            (place / "steps.tsv").write_text("".join(f"{row}\n" for row in [header, *kept]), encoding="utf-8")
+
+    def discard(self) -> None:
+        """Delete what lies beside the state: the training is finished and its output written."""
+        shutil.rmtree(self._held.folder / FOLDER, ignore_errors=True)
+
+
+def _place(folder: Path, step: int) -> Path:
+    return folder / FOLDER / f"{step:08d}"
+
+
+def take(*, name: str, encoder: Path, step: int, output: Path) -> None:
+    """Make the encoder `name`, the folder `output`, of what the training of `encoder` kept at `step`."""
+    place = _place(encoder, step)
+    if not place.is_dir():
+        raise InputError(f"{encoder} has no snapshot of step {step:,}; delete it and run again")
+    about = read_json(place / "about.json")
+    with complete(output) as aside:
+        shutil.copytree(place, aside, copy_function=link, ignore=shutil.ignore_patterns("about.json"))
+        write_json(aside / "about.json", about | {"name": name})

@@ -1,0 +1,249 @@
+"""Pre-training (sections 3.1 and 3.3, appendix A): what it reads, a step's gradient, what it writes.
+
+One process, or one per GPU under torchrun: each takes its micro-batches of the global batch, and their gradients are
+added up. The loop around a step is `cdmae.training.loop`.
+"""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+
+from cdmae import masking
+from cdmae.config.schema import Encoder, Start
+from cdmae.errors import InputError
+from cdmae.fields import asdict
+from cdmae.files import complete, write_json
+from cdmae.importance import table
+from cdmae.models import starts
+from cdmae.pretraining import objectives, probes
+from cdmae.pretraining.batches import Reader, Step
+from cdmae.pretraining.snapshots import Snapshots
+from cdmae.tokens.store import read_tokens
+from cdmae.tokens.vocabulary import Vocabulary
+from cdmae.training import loop, ranks, setup
+from cdmae.training.loop import Schedule
+from cdmae.training.ranks import Ranks
+
+if TYPE_CHECKING:
+    from transformers import PretrainedConfig, PreTrainedModel
+
+    from cdmae.training.state import State
+
+COLUMNS = ["step", "loss", "encoder_loss", "decoder_loss", "spread", "gradient_norm", "learning_rate"]
+SIDES = ("encoder_loss", "decoder_loss")  # shown while it runs
+MEMORY = {"cpu": 2 << 30, "cuda": 0.35}  # for the activations of a micro-batch: bytes, or a share of the device's
+MOST_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # more at a time make nothing faster
+
+
+def pretrain(
+    *,
+    name: str,
+    settings: Encoder,
+    start: Start,
+    tokenizer: Path,
+    after: Path | None = None,
+    tokens: Path | None = None,
+    importance: Path | None = None,
+    snapshots: list[int] = (),  # type: ignore[assignment]
+    seed: int,
+    threads: int = 1,
+    state: Path,
+    output: Path,
+) -> None:
+    """Make the encoder `name` and write it to `output`; with objective none it is the start itself.
+
+    after: another encoder, whose weights it begins with instead of those of the start. tokens: of the collection, by
+    the same tokenizer; importance: aligned with them, or its n-grams where the masks read these alone; None where they
+    read neither. snapshots: steps that are written too (`cdmae.pretraining.snapshots`). A training that was stopped
+    goes on from its state.
+    """
+    device = setup.set_up(threads)
+    model = starts.load(Start(checkpoint=str(after)) if after else start, tokenizer, seed)
+    about = {
+        "name": name,
+        "settings": asdict(settings),
+        "start": asdict(start),
+        "seed": seed,
+        "parameters": sum(each.numel() for each in model.parameters()),
+    }
+    if not settings.pretrained:
+        with ranks.joined(device) as group:
+            if group.first:
+                with complete(output) as aside:
+                    write(aside, model, tokenizer, about)
+        return
+    reader = read(settings, model.config, tokenizer, tokens, importance, seed)
+
+    def write_snapshot(folder: Path, step: int) -> None:
+        taken = {"settings": asdict(replace(settings, take_step=step)), "steps": step, "passages": len(reader.tokens)}
+        write(folder, model, tokenizer, about | taken)
+
+    with loop.joined(state, name, device) as (held, group):
+        kept = Snapshots(held, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
+        about |= train(model.to(device), settings, reader, held, group, name=name, seed=seed, passed=kept.keep)
+        if group.first:
+            about["notes"] += probes.doubts(held.folder, name)
+            with held.finish(output) as aside:
+                write(aside, model, tokenizer, about)
+                probes.copy(held.folder, aside)
+                kept.copy(aside)
+            probes.discard(held.folder)
+            kept.discard()
+
+
+def train(
+    model: PreTrainedModel,
+    settings: Encoder,
+    reader: Reader,
+    held: State,
+    group: Ranks,
+    *,
+    name: str,
+    seed: int,
+    passed: Callable[[int], None] = lambda step: None,
+) -> dict[str, Any]:
+    """Train `model` in place; returns what is worth recording of it.
+
+    passed: told the number of updates before each step and after the last one.
+    """
+    group.check_batch("batch", settings.batch)
+    network = objectives.objective(settings.objective).create(model, settings, seed).to(group.device)
+    plan = schedule(settings, len(reader.tokens))
+    rows = micro_batch(model.config, settings.decoder_layers, group.device)
+    seen = probes.Probes(network, reader, plan.last, held, rows=rows, device=group.device)
+
+    def look(step: int) -> None:
+        passed(step)
+        with setup.autocast(settings.precision, group.device):
+            seen.look(step)
+
+    def look_and_learn(batch: Step, step: int) -> dict[str, Tensor]:
+        look(step)
+        return learn(network, batch, settings, group, seed=seed, step=step)
+
+    seconds, notes = loop.train(
+        network,
+        lambda begin: reader.steps(begin, plan.last, ahead=group.device.type == "cuda"),
+        look_and_learn,
+        name=name,
+        action="pretrain",
+        settings=settings,
+        schedule=plan,
+        columns=COLUMNS,
+        shown=SIDES,
+        guessing=math.log(model.config.vocab_size),
+        held=held,
+        group=group,
+    )
+    look(plan.last)
+    return {
+        "steps": plan.last,
+        "passages": len(reader.tokens),
+        "precision": setup.precision(settings.precision, group.device),
+        "processes": group.size,
+        "seconds": round(seconds, 1),
+        "notes": notes,
+    }
+
+
+def learn(
+    network: nn.Module, batch: Step, settings: Encoder, group: Ranks, *, seed: int, step: int
+) -> dict[str, Tensor]:
+    """Add the gradient of a global batch's loss to the weights; returns the step's numbers, 0-d.
+
+    Dropout is drawn for (seed, step counted from 1, micro-batch, process).
+    """
+    device, total = group.device, {}
+
+    def dropout(index: int) -> torch.Generator:
+        return setup.generator(device, seed, "dropout", step + 1, index, group.rank)
+
+    rows = micro_batch(network.model.config, settings.decoder_layers, device)
+    parts = batch.batches(rows, device, group.rank, group.size)
+    if hasattr(network, "prepare"):
+        parts = list(parts)
+        generators = [dropout(index) for index in range(len(parts))]
+        with setup.autocast(settings.precision, device):
+            parts = network.prepare(parts, generators, group)
+    for index, part in enumerate(parts):
+        with setup.autocast(settings.precision, device):
+            loss, numbers = network(part, dropout(index))
+        loss.backward()
+        for name, value in {"loss": loss.detach(), **numbers}.items():
+            total[name] = total[name] + value if name in total else value
+    group.add_up([*(each.grad for each in network.parameters()), *total.values()])
+    return total
+
+
+# --- what it reads ---------------------------------------------------------------------------------------------------
+
+
+def read(
+    settings: Encoder,
+    config: PretrainedConfig,
+    tokenizer: Path,
+    tokens: Path | None,
+    values: Path | None,
+    seed: int,
+) -> Reader:
+    """The steps of a pre-training; raises `InputError` where settings, model and files do not fit together."""
+    positions = config.max_position_embeddings
+    if settings.max_length > positions:
+        raise InputError(f"max_length is {settings.max_length}; allowed: up to {positions}, the positions of the start")
+    if tokens is None:
+        raise InputError(f"objective {settings.objective} needs the tokens of a collection (--tokens)")
+    vocabulary = Vocabulary.read(tokenizer)
+    found = read_tokens(tokens)
+    if len(found.word_starts) != vocabulary.size:
+        raise InputError(
+            f"{tokens} was made by a tokenizer of {len(found.word_starts):,} word-pieces, "
+            f"{tokenizer} has {vocabulary.size:,}; tokenise the collection again"
+        )
+    unit = "word" if values is None else table.read(values).unit
+    sides = objectives.objective(settings.objective).sides(settings, unit)
+    known = masking.values([side.strategy for side in sides.values() if side.strategy], found, values)
+    return Reader(found, known, vocabulary, sides, batch=settings.batch, max_length=settings.max_length, seed=seed)
+
+
+def schedule(settings: Encoder, passages: int) -> Schedule:
+    """How long a pre-training is.
+
+    `epochs` passes are rounded up to whole steps: 20 x 8,841,823 / 2048 is the paper's 86,346. What comes after
+    `take_step` would not be used and is not computed; the schedule's horizon stays. The curve has a thousand rows.
+    """
+    steps = settings.steps or max(1, math.ceil(settings.epochs * passages / settings.batch))
+    if settings.take_step > steps:
+        raise InputError(f"take_step is {settings.take_step}; allowed: up to {steps:,}, the steps of this pre-training")
+    return Schedule(
+        steps=steps,
+        warmup=math.ceil(settings.warmup_ratio * steps),
+        last=settings.take_step or steps,
+        interval=min(50, max(1, steps // 1000)),
+    )
+
+
+def micro_batch(config: PretrainedConfig, decoder_layers: int, device: torch.device) -> int:
+    """Rows of a micro-batch: as many as keep the activations within `MEMORY`."""
+    memory = MEMORY[device.type]
+    if device.type == "cuda":
+        memory *= torch.cuda.get_device_properties(device).total_memory
+    layer = 4 * (10 * config.hidden_size + 2 * config.intermediate_size)  # bytes per row, at most
+    return int(min(MOST_ROWS[device.type], max(256, memory / (layer * (config.num_hidden_layers + decoder_layers)))))
+
+
+# --- what it writes --------------------------------------------------------------------------------------------------
+
+
+def write(folder: Path, model: PreTrainedModel, tokenizer: Path, about: dict[str, Any]) -> None:
+    """Write the encoder with its LM head, its tokenizer and what it was made from into `folder`."""
+    shutil.copytree(tokenizer, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("config.json"))
+    starts.save(folder, model)
+    write_json(folder / "about.json", about)

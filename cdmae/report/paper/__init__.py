@@ -1,0 +1,1 @@
+"""The paper beside our numbers: its tables, figures and claims."""

@@ -1,0 +1,104 @@
+"""The numbers of the paper, each with its source: what is measured on the same queries stands beside them.
+
+A dataset is named as `dataset` names a target; points are those of the paper, measures x 100.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+import pandas as pd
+
+from cdmae.errors import InputError
+from cdmae.report.facts import GRADED, Facts, Target
+
+FILE = Path(__file__).resolve().parents[3] / "config" / "paper_results.csv"
+COLUMNS = ["table", "row", "stage", "dataset", "measure", "value", "source"]
+DEV, DL19, DL20, DL = "msmarco dev", "msmarco dl19", "msmarco dl20", "msmarco dl19 and dl20"
+OURS = "CDMAE"  # the paper's own method
+
+
+class Key(NamedTuple):
+    """A column of the paper: a dataset and a measure."""
+
+    dataset: str
+    measure: str
+
+
+class Row(NamedTuple):
+    """What the paper's tables say of a method or a setting; `source` is where its numbers are from."""
+
+    name: str
+    source: str
+    values: dict[Key, float]
+
+
+AVERAGE = Key("average", GRADED)  # of the datasets of table 3
+# the methods whose pre-training is a file in cdmae/objectives
+OBJECTIVES = {
+    "RetroMAE": "retromae",
+    "SimLM": "simlm",
+    "CoT-MAE": "cotmae",
+    "Condenser": "condenser",
+    "coCondenser": "cocondenser",
+    "MASTER": "master",
+}
+MASKINGS = {"MASTER": "inverse_frequency"}  # of the decoder; the others' is uniform, where they have one
+# published starts that are the result of a method: pre-trained on MS MARCO, as in tables 1 and 2, and on general text
+# alone, as in table 3; the authors of RetroMAE report both
+IN_DOMAIN = {"Shitao/RetroMAE_MSMARCO": "RetroMAE"}
+GENERAL = {"Shitao/RetroMAE": "RetroMAE"}
+# how far the fine-tuning of table 1 goes: to hard negatives, or to distillation
+STAGE_OF = {"Condenser": 2, "coCondenser": 2, "CoT-MAE": 2, "RetroMAE": 3, "SimLM": 3, "MASTER": 3, OURS: 3}
+_DISTILLED = (
+    "TAS-B", "RocketQA", "PAIR", "RocketQAv2", "AR2", "ColBERTv2", "RetroMAE", "SimLM", "MASTER", OURS
+)  # fmt: skip
+_SEVERAL = ("ColBERT", "COIL", "ColBERTv2")
+
+
+def kind(name: str) -> str:
+    """The two columns of ticks in table 1, in words."""
+    words = (("distilled", _DISTILLED), ("several vectors", _SEVERAL))
+    return ", ".join(word for word, names in words if name in names)
+
+
+def rows(table: str) -> dict[tuple[str, int], Row]:
+    """Return the rows of a table of the paper by name and stage of the fine-tuning, 0 where the table has none."""
+    return _read(FILE)[table]
+
+
+@cache
+def _read(path: Path) -> dict[str, dict[tuple[str, int], Row]]:
+    """Read all tables; raises `InputError` for a damaged file."""
+    remedy = f"git restore {path.name} in {path.parent}"
+    try:
+        numbers = pd.read_csv(path, dtype=str, keep_default_na=False, skip_blank_lines=False)
+    except (OSError, ValueError) as error:  # of pandas' parser, which names the line
+        raise InputError(f"{path} cannot be read ({str(error).strip()}); {remedy}") from None
+    if numbers.columns.tolist() != COLUMNS:
+        raise InputError(f"{path}, line 1 is {','.join(numbers)}; allowed: {','.join(COLUMNS)}; {remedy}")
+    values = pd.to_numeric(numbers["value"], errors="coerce")
+    wrong = ~values.between(0, 100) | ~numbers["stage"].isin(list("0123")) | (numbers == "").any(axis=1)
+    wrong |= numbers.duplicated(COLUMNS[:5])
+    if wrong.any():
+        at = int(wrong.argmax())
+        raise InputError(
+            f"{path}, line {at + 2} is {','.join(numbers.iloc[at])}; allowed: no empty cell, a stage from 0 to 3, "
+            f"a value from 0 to 100, a number once; {remedy}"
+        )
+    tables: dict[str, dict[tuple[str, int], Row]] = {}
+    for (table, name, stage, *key, _, source), value in zip(numbers.to_numpy(), values, strict=True):
+        row = Row(name, f"{table}; {source}", {})
+        tables.setdefault(table, {}).setdefault((name, int(stage)), row).values[Key(*key)] = value
+    return tables
+
+
+def dataset(facts: Facts, target: Target) -> str:
+    """The name of tables 1 and 2 for a target, such as ``msmarco dev``; nothing if they do not have it."""
+    entry = facts.entries("collections").get(target.collection, {})
+    if entry.get("source") == "msmarco" or entry.get("dataset") == "msmarco-passage":
+        split = {"dev": "dev", "dev/small": "dev", "dl19": "dl19", "dl20": "dl20"}.get(target.split, "")
+        return f"msmarco {split}" if split else ""
+    return ""

@@ -1,0 +1,64 @@
+"""Passages found for a question, as a person reads them: ranked, wrapped, the words of the question emphasised."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from cdmae.masking.terms import STOP_WORDS
+
+BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+INDENT = " " * 4
+LINES = 6  # of a passage that are shown
+
+
+class Answer(NamedTuple):
+    """A passage and its score."""
+
+    score: float
+    passage_id: str
+    title: str
+    text: str
+
+
+def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool) -> str:
+    """The answers, best first, in lines of `width` columns; with escape sequences for a terminal if `coloured`."""
+    words = question_words(question)
+    blocks = []
+    for rank, answer in enumerate(answers, 1):
+        title, name, score = _clean(answer.title), _clean(answer.passage_id), f"{answer.score:.2f}"
+        if coloured:
+            head = f"{rank}. {_emphasised(title, words)}{'  ' * bool(title)}{DIM}{score}  {name}{PLAIN}"
+        else:
+            head = f"{rank}. {title}{'  ' * bool(title)}{score}  {name}"
+        lines = textwrap.wrap(
+            _clean(answer.text),
+            max(width, 20),
+            initial_indent=INDENT,
+            subsequent_indent=INDENT,
+            max_lines=LINES,
+            placeholder=" …",
+            break_on_hyphens=False,
+        )
+        blocks.append("\n".join([head, *(_emphasised(line, words) if coloured else line for line in lines)]))
+    return "\n\n".join(blocks) or "no passage was found"
+
+
+def question_words(question: str) -> set[str]:
+    """The words of a question that may be emphasised: all but stop-words, or all if it has no others."""
+    words = {word.casefold() for word in re.findall(r"\w+", question)}
+    return words - STOP_WORDS or words
+
+
+def _emphasised(line: str, words: set[str]) -> str:
+    def bold(match: re.Match[str]) -> str:
+        return f"{BOLD}{match[0]}{PLAIN}" if match[0].casefold() in words else match[0]
+
+    return re.sub(r"\w+", bold, line)
+
+
+def _clean(text: str) -> str:
+    """One line without control characters, which a terminal would obey."""
+    return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

@@ -1,0 +1,136 @@
+"""Retrievers of others, loaded by sentence-transformers with their own pooling, prompts and normalisation.
+
+Vectors are compared by inner product throughout. A model made for the cosine gets its vectors normalised, which is the
+same thing; one made for a distance is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from cdmae.arrays import write_array
+from cdmae.collections.store import count_passages, stream_passages
+from cdmae.errors import InputError
+from cdmae.files import complete
+from cdmae.log import Progress, say
+from cdmae.retrieval.vectors import Made
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+SHARD = 1 << 15  # passages
+BATCH = 64
+
+
+def load(model: str) -> SentenceTransformer:
+    """The model in the folder `model`, or of that name at the hub; raises `InputError` with the reason if it fails.
+
+    What the hub's cache holds is taken from there. Code that comes with a model is not run.
+    """
+    folder = Path(model)
+    if folder.is_dir():
+        if not any((folder / name).exists() for name in ("modules.json", "config.json")):
+            raise InputError(f"the folder {model} holds no model: it has neither modules.json nor config.json")
+        loaded = _load(model, local=True)
+    elif folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
+        raise InputError(f"the model {model} is not a folder; allowed: a folder, or a name at the hub")
+    else:
+        loaded = _load(model, local=_cached(model))
+    if loaded.similarity_fn_name not in ("dot", "cosine"):
+        raise InputError(f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: dot, cosine")
+    return loaded.eval()
+
+
+def _cached(name: str) -> bool:
+    """Whether the cache holds a model of the hub; if not, the hub must have it, or it is an `InputError`."""
+    import huggingface_hub
+
+    if isinstance(huggingface_hub.try_to_load_from_cache(name, "config.json"), str):
+        return True
+    try:
+        huggingface_hub.model_info(name, timeout=10)  # asked once; loading would ask, and wait, for every file
+    except Exception as error:
+        raise InputError(
+            f"the model {name} is neither a folder here nor in the cache, and the hub does not give it: {_first(error)}"
+        ) from None
+    return False
+
+
+def _load(model: str, *, local: bool) -> SentenceTransformer:
+    from sentence_transformers import SentenceTransformer
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # one bar per file
+    try:
+        return SentenceTransformer(model, local_files_only=local)
+    except (OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError) as error:
+        raise InputError(f"sentence-transformers cannot load the model {model}: {_first(error)}") from None
+    finally:
+        logging.enable_progress_bar()
+
+
+def _first(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def encode_passages(model: str, collection: Path, output: Path, length: int) -> None:
+    """Write the vectors of a collection, float32 shards [p, D]; title and text are joined, cut to `length` pieces."""
+    count = count_passages(collection)
+    with complete(output) as aside, Progress(count, unit="passages", label=f"encode with {model}") as progress:
+        aside.mkdir()
+        for number, shard in enumerate(shards(model, collection, length, progress)):
+            write_array(aside / f"{number:05d}.npy", shard[:])
+
+
+def shards(model: str, collection: Path, length: int, progress: Progress | None = None) -> list[Made]:
+    """The same shards, encoded whenever they are read."""
+    loaded, count = _cut(load(model), length), count_passages(collection)
+
+    def make(first: int, last: int) -> np.ndarray:
+        (passages,) = stream_passages(collection, ["title", "text"], rows=SHARD, first=first, last=last)
+        columns = passages.to_pydict()
+        texts = [f"{title} {text}" if title else text for title, text in zip(*columns.values(), strict=True)]
+        batches = (texts[begin : begin + 16 * BATCH] for begin in range(0, len(texts), 16 * BATCH))
+        return np.concatenate([_encode(loaded.encode_document, batch, loaded, progress) for batch in batches])
+
+    width, cuts = loaded.get_embedding_dimension(), [*range(0, count, SHARD), count]
+    return [Made((last - first, width), partial(make, first, last)) for first, last in pairwise(cuts)]
+
+
+def encode_queries(model: str, texts: list[str], length: int) -> np.ndarray:
+    """The vectors of queries cut to `length` word-pieces, float32 [Q, D]."""
+    loaded = _cut(load(model), length)
+    return _encode(loaded.encode_query, texts or [""], loaded)[: len(texts)]
+
+
+def _cut(model: SentenceTransformer, length: int) -> SentenceTransformer:
+    if length:
+        # where a model has lengths of its own for queries and passages, they count, not that of all texts
+        for holder, key in ((model, "max_seq_length"), (model[0], "query_length"), (model[0], "document_length")):
+            if own := getattr(holder, key, None):
+                setattr(holder, key, min(length, own))
+                if length > own:
+                    say(f"the model has a {key} of {own} word-pieces: texts are cut there, not at {length}")
+    return model
+
+
+def _encode(
+    function: Callable[..., Any], texts: list[str], model: SentenceTransformer, progress: Progress | None = None
+) -> np.ndarray:
+    vectors = function(
+        texts,
+        batch_size=BATCH,
+        show_progress_bar=False,
+        convert_to_numpy=True,
+        normalize_embeddings=model.similarity_fn_name == "cosine",
+    )
+    if progress:
+        progress.advance(len(texts))
+    return np.asarray(vectors, np.float32)

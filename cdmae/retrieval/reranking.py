@@ -1,0 +1,162 @@
+"""A trained reranker at work: scores of pairs, the teacher's run for distillation, another system's run ordered anew.
+
+Shapes: `Q` queries, `n` pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import numpy as np
+
+from cdmae.arrays import read_array
+from cdmae.errors import InputError
+from cdmae.finetuning import groups, reranker
+from cdmae.log import Progress
+from cdmae.models import checkpoint, sequences
+from cdmae.models.checkpoint import Model
+from cdmae.retrieval import vectors
+from cdmae.runs import Run, read_run, write_run
+from cdmae.tokens.store import Tokens, read_tokens
+from cdmae.training import setup
+
+PIECE = 1 << 16  # pairs scored between two saved pieces
+
+
+def score(
+    model: Model,
+    queries: Tokens,
+    query_rows: np.ndarray,
+    passages: Tokens,
+    passage_rows: np.ndarray,
+    *,
+    precision: str,
+) -> np.ndarray:
+    """s_ce of pairs (a row of the queries, a row of the passages), raw logits, float32 [n]."""
+    device = next(model.network.parameters()).device
+    found = np.empty(len(query_rows), dtype=np.float32)
+    for begin in range(0, len(found), PIECE):
+        cut = slice(begin, begin + PIECE)
+        read = sequences.pairs(
+            queries, query_rows[cut], passages, passage_rows[cut], model.lengths["max_length"], model.vocabulary
+        )
+        found[cut] = reranker.score_all(model.network, read, precision, vectors.BUDGET[device.type], device)
+    if not np.isfinite(found).all():
+        raise InputError("the reranker gives scores that are not numbers: its training diverged; train it again")
+    return found
+
+
+def score_lists(
+    model: Model, queries: Tokens, query_rows: np.ndarray, passages: Tokens, lists: list[np.ndarray], *, precision: str
+) -> np.ndarray:
+    """s_ce of a list of passages for each of some queries, the lists end to end, float32 [n]."""
+    asked = np.repeat(query_rows, [len(each) for each in lists])
+    return score(model, queries, asked, passages, np.concatenate(lists), precision=precision)
+
+
+def _split(scores: np.ndarray, lists: list[np.ndarray]) -> list[np.ndarray]:
+    """Scores end to end, list by list."""
+    return np.split(scores, np.cumsum([len(each) for each in lists])[:-1])
+
+
+def teacher(
+    *,
+    model: Path,
+    collection: Path,
+    tokens: Path,
+    split: str,
+    negatives: Path,
+    depth: int,
+    group: int,
+    random_negatives: int,
+    epochs: float,
+    seed: int,
+    output: Path,
+    threads: int = 1,
+) -> None:
+    """Write the run from which a student learns: every passage that it will draw, positives included, with its score.
+
+    The settings are the student's: with them what it draws is known beforehand, and nothing else needs a score. The
+    precision is that of training. A killed run goes on after its last piece.
+    """
+    device = setup.set_up(threads)
+    judge, passages = checkpoint.load(model, "reranker"), read_tokens(tokens)
+    checkpoint.check_tokens(judge, passages.word_starts, str(tokens))
+    judge.network.to(device)
+    settings = {"depth": depth, "group": group, "random_negatives": random_negatives, "seed": seed}
+    examples = groups.read(collection, negatives, split=split, **settings)
+    queries = sequences.queries_of(collection, split, model, threads)
+    rounds = math.ceil(epochs)
+    at_once = max(1, PIECE // (rounds * group))
+    key = [vectors.stamp(model / "model.safetensors"), vectors.stamp(negatives), settings, rounds, at_once]
+    ranked = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
+    with vectors.pieces(output, key) as folder:
+        with Progress(len(examples), unit="queries", label="teach") as progress:
+            for begin in range(0, len(examples), at_once):
+                asked = examples.queries[begin : begin + at_once]
+                lists = [examples.drawn(row, rounds) for row in range(begin, begin + len(asked))]
+                path = folder / f"{begin // at_once:05d}.npy"
+                if not path.exists():
+                    vectors.save(path, score_lists(judge, queries, asked, passages, lists, precision=judge.precision))
+                for query, members, values in zip(asked, lists, _split(read_array(path), lists), strict=True):
+                    ranked[query] = _ranked(members, values)
+                progress.advance(len(asked))
+        write_run(output, Run.of(*map(list, zip(*ranked, strict=True))))
+
+
+def rerank(
+    *,
+    model: Path,
+    collections: list[Path],
+    tokens: list[Path],
+    splits: list[str],
+    lengths: list[int],
+    runs: list[Path],
+    depth: int,
+    outputs: list[Path],
+    threads: int = 1,
+) -> None:
+    """Write other runs anew, one per target: their best `depth` passages by the reranker's scores, the rest below.
+
+    Pairs are cut at the length of the target, or at the model's own where that is 0.
+    The rest keeps its order, its scores going down in steps of 1 from the lowest of the reranked (as SimLM does), so
+    that recall at depths beyond `depth` stays what it was.
+    """
+    device = setup.set_up(threads)
+    judge = checkpoint.load(model, "reranker")
+    judge.network.to(device)
+    parts = zip(collections, tokens, splits, lengths, runs, outputs, strict=True)
+    for collection, pieces, split, length, path, output in parts:
+        passages, run = read_tokens(pieces), read_run(path)
+        checkpoint.check_tokens(judge, passages.word_starts, str(pieces))
+        queries = sequences.queries_of(collection, split, model, threads)
+        if len(run) != len(queries):
+            raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(queries)}")
+        cut = checkpoint.at(judge, length)
+        write_run(output, reorder(cut, queries, passages, run, depth, label=f"rerank {collection.name}"))
+
+
+def reorder(judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: int, *, label: str = "") -> Run:
+    """A run with its best `depth` passages per query in the order of the reranker, ties by passage row."""
+    at_once = max(1, PIECE // depth)
+    precision = setup.scoring_precision(judge.precision, next(judge.network.parameters()).device)
+    ranked = []
+    with Progress(len(run), unit="queries", label=label) as progress:
+        for begin in range(0, len(run), at_once):
+            rows = range(begin, min(begin + at_once, len(run)))
+            tops = [run.ranked(row)[0][:depth] for row in rows]
+            found = score_lists(judge, queries, np.array(rows), passages, tops, precision=precision)
+            for row, top, values in zip(rows, tops, _split(found, tops), strict=True):
+                rest = run.ranked(row)[0][depth:]
+                best, values = _ranked(top, values)
+                below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
+                ranked.append((np.concatenate([best, rest]), np.concatenate([values, below])))
+            progress.advance(len(rows))
+    return Run.of(*map(list, zip(*ranked, strict=True))) if ranked else Run.of([], [])
+
+
+def _ranked(passages: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Best first, ties by passage row."""
+    order = np.lexsort((passages, -scores))
+    return passages[order], scores[order]

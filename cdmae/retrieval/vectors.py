@@ -1,0 +1,161 @@
+"""Inference (section 3.5): a retriever's vectors of a collection and of queries.
+
+Passages are encoded shard by shard, each shard sorted by length: what is computed together has nearly one length, and
+a finished shard outlives a kill.
+
+Shapes: `P` passages, `Q` queries, `D` dimensions.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from cdmae.arrays import read_array, write_array
+from cdmae.errors import InputError
+from cdmae.files import complete, read_json, write_json
+from cdmae.log import Progress, say
+from cdmae.models import attention, checkpoint, sequences
+from cdmae.models.checkpoint import Model
+from cdmae.models.sequences import Sequences
+from cdmae.tokens.store import read_tokens
+from cdmae.training import setup
+
+SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
+BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together: what a cache, or a GPU, likes
+
+
+def read_vectors(folder: Path | str) -> list[np.ndarray]:
+    """The shards of a collection's vectors, memory-mapped, in the order of the passages: float32 [p, D] each."""
+    paths = sorted(Path(folder).glob("[0-9]*.npy"))
+    if not paths:
+        raise InputError(f"{folder} holds no vectors; delete it and run again")
+    return [read_array(path) for path in paths]
+
+
+@dataclass(frozen=True)
+class Made:
+    """A shard of vectors of this `shape` [p, D] that is made by `make` whenever it is read."""
+
+    shape: tuple[int, int]
+    make: Callable[[], np.ndarray]
+    ndim = 2
+
+    def __len__(self) -> int:
+        """The number of passages p."""
+        return self.shape[0]
+
+    def __getitem__(self, rows: slice) -> np.ndarray:
+        """The vectors of some of its rows."""
+        return self.make()[rows]
+
+
+def encode_passages(
+    model: Path | str, tokens: Path | str, output: Path | str, threads: int = 1, length: int = 0
+) -> None:
+    """Write the vectors of a collection, float32 shards [p, D] in the order of the passages, to the folder `output`.
+
+    Passages are cut at `length` word-pieces, or at the model's own. A killed run goes on after its last whole shard.
+    """
+    output, count = Path(output), len(read_tokens(tokens))
+    key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
+    with pieces(output, key) as folder:
+        with Progress(count, unit="passages", label="encode") as progress:
+            for number, shard in enumerate(shards(model, tokens, threads, length, progress)):
+                path = folder / f"{number:05d}.npy"
+                if path.exists():
+                    progress.advance(len(shard))
+                else:
+                    save(path, shard[:])
+        with complete(output) as aside:
+            aside.mkdir()
+            for path in folder.glob("*.npy"):
+                path.rename(aside / path.name)
+
+
+def shards(
+    model: Path | str, tokens: Path | str, threads: int, length: int = 0, progress: Progress | None = None
+) -> list[Made]:
+    """The vectors of a collection, float32 [p, D] each in the order of the passages, encoded whenever they are read."""
+    device, source = setup.set_up(threads), read_tokens(tokens)
+    retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
+    checkpoint.check_tokens(retriever, source.word_starts, str(tokens))
+    retriever.network.to(device)
+
+    def make(rows: np.ndarray) -> np.ndarray:
+        read = sequences.single(source, rows, retriever.lengths["passage_length"], retriever.vocabulary)
+        return encode(retriever, read, device, progress)
+
+    width, cuts = retriever.network.config.hidden_size, range(0, len(source), SHARD)
+    parts = [np.arange(begin, min(begin + SHARD, len(source))) for begin in cuts]
+    return [Made((len(rows), width), partial(make, rows)) for rows in parts]
+
+
+def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0) -> np.ndarray:
+    """The vectors of queries by a retriever's folder, float32 [Q, D]; cut at `length`, or at the model's own."""
+    device = setup.set_up(threads)
+    retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
+    retriever.network.to(device)
+    source = sequences.queries(texts, model, threads)
+    rows = np.arange(len(texts))
+    return encode(
+        retriever, sequences.single(source, rows, retriever.lengths["query_length"], retriever.vocabulary), device
+    )
+
+
+@torch.inference_mode()
+def encode(model: Model, read: Sequences, device: torch.device, progress: Progress | None = None) -> np.ndarray:
+    """The [CLS] vectors of sequences, float32 [n, D], in their order; raises `InputError` where one is no number."""
+    found = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
+    for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
+        with setup.autocast(setup.scoring_precision(model.precision, device), device):
+            vectors = attention.cls(model.network, read.take(rows).pack(device))
+        found[rows] = vectors.float().cpu().numpy()
+        if progress:
+            progress.advance(len(rows))
+    if not np.isfinite(found).all():
+        raise InputError("the model gives vectors that are not numbers: its training diverged; train it again")
+    return found
+
+
+# --- pieces of an output, kept until it is whole ---------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def pieces(output: Path, key: Any) -> Iterator[Path]:
+    """A hidden folder beside `output` for its finished pieces; it goes when the context ends without an error.
+
+    After a kill it stays and the next run finds the pieces there, unless its `key` (JSON values that tell what they are
+    made from) is another one. It lies outside `output`, which Snakemake deletes before a job.
+    """
+    folder = output.with_name(f".{output.name}.pieces")
+    kept = folder / "key.json"
+    if folder.exists() and (not kept.exists() or read_json(kept) != key):
+        shutil.rmtree(folder)
+    done = len(list(folder.glob("[0-9]*.npy"))) if folder.exists() else 0
+    if done:
+        say(f"going on with {done} finished pieces of {output}")
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(kept, key)
+    yield folder
+    shutil.rmtree(folder)
+
+
+def save(path: Path, array: np.ndarray) -> None:
+    """Write an array, whole or not at all."""
+    with complete(path) as aside:
+        write_array(aside, array)
+
+
+def stamp(path: Path) -> list[Any]:
+    """What changes when a file is written anew."""
+    status = path.stat()
+    return [str(path), status.st_size, status.st_mtime_ns]

@@ -1,0 +1,94 @@
+"""A run: what a system found for every query of a split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from cdmae.arrays import open_parquet, read_batches
+from cdmae.files import complete
+
+RUN = pa.schema([("passages", pa.list_(pa.int32())), ("scores", pa.list_(pa.float32()))])
+QUERY_GROUP, QUERIES_AT_ONCE = 1 << 12, 1 << 10  # queries that are written, and read, together
+
+
+@dataclass(frozen=True)
+class Run:
+    """Ranked passages per query: query q has ``passages[starts[q]:starts[q + 1]]``, best first, ties by passage row.
+
+    passages: int32 [N]; scores: float32 [N]; starts: int64 [Q + 1].
+    """
+
+    passages: np.ndarray
+    scores: np.ndarray
+    starts: np.ndarray
+
+    def __len__(self) -> int:
+        """The number of queries Q."""
+        return len(self.starts) - 1
+
+    def ranked(self, query: int) -> tuple[np.ndarray, np.ndarray]:
+        """The passages and the scores of one query, views."""
+        cut = slice(self.starts[query], self.starts[query + 1])
+        return self.passages[cut], self.scores[cut]
+
+    def split(self, counts: Iterable[int]) -> list[Run]:
+        """The run of the first so many queries, of the next so many, and so on."""
+        edges = np.cumsum([0, *counts])
+        parts = [self.starts[first : last + 1] for first, last in pairwise(edges.tolist())]
+        return [
+            Run(self.passages[starts[0] : starts[-1]], self.scores[starts[0] : starts[-1]], starts - starts[0])
+            for starts in parts
+        ]
+
+    @classmethod
+    def of(cls, passages: list[np.ndarray], scores: list[np.ndarray]) -> Run:
+        """Join one array of passages and one of scores per query."""
+        starts = np.zeros(len(passages) + 1, dtype=np.int64)
+        np.cumsum([len(each) for each in passages], out=starts[1:])
+        return cls(
+            np.concatenate([np.empty(0, np.int32), *passages]).astype(np.int32, copy=False),
+            np.concatenate([np.empty(0, np.float32), *scores]).astype(np.float32, copy=False),
+            starts,
+        )
+
+
+def write_run(path: Path | str, run: Run) -> None:
+    """Write a run, one row per query."""
+    columns = [
+        pa.LargeListArray.from_arrays(pa.array(run.starts, pa.int64()), pa.array(each)).cast(field.type)
+        for each, field in zip((run.passages, run.scores), RUN, strict=True)
+    ]
+    with complete(path) as aside:
+        table = pa.Table.from_arrays(columns, schema=RUN)
+        pq.write_table(table, aside, row_group_size=QUERY_GROUP, write_page_checksum=True)
+
+
+def count_queries(path: Path | str) -> int:
+    """The number of queries Q of a run."""
+    return open_parquet(Path(path), RUN).metadata.num_rows
+
+
+def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
+    """Read a run; with `rows` only the lists of these queries, the others are empty. Held once, whatever its size."""
+    file = open_parquet(Path(path), RUN)
+    groups = (file.metadata.row_group(group).column(0).num_values for group in range(file.num_row_groups))
+    most = sum(groups)  # an empty list counts as one value
+    passages, scores = np.empty(most, np.int32), np.empty(most, np.float32)
+    wanted = np.ones(file.metadata.num_rows, bool) if rows is None else np.zeros(file.metadata.num_rows, bool)
+    wanted[rows if rows is not None else ...] = True
+    lengths, done, held = np.zeros(len(wanted), np.int64), 0, 0
+    for batch in read_batches(file, Path(path), QUERIES_AT_ONCE):
+        here = wanted[done : done + len(batch)]
+        batch = batch if here.all() else batch.filter(pa.array(here))
+        found = batch["passages"].flatten()
+        lengths[done + np.flatnonzero(here)] = batch["passages"].value_lengths().to_numpy()
+        passages[held : held + len(found)], scores[held : held + len(found)] = found, batch["scores"].flatten()
+        done, held = done + len(here), held + len(found)
+    return Run(passages[:held], scores[:held], np.concatenate([[0], np.cumsum(lengths)]))

@@ -1,0 +1,1 @@
+"""Text to word-pieces, once: the vocabulary, the cutting, the store."""

@@ -1,0 +1,106 @@
+"""The tokens of a collection: one tokenisation, which every job reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from cdmae.arrays import appending, read_array, write_array
+from cdmae.errors import InputError
+from cdmae.files import complete
+
+TOKENS = ("ids", "starts", "text_starts", "word_starts")
+
+
+@dataclass(frozen=True)
+class Tokens:
+    """The word-pieces of a collection, titles first, without special tokens.
+
+    ids: uint16 or uint32 [T], memory-mapped; passage p is ``ids[starts[p]:starts[p + 1]]``; its text (after the title)
+    begins at ``text_starts[p]``; ``word_starts[id]`` tells whether a word-piece begins a word.
+    """
+
+    ids: np.ndarray
+    starts: np.ndarray
+    text_starts: np.ndarray
+    word_starts: np.ndarray
+
+    def __len__(self) -> int:
+        """The number of passages P."""
+        return len(self.starts) - 1
+
+    @classmethod
+    def of(cls, ids: np.ndarray, lengths: np.ndarray, word_starts: np.ndarray) -> Tokens:
+        """Tokens from the lengths of their segments: title, text, title, text, ...; int64 [2 P]."""
+        edges = np.concatenate([[0], np.cumsum(lengths)])
+        return cls(ids, edges[::2].copy(), edges[1::2].copy(), word_starts)
+
+
+def write_tokens(folder: Path | str, tokens: Tokens) -> None:
+    """Write the four arrays of `tokens` as a folder."""
+    with complete(folder) as aside:
+        aside.mkdir()
+        for name in TOKENS:
+            write_array(aside / f"{name}.npy", getattr(tokens, name))
+
+
+def stream_tokens(
+    folder: Path | str, parts: Iterable[tuple[np.ndarray, np.ndarray]], kind: type, word_starts: np.ndarray
+) -> None:
+    """Write what `write_tokens` would, from `parts` as they come: ids of type `kind`, and lengths as `Tokens.of`."""
+    lengths = [np.empty(0, np.int64)]
+    with complete(folder) as aside:
+        aside.mkdir()
+        with appending(aside / "ids.npy", kind) as append:
+            for ids, each in parts:
+                append(ids)
+                lengths.append(each)
+        tokens = Tokens.of(np.empty(0, kind), np.concatenate(lengths), word_starts)
+        for name in TOKENS[1:]:
+            write_array(aside / f"{name}.npy", getattr(tokens, name))
+
+
+def read_tokens(folder: Path | str) -> Tokens:
+    """Read what `write_tokens` wrote; the ids stay on disk. Raises `InputError` where places or ids lead nowhere."""
+    folder = Path(folder)
+    found = Tokens(
+        ids=read_array(folder / "ids.npy"),
+        starts=np.array(read_array(folder / "starts.npy")),
+        text_starts=np.array(read_array(folder / "text_starts.npy")),
+        word_starts=np.array(read_array(folder / "word_starts.npy")),
+    )
+    _check_tokens(folder, found)
+    return found
+
+
+def _check_tokens(folder: Path, tokens: Tokens) -> None:
+    """Refuse damaged places and ids: compiled code, which does not look where it reads, would crash on them."""
+    starts, texts, pieces = tokens.starts, tokens.text_starts, len(tokens.word_starts)
+    rising = len(starts) and starts[0] == 0 and starts[-1] == len(tokens.ids) and (starts[1:] >= starts[:-1]).all()
+    within = rising and len(texts) == len(tokens) and ((texts >= starts[:-1]) & (texts <= starts[1:])).all()
+    for name, right, what in (
+        ("starts", rising, f"places that rise from 0 to {len(tokens.ids):,}, the word-pieces of ids.npy"),
+        ("text_starts", within, "a place for every passage, between two of starts.npy"),
+        (
+            "ids",
+            within and tokens.ids.dtype.kind in "ui" and _largest(tokens.ids) < pieces,
+            f"numbers of the {pieces:,} word-pieces of word_starts.npy",
+        ),
+    ):
+        if not right:
+            raise InputError(f"{folder / name}.npy is damaged: it does not hold {what}; delete {folder} and run again")
+
+
+def _largest(ids: np.ndarray) -> int:
+    """The largest of memory-mapped numbers, read block by block beside the map, which would keep all of them."""
+    if not isinstance(ids, np.memmap):
+        return int(ids.max(initial=0))
+    largest, block = 0, 1 << 22
+    with open(str(ids.filename), "rb") as file:
+        file.seek(ids.offset)
+        while len(found := np.fromfile(file, ids.dtype, block)):
+            largest = max(largest, int(found.max()))
+    return largest

@@ -1,0 +1,233 @@
+"""From text to word-pieces: one tokenizer, one tokenisation, in one place.
+
+Text is cut where BERT's tokenizers cut it (`cdmae.tokens.chunks`); each distinct chunk goes through the tokenizer
+once, and its word-pieces are copied to wherever the chunk occurs. The ids are those of the
+Hugging Face tokenizer on the whole text, bit for bit, at several times its speed: natural text repeats its words.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from queue import SimpleQueue
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from cdmae.collections.store import stream_passages
+from cdmae.compiled import Threads
+from cdmae.errors import InputError
+from cdmae.tokens import chunks
+from cdmae.tokens.store import Tokens, stream_tokens
+from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, check, read_backend
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+    from transformers import PreTrainedTokenizerBase
+
+ALPHABET = 1000  # single characters that a trained vocabulary keeps at most, the commonest, as BERT's has about 1,000
+BYTES_AT_ONCE = 1 << 21
+JOINED = 256  # chunks that go through the tokenizer as one text: it spends most of its time between texts
+MARKS = "|.,()"  # what joins them; no other character is decomposed to one of these
+REMEMBERED = 1 << 21  # distinct chunks kept by a thread: bounds its memory to about 200 MB, changes no id
+
+
+def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerBase:
+    """Train an uncased WordPiece tokenizer with BERT's normalisation; `vocabulary` bounds the number of word-pieces.
+
+    `texts` are gone through twice. The same texts give the same vocabulary in every process. Little text gives a
+    smaller one.
+    """
+    from transformers import BertTokenizer
+
+    return BertTokenizer(vocab=train_pieces(texts, vocabulary))
+
+
+def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
+    """The word-pieces of a tokenizer trained on `texts`, and their ids."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
+
+    tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    letters = _alphabet(tokenizer, texts)
+    # The trainer numbers continuing characters as it meets them in a randomly seeded hash map, and breaks ties by
+    # number; naming all of them beforehand makes it repeatable.
+    fixed = [*SPECIALS, *letters, *(f"##{letter}" for letter in letters if _continues(tokenizer, letter))]
+    if len(fixed) > vocabulary:
+        raise InputError(f"vocabulary is {vocabulary}; the single characters of this text alone need {len(fixed)}")
+    trainer = trainers.WordPieceTrainer(
+        vocab_size=vocabulary,
+        special_tokens=fixed,
+        initial_alphabet=letters,
+        limit_alphabet=len(letters),
+        min_frequency=2,
+        show_progress=False,
+    )
+    tokenizer.train_from_iterator(texts, trainer)
+    return dict(sorted(tokenizer.get_vocab().items(), key=lambda item: item[1]))
+
+
+def _alphabet(tokenizer: Tokenizer, texts: Iterable[str]) -> list[str]:
+    raw: Counter[str] = Counter()
+    for text in texts:
+        raw.update(text)
+    counts: Counter[str] = Counter()
+    for letter, count in raw.items():
+        for normal in tokenizer.normalizer.normalize_str(letter).replace(" ", ""):
+            counts[normal] += count
+    return sorted(sorted(counts, key=lambda letter: (-counts[letter], letter))[:ALPHABET])
+
+
+def _continues(tokenizer: Tokenizer, letter: str) -> bool:
+    # Punctuation and Chinese characters are words of their own and never continue one.
+    return len(tokenizer.pre_tokenizer.pre_tokenize_str(tokenizer.normalizer.normalize_str("a" + letter))) == 1
+
+
+def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
+    """The tokenizer of a folder or of a name at the hub; raises `InputError` for one that is not BERT's WordPiece."""
+    from transformers import AutoTokenizer
+
+    try:
+        tokenizer = AutoTokenizer.from_pretrained(str(folder))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{folder} holds no tokenizer that transformers can load: {str(error).splitlines()[0]}"
+        ) from None
+    if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # what transformers makes up without files
+        raise InputError(
+            f"{folder} holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json or vocab.txt"
+        )
+    backend = getattr(tokenizer, "backend_tokenizer", None)
+    check(json.loads(backend.to_str()) if backend is not None else {}, folder)
+    return tokenizer
+
+
+@dataclass(frozen=True)
+class Texts:
+    """What a tokenizer is trained on: the titles and the texts of a collection, read anew each time."""
+
+    collection: Path
+
+    def __iter__(self) -> Iterator[str]:
+        """All titles, then all texts."""
+        for name in ("title", "text"):
+            for passages in stream_passages(self.collection, [name]):
+                yield from filter(None, passages[name].to_pylist())
+
+
+# --- tokenising a collection -----------------------------------------------------------------------------------------
+
+
+def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
+    """The word-pieces of `passages` (columns title and text) by the tokenizer in the folder `tokenizer`.
+
+    The ids are those that the Hugging Face tokenizer gives for the title and for the text without special tokens. A
+    special token spelt out in a text, such as ``[MASK]``, becomes that special token there, and so it does here.
+    """
+    vocabulary = Vocabulary.read(tokenizer)
+    done = list(_tokenised([passages], tokenizer, vocabulary, threads))
+    ids = np.concatenate([np.empty(0, _kind(vocabulary)), *(pieces for pieces, _ in done)])
+    lengths = np.concatenate([np.empty(0, np.int64), *(each for _, each in done)])
+    return Tokens.of(ids, lengths, vocabulary.word_starts)
+
+
+def tokenise_to(folder: Path | str, passages: Iterable[pa.Table], tokenizer: Path | str, threads: int) -> None:
+    """Tokenise as `tokenise` does, passages as they come, straight into the files that `write_tokens` would write."""
+    vocabulary = Vocabulary.read(tokenizer)
+    done = _tokenised(passages, tokenizer, vocabulary, threads)
+    stream_tokens(folder, done, _kind(vocabulary), vocabulary.word_starts)
+
+
+def _kind(vocabulary: Vocabulary) -> type:
+    return np.uint16 if vocabulary.size <= 1 << 16 else np.uint32
+
+
+def _tokenised(
+    passages: Iterable[pa.Table], tokenizer: Path | str, vocabulary: Vocabulary, threads: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Stretch by stretch the ids, and the lengths of their segments: title, text, title, text, ..."""
+    workers: SimpleQueue[_Worker] = SimpleQueue()
+    for _ in range(max(1, threads)):
+        workers.put(_Worker(tokenizer, _kind(vocabulary)))
+
+    def work(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        worker = workers.get()
+        try:
+            return worker.tokenise(batch)
+        finally:
+            workers.put(worker)
+
+    with Threads(threads) as pool:
+        yield from pool.stream(work, chain.from_iterable(map(_batches, passages)))
+
+
+def _batches(passages: pa.Table) -> Iterator[pa.RecordBatch]:
+    for batch in passages.select(["title", "text"]).to_batches():
+        lengths = sum(
+            pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False) for column in batch.columns
+        )
+        ends = np.cumsum(lengths, dtype=np.int64)
+        first = 0
+        while first < len(batch):
+            reach = BYTES_AT_ONCE + (ends[first - 1] if first else 0)
+            last = max(first + 1, int(np.searchsorted(ends, reach, side="right")))
+            yield batch.slice(first, last - first)
+            first = last
+
+
+class _Worker:
+    """Tokenises batches, one at a time, and remembers the word-pieces of the chunks it met."""
+
+    def __init__(self, tokenizer: Path | str, kind: type) -> None:
+        self.backend = read_backend(tokenizer)
+        self.kind = kind
+        added = self.backend.get_added_tokens_decoder().values()
+        self.added = [each.content.encode() for each in added]
+        self.always = any(each.normalized for each in added)  # they may be met in other spellings
+        self.mark = next((mark for mark in MARKS if self.backend.token_to_id(mark) is not None), "")
+        self.mark_id = self.backend.token_to_id(self.mark)
+        self.forget()
+
+    def forget(self) -> None:
+        self.chunks = chunks.Chunks()
+        self.edges, self.pieces = np.zeros(1, np.int64), np.empty(0, np.uint32)
+        self.learn(0, joined=False)
+
+    def learn(self, first: int, joined: bool) -> None:
+        """Tokenise the chunks from number `first` on, many `joined` by a punctuation mark or each on its own."""
+        texts = self.chunks.texts(first)
+        if joined and self.mark:
+            texts = [self.mark.join([*texts[at : at + JOINED], ""]) for at in range(0, len(texts), JOINED)]
+        found = [each.ids for each in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
+        pieces = np.fromiter(chain.from_iterable(found), np.uint32, sum(map(len, found)))
+        if joined and self.mark:
+            ends = np.flatnonzero(pieces == self.mark_id)
+            pieces = np.delete(pieces, ends)
+            ends -= np.arange(len(ends))
+        else:
+            ends = np.cumsum(list(map(len, found)), dtype=np.int64)
+        self.edges = np.concatenate([self.edges, ends + self.edges[-1]])
+        self.pieces = np.concatenate([self.pieces, pieces])
+
+    def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        """The ids of a batch, and the lengths of its segments: title, text, title, text, ..."""
+        if self.chunks.known > REMEMBERED:
+            self.forget()
+        data, offsets = chunks.segments(*batch.columns)
+        # A special token may be spelt out, and has punctuation marks inside.
+        met = self.always or any(map(data.tobytes().__contains__, self.added))
+        before = self.chunks.known
+        numbers, found = self.chunks.cut(data, offsets, chunks.kinds(marks=not met))
+        if self.chunks.known > before:
+            self.learn(before, joined=not met)
+        lengths = chunks.lengths(numbers, found, self.edges)
+        ids = np.empty(lengths.sum(), self.kind)
+        chunks.gather(numbers, self.edges, self.pieces, ids)
+        return ids, lengths

@@ -1,0 +1,1 @@
+"""What all trainers share: the loop, its state, its processes, their setup."""

@@ -1,0 +1,242 @@
+"""The training loop, one for all trainers: pre-training, the retriever and the reranker bring their batches and a step.
+
+One process, or one per GPU under torchrun. What a training depends on is a function of the step (data, masks, dropout,
+learning rate) or is saved (weights, optimiser, sums of the curve): killed at any moment and started again, it ends in
+the same bits (on the CPU). The device is waited for only where numbers are shown or saved.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import torch
+from torch import Tensor, nn
+
+from cdmae.errors import InputError, Interrupted
+from cdmae.log import Progress, say
+from cdmae.training import ranks, setup
+from cdmae.training import state as states
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Encoder, Stage
+    from cdmae.training.ranks import Ranks
+    from cdmae.training.setup import Stop
+    from cdmae.training.state import State
+
+COLLAPSED = 1e-4  # spread of the outputs, relative to their size, below which the inputs are all the same to the model
+SHRUNK = 0.2  # of the spread that a training began with: of those that ended well none has been below .24
+DIVERGED = 3.0  # times the loss of guessing
+
+Batch = TypeVar("Batch")
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long a training is.
+
+    steps, warmup: of the learning rate; last: the last step that is computed, up to `steps`; interval: steps between
+    two rows of the curve.
+    """
+
+    steps: int
+    warmup: int
+    last: int
+    interval: int
+
+
+@contextmanager
+def joined(state: Path, name: str, device: torch.device) -> Iterator[tuple[State, Ranks]]:
+    """The state folder of the training `name`, and the processes that share it; the first of them holds the folder."""
+    with ranks.joined(device) as group, states.hold(state, name) if group.first else states.look(state) as held:
+        yield held, group
+
+
+def train(
+    network: nn.Module,
+    batches: Callable[[int], Iterable[Batch]],
+    learn: Callable[[Batch, int], dict[str, Tensor]],
+    *,
+    name: str,
+    settings: Encoder | Stage,
+    schedule: Schedule,
+    columns: list[str],
+    held: State,
+    group: Ranks,
+    action: str = "train",
+    shown: Sequence[str] = ("loss",),
+    guessing: float = math.inf,
+) -> tuple[float, list[str]]:
+    """Train `network` in place, from where its state left off.
+
+    Returns the seconds it took, earlier runs included, and what it has to say of itself (`Meter.notes`).
+
+    batches: those from a step on, counted from 0. learn: adds the gradient of a step's batch to the weights, the global
+    batch's in every process, and returns its numbers, 0-d tensors with `loss` and `spread` among them. columns: of the
+    curve. shown: the losses on a line of progress; guessing: what each of them is to a model that knows nothing.
+
+    Raises `Interrupted` after a signal, and `InputError` where the training diverges or collapses.
+    """
+    parameters, peak = list(network.parameters()), settings.learning_rate
+    adam = setup.AdamW(parameters, settings.weight_decay)
+    meter = Meter(group.device)
+    kept = {"network": network, "optimiser": adam, "meter": meter}
+    with setup.Stop() as stop:
+        begun = time.monotonic() - resume(held, group, kept, name)
+        curve = held.curve(columns)
+        with Progress(schedule.last, label=f"{action} {name}", start=held.step) as progress:
+            for done, batch in enumerate(batches(held.step), held.step + 1):
+                adam.rate = setup.learning_rate(done - 1, schedule.steps, schedule.warmup, peak)
+                numbers = learn(batch, done - 1)
+                numbers["gradient_norm"] = setup.clip(parameters, settings.max_grad_norm)
+                adam.step()
+                adam.zero_grad()
+                meter.add(numbers)
+                progress.advance(**{each: numbers[each] for each in shown})
+                written = done % schedule.interval == 0 or done == schedule.last
+                saved = done < schedule.last and pause(held, group, stop, written)
+                if written or saved:
+                    warm = done > schedule.warmup
+                    check(floats(numbers), done, peak, warm=warm, losses=shown, guessing=guessing)
+                if written:
+                    curve.add(step=done, learning_rate=adam.rate, **meter.means(done if warm else None))
+                if saved:
+                    save(held, done, kept, time.monotonic() - begun)
+                    end_if_asked(group, stop, name, done)
+    return time.monotonic() - begun, meter.notes
+
+
+# --- what it shows ---------------------------------------------------------------------------------------------------
+
+
+def floats(numbers: dict[str, Tensor]) -> dict[str, float]:
+    """The values of some numbers; waits for the device, once."""
+    return dict(zip(numbers, torch.stack([each.float() for each in numbers.values()]).tolist(), strict=True))
+
+
+class Meter:
+    """Sums of numbers over an interval of steps, on the device; saved with the state, so that resuming keeps them.
+
+    notes: what a reader of the result must know, said once while the training runs.
+    """
+
+    def __init__(self, device: torch.device) -> None:
+        """`device`: where the numbers come from."""
+        self._device = device
+        self._spread: float | None = None  # of the first interval
+        self.notes: list[str] = []
+        self._sums: dict[str, Tensor] = {}
+        self._count = 0
+
+    def add(self, numbers: dict[str, Tensor]) -> None:
+        """Add the numbers of a step, 0-d tensors, without waiting for the device."""
+        for name, value in numbers.items():
+            self._sums[name] = self._sums[name] + value if self._count else value
+        self._count += 1
+
+    def means(self, warm: int | None = None) -> dict[str, float]:
+        """Return the means since the last call; waits for the device.
+
+        warm: the step, once the warm-up is over. Notes where the outputs have by then moved together: what the start
+        knew is lost, even where the loss goes on to fall.
+        """
+        means = {name: value / self._count for name, value in floats(self._sums).items()}
+        self._sums, self._count = {}, 0
+        self._spread = self._spread or means.get("spread")
+        if warm and self._spread and means["spread"] < SHRUNK * self._spread and not self.notes:
+            self.notes.append(
+                f"at step {warm:,} the outputs lie {self._spread / means['spread']:.0f} times closer together than at "
+                "the start: what the start knew is lost (the learning rate is too high, or the loss asks for it)"
+            )
+            say(self.notes[-1])
+        return means
+
+    def state_dict(self) -> dict[str, Any]:
+        """What `load_state_dict` needs."""
+        return {"sums": self._sums, "count": self._count, "spread": self._spread, "notes": self.notes}
+
+    def load_state_dict(self, saved: dict[str, Any]) -> None:
+        """Go on from a saved state."""
+        self._sums = {name: value.to(self._device) for name, value in saved["sums"].items()}
+        self._count, self._spread, self.notes = saved["count"], saved.get("spread"), saved.get("notes", [])
+
+
+# --- what stops it ---------------------------------------------------------------------------------------------------
+
+
+def check(
+    numbers: dict[str, float],
+    step: int,
+    peak: float,
+    *,
+    warm: bool,
+    losses: Sequence[str] = ("loss",),
+    guessing: float = math.inf,
+) -> None:
+    """Stop with words where a training diverged, or after its warm-up collapsed.
+
+    peak: the learning rate to lower; warm: whether the warm-up is over; losses, guessing: see `train`.
+    """
+    for name in ("loss", "gradient_norm"):
+        if not math.isfinite(numbers[name]):
+            raise _failed("diverged", f"the {_words(name)} of step {step:,} is {numbers[name]}", peak)
+    if not warm:
+        return
+    worst = max(losses, key=numbers.__getitem__)
+    if numbers[worst] > DIVERGED * guessing:
+        what = f"the {_words(worst)} of step {step:,} is {numbers[worst]:.3g}, guessing costs {guessing:.3g}"
+        raise _failed("diverged", what, peak)
+    if numbers["spread"] < COLLAPSED:
+        what = f"all inputs of step {step:,} are the same to the model (relative spread {numbers['spread']:.1g})"
+        raise _failed("collapsed", what, peak)
+
+
+def _failed(how: str, what: str, peak: float) -> InputError:
+    return InputError(f"training {how}: {what}; lower learning_rate (now {peak:g}) or lengthen the warm-up")
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def pause(held: State, group: Ranks, stop: Stop, asking: bool) -> bool:
+    """Whether to save now: after a signal or some time. Several processes agree on it, at steps where all ask."""
+    return (asking or group.size == 1) and group.any(bool(stop.requested) or held.due())
+
+
+def end_if_asked(group: Ranks, stop: Stop, name: str, step: int) -> None:
+    """Raise `Interrupted` after a signal to any of the processes; the state of `step` is saved."""
+    if group.any(bool(stop.requested)):
+        signal = stop.requested or "a signal"
+        raise Interrupted(f"{signal}: {name} is saved at step {step:,}; run it again to go on")
+
+
+# --- what it resumes from --------------------------------------------------------------------------------------------
+
+
+def save(held: State, step: int, kept: dict[str, Any], seconds: float) -> None:
+    """Save all that a training after `step` updates depends on, but for the step itself."""
+    held.save(step, {"seconds": seconds, **{part: each.state_dict() for part, each in kept.items()}})
+
+
+def resume(held: State, group: Ranks, kept: dict[str, Any], name: str) -> float:
+    """Load the newest state, if there is one, and say so; returns the seconds that it took to get there.
+
+    The first process reads first: it deletes damaged states.
+    """
+    if not group.first:
+        group.any(False)
+    saved = held.latest()
+    if group.first:
+        group.any(False)
+    if saved is None:
+        return 0.0
+    for part, each in kept.items():
+        each.load_state_dict(saved[part])
+    say(f"{name} goes on from step {held.step:,}")
+    return saved["seconds"]

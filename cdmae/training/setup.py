@@ -1,0 +1,191 @@
+"""Parts that every trainer uses: device, precision, optimiser, schedule, random generators, signals.
+
+No framework: `cdmae.training.loop` and the trainers call these. Nothing here touches torch's global generator.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import signal
+import sys
+import threading
+from collections.abc import Iterable
+from contextlib import AbstractContextManager, nullcontext
+from types import FrameType, TracebackType
+from typing import Self
+
+import torch
+from torch import nn
+from torch.optim.adamw import adamw
+
+SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)  # asked to end, Ctrl-C, SLURM's warning before preemption
+
+
+# --- the machine -----------------------------------------------------------------------------------------------------
+
+
+def device() -> torch.device:
+    """The GPU of this process where there is one (``LOCAL_RANK`` under torchrun), else the CPU."""
+    if torch.cuda.is_available():
+        return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
+    return torch.device("cpu")
+
+
+def set_up(threads: int) -> torch.device:
+    """Prepare this process for tensors: `threads` CPU threads, a warm heap; returns the device to use."""
+    torch.set_num_threads(max(1, threads))
+    _keep_heap()
+    chosen = device()
+    if chosen.type == "cuda":
+        torch.cuda.set_device(chosen)
+    else:
+        torch.set_flush_denormal(True)  # Adam's moments of unused embeddings decay into slow denormal numbers
+    return chosen
+
+
+def _keep_heap() -> None:
+    """Tell glibc to keep freed memory: mapping and zeroing it anew for every tensor costs a third of the time."""
+    if sys.platform != "linux":
+        return
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError):  # another C library
+        return
+    trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD, M_MMAP_MAX of malloc.h
+    mallopt(mmap_max, 0)
+    mallopt(trim_threshold, 2**31 - 1)
+
+
+def precision(name: str, on: torch.device) -> str:
+    """What ``auto`` means on this device: ``bf16`` where its hardware multiplies bf16, else ``fp32``."""
+    if name != "auto":
+        return name
+    if on.type == "cuda":
+        return "bf16" if torch.cuda.is_bf16_supported(including_emulation=False) else "fp32"
+    return "bf16" if torch.cpu._is_avx512_bf16_supported() else "fp32"  # noqa: SLF001 (torch names no other)
+
+
+def scoring_precision(name: str, on: torch.device) -> str:
+    """The precision in which a model trained in `name` scores: float32 on the CPU, `name` on a GPU.
+
+    On a CPU those who load the model compute in float32 too, and shall get the very scores of our runs.
+    """
+    return "fp32" if on.type == "cpu" else precision(name, on)
+
+
+def autocast(name: str, on: torch.device) -> AbstractContextManager[object]:
+    """A context in which matrix products run in `name` (``auto``, ``fp32`` or ``bf16``); weights stay float32."""
+    if precision(name, on) == "fp32":
+        return nullcontext()
+    return torch.autocast(on.type, torch.bfloat16)
+
+
+# --- randomness ------------------------------------------------------------------------------------------------------
+
+
+def seed_of(seed: int, purpose: str, *numbers: int) -> int:
+    """63 bits that depend on all of (seed, purpose, numbers) and on nothing else."""
+    digest = hashlib.blake2b(repr((seed, purpose, *numbers)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "little") >> 1
+
+
+def generator(on: torch.device, seed: int, purpose: str, *numbers: int) -> torch.Generator:
+    """A generator on device `on`, its state a pure function of (seed, purpose, numbers)."""
+    return torch.Generator(device=on).manual_seed(seed_of(seed, purpose, *numbers))
+
+
+# --- optimiser and schedule ------------------------------------------------------------------------------------------
+
+
+class AdamW:
+    """AdamW (beta .9, .999, eps 1e-8), fused; biases and the weights of LayerNorm do not decay, as in BERT.
+
+    Torch's kernel and torch's bits without `torch.optim.Optimizer`, whose first use imports torch's compiler: 2 cpu-s a
+    job, more than a small training takes.
+    """
+
+    def __init__(self, parameters: Iterable[nn.Parameter], weight_decay: float) -> None:
+        """Nothing is known yet of the gradients' moments; `rate` is set before every step."""
+        self.rate = 0.0
+        trained = [each for each in parameters if each.requires_grad]
+        decayed, plain = ([each for each in trained if (each.ndim > 1) == wide] for wide in (True, False))
+        self._groups = [(decayed, weight_decay), (plain, 0.0)]
+        self._moments = {
+            each: (torch.zeros_like(each), torch.zeros_like(each), torch.zeros((), device=each.device))
+            for each in (*decayed, *plain)
+        }
+
+    def step(self) -> None:
+        """Update the parameters that have a gradient."""
+        for group, decay in self._groups:
+            used = [each for each in group if each.grad is not None]
+            if used:
+                first, second, steps = map(list, zip(*(self._moments[each] for each in used), strict=True))
+                adamw(
+                    used, [each.grad for each in used], first, second, [], steps,
+                    fused=True, amsgrad=False, maximize=False,
+                    beta1=0.9, beta2=0.999, lr=self.rate, weight_decay=decay, eps=1e-8,
+                )  # fmt: skip
+
+    def zero_grad(self) -> None:
+        """Forget the gradients."""
+        for each in self._moments:
+            each.grad = None
+
+    def state_dict(self) -> dict[str, list[tuple[torch.Tensor, ...]]]:
+        """The moments and the number of steps, in the order of the parameters."""
+        return {"moments": list(self._moments.values())}
+
+    def load_state_dict(self, saved: dict[str, list[tuple[torch.Tensor, ...]]]) -> None:
+        """Go on from a saved state."""
+        for mine, each in zip(self._moments.values(), saved["moments"], strict=True):
+            for to, value in zip(mine, each, strict=True):
+                to.copy_(value)
+
+
+def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
+    """The rate of update `step` (0-based) of `steps`: from 0 up to `peak` at `warmup`, then down to 0, both linear.
+
+    The same as ``transformers.get_linear_schedule_with_warmup``.
+    """
+    if step < warmup:
+        return peak * step / warmup
+    return peak * max(0, steps - step) / max(1, steps - warmup)
+
+
+def clip(parameters: Iterable[nn.Parameter], max_norm: float) -> torch.Tensor:
+    """Scale the gradients to a global norm of at most `max_norm`; returns the norm before that, on the device."""
+    return nn.utils.clip_grad_norm_(list(parameters), max_norm, foreach=True)
+
+
+# --- signals ---------------------------------------------------------------------------------------------------------
+
+
+class Stop:
+    """``with Stop() as stop:`` turns SIGTERM, SIGINT and SIGUSR1 into `stop.requested`, which a loop looks at.
+
+    A repeated signal changes nothing: Snakemake sends Ctrl-C twice, and the state must still be saved.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is requested yet."""
+        self.requested: str = ""
+        self._before: dict[signal.Signals, object] = {}
+
+    def __enter__(self) -> Self:
+        """Take the signals over (only a main thread can)."""
+        if threading.current_thread() is threading.main_thread():
+            self._before = {number: signal.signal(number, self._request) for number in SIGNALS}
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Give the signals back."""
+        for number, handler in self._before.items():
+            signal.signal(number, handler)  # type: ignore[arg-type]
+
+    def _request(self, number: int, frame: FrameType | None) -> None:
+        self.requested = signal.Signals(number).name
