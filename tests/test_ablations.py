@@ -42,7 +42,7 @@ def test_every_setting_is_varied_around_the_paper_s(run):
         ("encoder.decoder_layers", "cdmae-stage1"): ["1", "2", "4"],
         ("encoder.encoder_masking", "cdmae-stage1"): ["whole_word", "importance", "uniform"],
         ("stage.group", "group-2"): ["2", "4", "8", "16"],
-        ("stage.alpha", "cdmae-stage3"): ["0", "0.2", "1", "4", "16"],
+        ("stage.alpha", "cdmae-stage3"): ["1", "4", "16"],
     }
     assert {each.setting for each in single} == {
         "encoder.projection", "encoder.objective", "encoder.decoder_masking", "encoder.collection", "encoder.after",
@@ -63,7 +63,7 @@ def test_one_training_and_one_teacher_serve_all_that_share_them(graph):
     assert [name for rule, name in jobs if rule == "snapshot"] == ["mae-300", "mae-600", "cdmae-300", "cdmae-600"]
     assert [name for rule, name in jobs if rule == "teacher"] == ["cdmae-stage3"]
     students = [name for name in graph.systems("retriever") if graph.config.systems[name].teacher]
-    assert len(students) == 5
+    assert len(students) == 3
     assert {jobs["train_retriever", name].inputs["teacher"] for name in students} == {
         f"{graph.results}/teachers/cdmae-stage3.parquet"
     }

@@ -180,22 +180,25 @@ def test_the_teachers_scores_are_found_wherever_they_rank() -> None:
     assert found.tolist() == [[2.0, 1.0], [5.0, 8.0]]
 
 
-def test_a_teacher_that_cannot_tell_is_noted_where_hardly_anything_else_is_heard(run: Run, capsys) -> None:
+def test_a_teacher_that_cannot_tell_is_refused_where_hardly_anything_else_is_heard(run: Run) -> None:
     """Scores of 0 and 1 over a group of 3 are nearly uniform (entropy .94 of log 3), of 0 and 9 they are not."""
     examples, _ = make(run, group=3)
     drawn = [examples.drawn(row, 1) for row in range(QUERIES)]
 
-    def doubts(scale: float, alpha: float) -> list[str]:
+    def check(scale: float, alpha: float) -> None:
         scores = [scale * (members == examples.positives[row][0]) for row, members in enumerate(drawn)]
-        return Teacher(Run.of(drawn, scores), "t").doubts(examples, alpha, "student")
+        Teacher(Run.of(drawn, scores), "t").check_worth(examples, alpha, "student")
 
     shares = np.array([math.e, 1, 1]) / (math.e + 2)
     entropy = -(shares * np.log(shares)).sum() / math.log(3)
-    (note,) = doubts(1.0, 0.2)
-    assert note.startswith(f"the teacher's scores have {entropy:.0%} of the entropy of guessing and put the positive")
-    assert "first in 100% of the groups (chance: 33%): with alpha 0.2 there is little to learn" in note
-    assert capsys.readouterr().err.count("student: the teacher's scores") == 1
-    assert doubts(1.0, 4.0) == doubts(9.0, 0.2) == []
+    with pytest.raises(InputError) as refused:
+        check(1.0, 0.2)
+    assert str(refused.value).startswith(
+        f"alpha of student is 0.2, and its teacher's scores have {entropy:.0%} of the entropy of guessing and put the "
+        "positive first in 100% of the groups (chance: 33%): there is little to learn from them; allowed: alpha from 1"
+    )
+    check(1.0, 1.0)
+    check(9.0, 0.2)
 
 
 def test_a_missing_teacher_score_is_an_error(run: Run) -> None:

@@ -306,14 +306,17 @@ def test_a_start_that_tells_nothing_apart_is_not_divided_by_its_rounding(tiny, t
 def test_what_a_training_has_to_say_of_itself_stays_with_the_model(tiny, tmp_path) -> None:  # noqa: F811
     every = [np.arange(PASSAGES)] * QUERIES
     write_run(tmp_path / "t.parquet", Run.of(every, [np.zeros(PASSAGES, np.float32)] * QUERIES))
-    recipe = stage("retriever", temperature=1e-3, alpha=0.0, epochs=0.25)
+    recipe = stage("retriever", temperature=1e-3, alpha=1.0, epochs=0.25)
     folder = train(tiny, tmp_path, recipe, teacher=tmp_path / "t.parquet")
-    saturated, unsure = read_json(folder / "about.json")["notes"]
+    (saturated,) = read_json(folder / "about.json")["notes"]
     assert "times the temperature: a learning rate of 0.001 may undo the pre-training" in saturated
-    assert unsure == (
-        "the teacher's scores have 100% of the entropy of guessing and put the positive first in 0% of the groups "
-        "(chance: 25%): with alpha 0 there is little to learn"
-    )
+
+
+def test_a_student_is_not_asked_to_learn_from_guesses(tiny, tmp_path) -> None:  # noqa: F811
+    every = [np.arange(PASSAGES)] * QUERIES
+    write_run(tmp_path / "t.parquet", Run.of(every, [np.zeros(PASSAGES, np.float32)] * QUERIES))
+    with pytest.raises(InputError, match="alpha of .* is 0, and its teacher's scores have 100% of the entropy"):
+        train(tiny, tmp_path, stage("retriever", alpha=0.0, epochs=0.25), teacher=tmp_path / "t.parquet")
 
 
 def test_a_missing_teacher_is_an_error(tiny, tmp_path, teacher) -> None:  # noqa: F811

@@ -271,26 +271,27 @@ class Teacher:
         for epoch in range(epochs):
             self.scores(examples.queries[rows], examples.draw(rows, epoch))
 
-    def doubts(self, examples: Examples, alpha: float, name: str) -> list[str]:
-        """Return, and say, what is to be known of a teacher that cannot tell the passages of a group apart.
+    def check_worth(self, examples: Examples, alpha: float, name: str) -> None:
+        """Refuse a teacher that cannot tell the passages of a group apart where the student hears little else.
 
-        A student that hears hardly anything else (`alpha` below 1) learns to tell nothing apart, either.
+        With `alpha` below 1, the weight of the contrastive loss (equation 11), such a student learns to tell nothing
+        apart, either: it ends below its own start.
         """
+        if alpha >= 1:
+            return
         rows = _thousand(examples)
         scores = self.scores(examples.queries[rows], examples.draw(rows, 0)).astype(np.float64)  # [E', N]
         shares = np.exp(scores - scores.max(1, keepdims=True))
         shares /= shares.sum(1, keepdims=True)
         entropy = -(shares * np.log(shares.clip(1e-300))).sum(1).mean() / math.log(scores.shape[1])
-        if alpha >= 1 or entropy < UNSURE:
-            return []
-        right = (scores[:, 0] > scores[:, 1:].max(1)).mean()
-        note = (
-            f"the teacher's scores have {entropy:.0%} of the entropy of guessing and put the positive first in "
-            f"{right:.0%} of the groups (chance: {1 / scores.shape[1]:.0%}): with alpha {alpha:g} there is little to "
-            "learn"
-        )
-        say(f"{name}: {note}")
-        return [note]
+        if entropy >= UNSURE:
+            right = (scores[:, 0] > scores[:, 1:].max(1)).mean()
+            raise InputError(
+                f"alpha of {name} is {alpha:g}, and its teacher's scores have {entropy:.0%} of the entropy of guessing "
+                f"and put the positive first in {right:.0%} of the groups (chance: {1 / scores.shape[1]:.0%}): there "
+                "is little to learn from them; allowed: alpha from 1, or a teacher that can tell (more training "
+                "queries, more epochs, another learning rate)"
+            )
 
 
 def _thousand(examples: Examples) -> np.ndarray:

@@ -71,7 +71,7 @@ def train(
     taught = Teacher.read(teacher) if teacher else None
     if taught:
         taught.check(data.examples, math.ceil(settings.epochs))
-        notes += taught.doubts(data.examples, settings.alpha, name)
+        taught.check_worth(data.examples, settings.alpha, name)
     trainer.train(
         model,
         data.examples,
