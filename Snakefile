@@ -22,7 +22,7 @@ include: "workflow/rules/runs.smk"
 include: "workflow/rules/evaluation.smk"
 
 
-# Rules named after --cache share what they make with other workflows (CLUSTERS.md). Snakemake wants them without a
+# Rules named after --cache share what they make with other workflows (docs/clusters.md). Snakemake wants them without a
 # benchmark, since one for what was taken from the cache would be a lie; and it sorts the parameters of all rules that
 # they depend on by their names, so that all must have one.
 for each in workflow.rules if workflow.workflow_settings.cache else ():

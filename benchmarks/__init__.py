@@ -1,1 +1,1 @@
-"""Measurements beside what others use, each in the same run; see performance in the README."""
+"""Measurements beside what others use, each in the same run; docs/results.md has the numbers."""

@@ -1,1 +1,18 @@
-"""CDMAE: masked auto-encoder pre-training with importance-aware decoder masking, for dense passage retrieval."""
+"""CDMAE: masked auto-encoder pre-training with importance-aware decoder masking, for dense passage retrieval.
+
+The wings in the order of the pipeline, with the equations of the paper that they hold; each imports from those before:
+
+- `config`: what a run is. The settings, their checks, and the files they come from.
+- `collections`: passages, queries and judgments. One file per source in `sources`.
+- `tokens`: text to word-pieces, once.
+- `importance`: n-gram counts, PMI (equation 7) and AMI (equation 8).
+- `masking`: equation 1, and Algorithm 1 in `strategies`, with one file per strategy.
+- `models`: encoders that read packed rows, and models on disk.
+- `training`: the loop that all trainers share, its state, its processes.
+- `pretraining`: equations 2 to 6 and 9. One file per objective in `objectives`; `probes` look at what is learnt.
+- `finetuning`: stages 1 to 3 and the reranker, with equations 10 and 11.
+- `retrieval`: whatever makes a run. BM25, vectors, exact search, reranking, fusion.
+- `evaluation`: measures and significance.
+- `report`: the page, the paper's tables and figures, model cards.
+- `plan`: what a run takes before it runs.
+"""

@@ -79,7 +79,7 @@ def test_no_rule_forgets_what_its_result_depends_on(values):
 def test_the_page_on_clusters_tells_what_rules_with_gpus_ask_for():
     told = {
         rule: tuple(re.findall(r"\d+", row)[-3:])
-        for row in re.findall(r"^\| (`.*\|.*\|.*\|.*\|)$", (ROOT / "CLUSTERS.md").read_text(), flags=re.MULTILINE)
+        for row in re.findall(r"^\| (`.*\|.*\|.*\|.*\|)$", (ROOT / "docs/clusters.md").read_text(), flags=re.MULTILINE)
         for rule in re.findall(r"`(\w+)`", row)
         if rule in NAMES
     }

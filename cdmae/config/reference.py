@@ -10,7 +10,8 @@ INTRODUCTION = """\
 # Every setting
 
 Made by `python -m cdmae.config.reference > config/README.md` from `cdmae/config/schema.py`; a test compares. Section
-numbers are the paper's, `A` is its appendix, decisions are those of `DECISIONS.md`.
+numbers are the paper's, `A` is its appendix, decisions are those of
+`docs/paper.md`.
 
 | file | what it is |
 |---|---|
@@ -48,7 +49,7 @@ def page() -> str:
     """The whole page, Markdown."""
     parts = [INTRODUCTION]
     for name in collections.names():
-        text = f"By name. With `source: {name}`; see `cdmae/collections/{name}`."
+        text = f"By name. With `source: {name}`; see `cdmae/collections/sources/{name}`."
         parts.append(_section(f"collections, {name}", collections.source(name).Settings, text))
     parts.extend(_section(name, cls, text) for name, (cls, text) in SECTIONS.items())
     return "\n".join(parts)

@@ -1,21 +1,23 @@
-"""What the README tells people to type works: on the smoke run, or as a dry run where the real one takes long."""
+"""What README and docs tell people to type works: on the smoke run, or as a dry run where the real one takes long."""
 
 import re
 import shlex
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from cdmae.collections.store import read_passages, read_qrels
 from tests.workflow.conftest import ROOT, SMOKE
 
 pytestmark = pytest.mark.workflow
 
 README = (ROOT / "README.md").read_text()
+TEXT = README + (ROOT / "docs/commands.md").read_text()
 BLOCKS = re.findall(r"^```(\w+)\n(.*?)^```", README, flags=re.MULTILINE | re.DOTALL)
+TOUR = re.findall(r"^```python\n(.*?)^```", (ROOT / "docs/tour.md").read_text(), flags=re.MULTILINE | re.DOTALL)
 SHELL = "\n".join(text for kind, text in BLOCKS if kind == "sh")
-FOUND = [*re.findall(r"^(\./run[^#\n]*)", SHELL, flags=re.MULTILINE), *re.findall(r"`(\./run[^`]*)`", README)]
+FOUND = [*re.findall(r"^(\./run[^#\n]*)", SHELL, flags=re.MULTILINE), *re.findall(r"`(\./run[^`\n]*)`", TEXT)]
 COMMANDS = sorted({each.strip().removesuffix(" -n") for each in FOUND})
 PYTHON = [text for kind, text in BLOCKS if kind == "python"]
 ELSEWHERE = ("--workflow-profile", "mine.yaml", "my.yaml")  # needs a cluster, or a collection of one's own
@@ -62,7 +64,15 @@ def test_python(smoke, text):
     assert found.stdout.strip()
 
 
-def test_every_file_that_is_named_is_there():
-    named = re.findall(r"`((?:cdmae|config|envs|workflow|tests|benchmarks)/[\w./-]*)`", README)
-    named += re.findall(r"\]\(([\w./-]+\.md)\)", README)
-    assert not [path for path in named if not Path(ROOT, path).exists()]
+def test_tour(smoke):
+    collection = smoke.results / "collections/pydocs"
+    passages = read_passages(collection, ["passage_id"])["passage_id"].to_pylist()
+    right = int(read_qrels(collection, "test")["passage"].iloc[0])
+    names = {"time.ctime": passages[right], '"time"': f'"{passages[right - 1]}"', "results/": "results/smoke/"}
+    text = "\n".join(TOUR)
+    for old, new in names.items():
+        assert old in text
+        text = text.replace(old, new)
+    finished = subprocess.run([sys.executable, "-c", text], cwd=smoke.folder, capture_output=True, text=True)
+    assert finished.returncode == 0, finished.stderr
+    assert "nDCG@10" in finished.stdout

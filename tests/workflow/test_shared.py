@@ -1,4 +1,4 @@
-"""Several users, one set of counts: Snakemake's cache between workflows, as CLUSTERS.md tells to use it."""
+"""Several users, one set of counts: Snakemake's cache between workflows, as docs/clusters.md tells to use it."""
 
 import shutil
 from pathlib import Path
@@ -9,7 +9,7 @@ from tests.workflow.conftest import SMOKE
 
 pytestmark = pytest.mark.workflow
 
-MADE = {  # what CLUSTERS.md names, by rule
+MADE = {  # what docs/clusters.md names, by rule
     "tokens": "tokens/tiny/pydocs",
     "ngrams": "ngrams/ami/tiny/pydocs",
     "importance": "importance/ami/tiny/pydocs",
