@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae import collections
 from cdmae.config import pretrained
 from cdmae.errors import InputError
-from cdmae.fields import show, suggestion
+from cdmae.fields import known, show, suggestion
 
 if TYPE_CHECKING:
     from ir_measures import Measure
@@ -35,40 +36,8 @@ RANDOM_START = (
     "collection", "vocabulary", "layers", "hidden", "heads", "feedforward", "positions", "initializer", "dropout",
 )  # fmt: skip
 NOT_PRETRAINED = ("start", "objective", "seed")  # the keys of an encoder with objective none
-# The settings that only some objectives know, by objective; one that is not named here knows all of them.
-OBJECTIVE_ONLY = {
-    "mae": ("decoder_masking", "decoder_ratio", "decoder_layers", "projection"),
-    "retromae": ("decoder_masking", "decoder_ratio"),
-    "dupmae": ("decoder_masking", "decoder_ratio", "bag_weight"),
-    "bowdpr": ("bag_weight",),
-    "condenser": ("decoder_layers", "early_layers"),
-    "cocondenser": ("decoder_layers", "early_layers"),
-    "simlm": ("decoder_masking", "decoder_ratio", "decoder_layers", "generator"),
-    "cotmae": ("decoder_masking", "decoder_ratio", "decoder_layers"),
-    "master": ("decoder_masking", "decoder_ratio", "decoder_layers"),
-}
-BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
-OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 MASKING = ("decoder_ratio", "sigma", "max_length")  # what the masks that are shown depend on
-STAGE_ONLY = {
-    "retriever": ("query_length", "passage_length", "in_batch", "temperature", "alpha"),
-    "reranker": ("max_length", "forward_factor", "rdrop"),
-}
-SYSTEM_KEYS = {
-    "bm25": ("k1", "b", "triples"),
-    "retriever": ("encoder", "stage", "negatives", "teacher"),
-    "reranker": ("encoder", "stage", "negatives", "reranks", "depth"),
-    "fusion": ("of", "k"),
-    "external": ("model", "query_length", "passage_length"),
-}
-SYSTEM_REQUIRED = {
-    "bm25": (),
-    "retriever": ("encoder", "stage", "negatives"),
-    "reranker": ("encoder", "stage", "negatives", "reranks"),
-    "fusion": ("of",),
-    "external": ("model",),
-}
 SEARCHES = ("bm25", "retriever", "external")  # kinds that search a whole collection, and so can be mined
 
 
@@ -83,104 +52,6 @@ def check_name(name: str, section: str) -> None:
         raise InputError(f"{section} has the name {show(name)}; allowed: letters, digits, - and _")
     if len(name) > LONGEST:
         raise InputError(f"{section} has the name {show(name)} of {len(name)} letters; allowed: up to {LONGEST}")
-
-
-Entry = tuple[str, dict[str, Any], str]  # of a section: its name, its values and its path
-
-
-def inherited(entries: list[Entry], defaults: dict[str, Any]) -> list[Entry]:
-    """Encoders with what each has from the one before it: a start, or a snapshot everything.
-
-    Raises `InputError` where that one is not there or needs the encoder itself, and where a snapshot has more of its
-    own than its step.
-    """
-    given = {name: values for name, values, _ in entries}
-    before = {
-        name: {key: values[key] for key in BEFORE if isinstance(values.get(key), str) and values[key]}
-        for name, values in given.items()
-    }
-    for key in BEFORE:
-        if key in defaults:
-            raise InputError(f"pretraining.{key} cannot be a default: the first encoder has none before it")
-    needs = {name: [other for other in others.values() if other in given] for name, others in before.items()}
-    _check_cycles("encoders", needs)
-    for name, _, path in entries:
-        for key, other in before[name].items():
-            if other not in given:
-                raise InputError(f"{path}.{key} is {show(other)}; {suggestion(other, given)}")
-        first = before.get(before[name].get("snapshot_of", ""), {}).get("snapshot_of")
-        if first:
-            raise InputError(
-                f"{path}.snapshot_of is {before[name]['snapshot_of']}, a snapshot itself; allowed: {first}"
-            )
-
-    def whole(name: str) -> dict[str, Any]:
-        values, others = given[name], before[name]
-        if "snapshot_of" in others:
-            return _snapshot(values, whole(others["snapshot_of"]), defaults, f"encoders.{name}")
-        start = whole(others["after"]).get("start") if "after" in others else None
-        return {"start": start, **values} if start else values
-
-    return [(name, whole(name), path) for name, _, path in entries]
-
-
-def _snapshot(values: dict[str, Any], source: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
-    """The values of a snapshot: those of the encoder that it is one of, and its own step."""
-    name, known = values["snapshot_of"], {**defaults, **source}
-    if known.get("objective") == "none":
-        raise InputError(f"{path}.snapshot_of is {name}, which is not pre-trained; allowed: an encoder that is")
-    for key in values:
-        if key not in OF_SNAPSHOT and values[key] != known.get(key):
-            raise InputError(
-                f"{path}.{key} is {show(values[key])}, but a snapshot has all but its take_step from encoders.{name}; "
-                "leave it out"
-            )
-    if not values.get("take_step"):
-        raise InputError(f"{path}.take_step is missing: the step of encoders.{name} that is kept")
-    return {**source, **values}
-
-
-def encoder_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
-    """The values of an encoder over the defaults of `pretraining`, without those that do not apply."""
-    both = {**defaults, **values}
-    if both.get("objective") == "none":
-        _refuse_others(values, NOT_PRETRAINED, path, "objective none")
-        return pick(both, NOT_PRETRAINED)
-    objective = str(both.get("objective", "mae"))
-    for key in values:
-        if key in others(objective):
-            raise InputError(
-                f"{path}.{key} does not go with objective {objective}; of the settings that only some objectives know "
-                f"it takes {', '.join(OBJECTIVE_ONLY[objective])}"
-            )
-    both = {key: value for key, value in both.items() if key not in others(objective)}
-    masks = [both.get("encoder_masking")]
-    if "decoder_masking" not in others(objective):
-        masks.append(both.get("decoder_masking", "importance"))
-    if not any(mask in READ_IMPORTANCE for mask in masks):
-        if values.get("importance"):
-            raise InputError(
-                f"{path}.importance is {show(values['importance'])}, but no masking is {' or '.join(READ_IMPORTANCE)}"
-            )
-        both.pop("importance", None)
-    return both
-
-
-def others(objective: str) -> set[str]:
-    """The settings of an encoder that an objective does not know."""
-    known = OBJECTIVE_ONLY.get(objective)
-    every = {key for keys in OBJECTIVE_ONLY.values() for key in keys}
-    return set() if known is None else every - set(known)
-
-
-def stage_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
-    """The values of a stage over the defaults of `training`, without those of the other kind."""
-    kind = values.get("kind", defaults.get("kind"))
-    others = STAGE_ONLY.get({"retriever": "reranker", "reranker": "retriever"}.get(str(kind), ""), ())
-    for key in values:
-        if key in others:
-            raise InputError(f"{path}.{key} is not a setting of a {kind}; it takes no {', '.join(others)}")
-    return {**{key: value for key, value in defaults.items() if key not in others}, **values}
 
 
 def check(config: Config, values: dict[str, Any]) -> None:
@@ -198,7 +69,7 @@ def check(config: Config, values: dict[str, Any]) -> None:
         )
     for name, system in config.systems.items():
         _check_system(config, name, system, values["systems"][name] or {})
-    _check_cycles("systems", {name: list(system.sources().values()) for name, system in config.systems.items()})
+    check_cycles("systems", {name: list(system.sources().values()) for name, system in config.systems.items()})
     _check_evaluation(config)
 
 
@@ -254,7 +125,8 @@ def _known(config: Config, path: str, name: str, section: str) -> None:
         raise InputError(f"{path} is {show(name)}; {suggestion(name, getattr(config, section))}")
 
 
-def _refuse_others(values: dict[str, Any], allowed: tuple[str, ...], path: str, what: str) -> None:
+def refuse_others(values: dict[str, Any], allowed: Iterable[str], path: str, what: str) -> None:
+    """Refuse values with other keys than those that go with `what`."""
     for key in values:
         if key not in allowed:
             raise InputError(f"{path}.{key} does not go with {what}; allowed: {', '.join(allowed)}")
@@ -263,7 +135,7 @@ def _refuse_others(values: dict[str, Any], allowed: tuple[str, ...], path: str, 
 def _check_start(config: Config, name: str, values: dict[str, Any]) -> None:
     start, path = config.starts[name], f"starts.{name}"
     if start.checkpoint:
-        _refuse_others(values, ("checkpoint",), path, "checkpoint")
+        refuse_others(values, ("checkpoint",), path, "checkpoint")
         pretrained.check(start.checkpoint, f"{path}.checkpoint")
     elif not start.collection:
         raise InputError(f"{path} has neither checkpoint nor collection; allowed: one of them")
@@ -408,12 +280,11 @@ def _check_stage(config: Config, stage: Stage, path: str) -> None:
 
 def _check_system(config: Config, name: str, system: System, values: dict[str, Any]) -> None:
     path = f"systems.{name}"
-    _refuse_others(values, ("kind", *SYSTEM_KEYS[system.kind]), path, f"kind {system.kind}")
-    for key in SYSTEM_REQUIRED[system.kind]:
+    refuse_others(values, ("kind", *known(type(system), system.kind)), path, f"kind {system.kind}")
+    needed = known(type(system), system.kind, needed=True)
+    for key in needed:
         if not getattr(system, key):
-            raise InputError(
-                f"{path}.{key} is missing; kind {system.kind} needs {', '.join(SYSTEM_REQUIRED[system.kind])}"
-            )
+            raise InputError(f"{path}.{key} is missing; kind {system.kind} needs {', '.join(needed)}")
     for key, source in system.sources().items():
         _known(config, f"{path}.{key}", source, "systems")
         if source == name:
@@ -470,7 +341,7 @@ def _check_kind(config: Config, path: str, name: str, kinds: tuple[str, ...]) ->
         )
 
 
-def _check_cycles(section: str, needs: dict[str, list[str]]) -> None:
+def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
     """Refuse entries of a section that need each other in a circle; `needs`: those that each is made from."""
     done: set[str] = set()
 

@@ -15,9 +15,13 @@ from cdmae import collections
 from cdmae.config import checks, seeds
 from cdmae.config.schema import Collection, Config, Encoder, Evaluation, Importance, Report, Stage, Start, System
 from cdmae.errors import InputError, Mistakes
-from cdmae.fields import check_partial, join, mapping, parse, show, suggestion, unknown
+from cdmae.fields import check_partial, join, known, mapping, others, parse, show, suggestion, unknown
 
 T = TypeVar("T")
+Entry = tuple[str, dict[str, Any], str]  # of a section: its name, its values and its path
+
+BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
+OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
 
 
 # --- from files to values --------------------------------------------------------------------------------------------
@@ -123,11 +127,11 @@ def load(values: dict[str, Any]) -> Config:
         mistakes.tell()  # without defaults, whose section may be what is mistyped, much would be missing in the entries
 
     def encoder(entry: dict[str, Any], path: str) -> Encoder:
-        found = parse(Encoder, checks.encoder_values(entry, encoder_defaults, path), path)
+        found = parse(Encoder, encoder_values(entry, encoder_defaults, path), path)
         return _seeded(_without_unread(found, entry, path), plain.seed)
 
     def stage(entry: dict[str, Any], path: str) -> Stage:
-        return _seeded(parse(Stage, checks.stage_values(entry, stage_defaults, path), path), plain.seed)
+        return _seeded(parse(Stage, stage_values(entry, stage_defaults, path), path), plain.seed)
 
     readers = {
         "collections": _collection,
@@ -140,7 +144,7 @@ def load(values: dict[str, Any]) -> Config:
     entries = {name: _entries(values, name, mistakes) for name in readers}
     encoders, entries["encoders"] = entries["encoders"], []
     with mistakes.noted():
-        entries["encoders"] = checks.inherited(encoders, encoder_defaults)
+        entries["encoders"] = inherited(encoders, encoder_defaults)
     sections = {name: _parsed(entries[name], read, mistakes) for name, read in readers.items()}
     for name, kind in (("evaluation", Evaluation), ("report", Report)):
         with mistakes.noted():
@@ -151,7 +155,7 @@ def load(values: dict[str, Any]) -> Config:
     return seeds.replicate(config)
 
 
-def _entries(values: dict[str, Any], section: str, mistakes: Mistakes) -> list[checks.Entry]:
+def _entries(values: dict[str, Any], section: str, mistakes: Mistakes) -> list[Entry]:
     """The entries of a section: the name, values and path of each."""
     found, entries = [], {}
     with mistakes.noted():
@@ -166,7 +170,7 @@ def _entries(values: dict[str, Any], section: str, mistakes: Mistakes) -> list[c
     return found
 
 
-def _parsed(entries: list[checks.Entry], read: Callable[[dict[str, Any], str], T], mistakes: Mistakes) -> dict[str, T]:
+def _parsed(entries: list[Entry], read: Callable[[dict[str, Any], str], T], mistakes: Mistakes) -> dict[str, T]:
     """Entries by name; `read` makes one of its values and its path."""
     found = {}
     for name, values, path in entries:
@@ -199,3 +203,95 @@ def _collection(values: dict[str, Any], path: str) -> Collection:
         raise InputError(f"{path}.source is {show(source)}; {suggestion(str(source), allowed)}")
     own = {key: value for key, value in values.items() if key != "source"}
     return Collection(source, parse(collections.source(source).Settings, own, path))
+
+
+# --- what entries inherit --------------------------------------------------------------------------------------------
+
+
+def inherited(entries: list[Entry], defaults: dict[str, Any]) -> list[Entry]:
+    """Give each encoder what it has from the one before it: after another its start, as a snapshot of one everything.
+
+    Raises `InputError` where that one is not there or needs the encoder itself, and where a snapshot has more of its
+    own than its step.
+    """
+    for key in BEFORE:
+        if key in defaults:
+            raise InputError(f"pretraining.{key} cannot be a default: the first encoder has none before it")
+    encoders = {name: values for name, values, _ in entries}
+    before = {
+        name: {key: values[key] for key in BEFORE if isinstance(values.get(key), str) and values[key]}
+        for name, values in encoders.items()
+    }
+    needs = {name: [other for other in needed.values() if other in encoders] for name, needed in before.items()}
+    checks.check_cycles("encoders", needs)
+    for name, _, path in entries:
+        for key, other in before[name].items():
+            if other not in encoders:
+                raise InputError(f"{path}.{key} is {show(other)}; {suggestion(other, encoders)}")
+        first = before.get(before[name].get("snapshot_of", ""), {}).get("snapshot_of")
+        if first:
+            raise InputError(
+                f"{path}.snapshot_of is {before[name]['snapshot_of']}, a snapshot itself; allowed: {first}"
+            )
+
+    def whole(name: str) -> dict[str, Any]:
+        values, needed = encoders[name], before[name]
+        if "snapshot_of" in needed:
+            return _snapshot(values, whole(needed["snapshot_of"]), defaults, f"encoders.{name}")
+        start = whole(needed["after"]).get("start") if "after" in needed else None
+        return {"start": start, **values} if start else values
+
+    return [(name, whole(name), path) for name, _, path in entries]
+
+
+def _snapshot(values: dict[str, Any], source: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
+    """Give a snapshot the values of the encoder that it is one of, `source`, and its own step."""
+    name, whole = values["snapshot_of"], {**defaults, **source}
+    if whole.get("objective") == "none":
+        raise InputError(f"{path}.snapshot_of is {name}, which is not pre-trained; allowed: an encoder that is")
+    for key in values:
+        if key not in OF_SNAPSHOT and values[key] != whole.get(key):
+            raise InputError(
+                f"{path}.{key} is {show(values[key])}, but a snapshot has all but its take_step from encoders.{name}; "
+                "leave it out"
+            )
+    if not values.get("take_step"):
+        raise InputError(f"{path}.take_step is missing: the step of encoders.{name} that is kept")
+    return {**source, **values}
+
+
+def encoder_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
+    """Lay the values of an encoder over the defaults of `pretraining`, without those that do not apply."""
+    both = {**defaults, **values}
+    objective = str(both.get("objective", "mae"))
+    if objective == "none":
+        checks.refuse_others(values, checks.NOT_PRETRAINED, path, "objective none")
+        return checks.pick(both, checks.NOT_PRETRAINED)
+    foreign = others(Encoder, objective)
+    for key in values:
+        if key in foreign:
+            raise InputError(
+                f"{path}.{key} does not go with objective {objective}; of the settings that only some objectives know "
+                f"it takes {', '.join(known(Encoder, objective))}"
+            )
+    both = {key: value for key, value in both.items() if key not in foreign}
+    masks = [both.get("encoder_masking")]
+    if "decoder_masking" not in foreign:
+        masks.append(both.get("decoder_masking", "importance"))
+    if not any(mask in checks.READ_IMPORTANCE for mask in masks):
+        if values.get("importance"):
+            reading = " or ".join(checks.READ_IMPORTANCE)
+            raise InputError(f"{path}.importance is {show(values['importance'])}, but no masking is {reading}")
+        both.pop("importance", None)
+    return both
+
+
+def stage_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
+    """Lay the values of a stage over the defaults of `training`, without those of the other kind."""
+    kind = str(values.get("kind", defaults.get("kind")))
+    foreign = others(Stage, kind)
+    for key in values:
+        if key in foreign:
+            names = ", ".join(field.name for field in fields(Stage) if field.name in foreign)
+            raise InputError(f"{path}.{key} is not a setting of a {kind}; it takes no {names}")
+    return {**{key: value for key, value in defaults.items() if key not in foreign}, **values}

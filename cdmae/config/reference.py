@@ -57,8 +57,6 @@ def page() -> str:
 def _section(name: str, cls: type, text: str) -> str:
     lines = [f"## {name}", "", text, "", "| setting | default | allowed | meaning | source |", "|---|---|---|---|---|"]
     for row in reference(cls):
-        if not row["meaning"]:
-            continue  # a section of its own
         unit = f" ({row['unit']})" if row["unit"] else ""
         cells = [f"`{row['name']}`", f"`{row['default']}`", row["allowed"], row["meaning"] + unit, row["source"]]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
