@@ -28,7 +28,7 @@ OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from
 
 
 def read_yaml(path: Path | str) -> dict[str, Any]:
-    """The values of a config file; raises `InputError` for a missing or malformed file and for a repeated key."""
+    """Read a config file; raise `InputError` for a missing or malformed one, and for a repeated key."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -46,10 +46,10 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
             return super().construct_mapping(node, deep)
 
     try:
-        found = yaml.load(Path(path).read_text(encoding="utf-8"), Loader)  # a SafeLoader
-        if found is None:
+        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader)  # a SafeLoader
+        if values is None:
             raise InputError(f"{path} holds no settings; allowed: a mapping of settings")
-        return mapping(found, str(path))
+        return mapping(values, str(path))
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OSError as error:
@@ -63,9 +63,9 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
 
 
 def gather(default: Path | str, overlays: Iterable[Path | str], values: dict[str, Any]) -> dict[str, Any]:
-    """The values of the default config file with `values` over them: what the engine merged from overlays and options.
+    """Lay `values`, which the engine merged from overlays and options, over those of the default config file.
 
-    The overlay files are read once more for the checks that the engine leaves out (repeated keys, encoding).
+    Read the overlay files once more for the checks that the engine leaves out (repeated keys, encoding).
     """
     for path in overlays:
         read_yaml(path)
@@ -73,7 +73,7 @@ def gather(default: Path | str, overlays: Iterable[Path | str], values: dict[str
 
 
 def stack(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Two overlays as one, as the engine stacks them; null stays, for it removes what the default has."""
+    """Stack two overlays as the engine does; null stays, because it removes what the default has."""
     stacked = dict(first)
     for key, value in second.items():
         both = isinstance(value, dict) and isinstance(first.get(key), dict)
@@ -82,7 +82,7 @@ def stack(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
 
 
 def merge(default: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
-    """The default's values with those of an overlay in their place; ``standalone: true`` there leaves the default out.
+    """Lay the values of an overlay over the default's; ``standalone: true`` there leaves the default out.
 
     Mappings are merged key by key, everything else is replaced; null in the overlay removes what the default has.
     """
@@ -127,8 +127,8 @@ def load(values: dict[str, Any]) -> Config:
         mistakes.tell()  # without defaults, whose section may be what is mistyped, much would be missing in the entries
 
     def encoder(entry: dict[str, Any], path: str) -> Encoder:
-        found = parse(Encoder, encoder_values(entry, encoder_defaults, path), path)
-        return _seeded(_without_unread(found, entry, path), plain.seed)
+        settings = parse(Encoder, encoder_values(entry, encoder_defaults, path), path)
+        return _seeded(_without_unread(settings, entry, path), plain.seed)
 
     def stage(entry: dict[str, Any], path: str) -> Stage:
         return _seeded(parse(Stage, stage_values(entry, stage_defaults, path), path), plain.seed)
@@ -156,27 +156,27 @@ def load(values: dict[str, Any]) -> Config:
 
 
 def _entries(values: dict[str, Any], section: str, mistakes: Mistakes) -> list[Entry]:
-    """The entries of a section: the name, values and path of each."""
-    found, entries = [], {}
+    """List the entries of a section that are mappings with fitting names."""
+    section_values, entries = {}, []
     with mistakes.noted():
-        entries = mapping(values.get(section), section)
-    for name, entry in entries.items():
+        section_values = mapping(values.get(section), section)
+    for name, entry in section_values.items():
         with mistakes.noted():
             checks.check_name(name, section)
             path = join(section, name)
             if entry is None:
                 raise InputError(f"{path} is empty; allowed: a mapping of its settings ({{}} where all have defaults)")
-            found.append((name, mapping(entry, path), path))
-    return found
+            entries.append((name, mapping(entry, path), path))
+    return entries
 
 
 def _parsed(entries: list[Entry], read: Callable[[dict[str, Any], str], T], mistakes: Mistakes) -> dict[str, T]:
-    """Entries by name; `read` makes one of its values and its path."""
-    found = {}
+    """Read entries by name; `read` makes one of its values and its path."""
+    parsed = {}
     for name, values, path in entries:
         with mistakes.noted():
-            found[name] = read(values, path)
-    return found
+            parsed[name] = read(values, path)
+    return parsed
 
 
 def _seeded(entry: Any, seed: int) -> Any:
@@ -184,9 +184,9 @@ def _seeded(entry: Any, seed: int) -> Any:
 
 
 def _without_unread(encoder: Encoder, entry: dict[str, Any], path: str) -> Encoder:
-    """The encoder with what it does not read at the default, so that to change it for others restarts nothing here.
+    """Set what the encoder does not read to its default: changing that for others then restarts nothing here.
 
-    Raises `InputError` where that was written out in the entry itself.
+    Raises `InputError` where the entry itself says it.
     """
     defaults = {field.name: field.default for field in fields(encoder) if field.name in encoder.unread}
     for key, why in encoder.unread.items():
