@@ -96,7 +96,7 @@ def _checked(cls: type, values: Any, path: str, *, partial: bool) -> Any:
     whole = ("missing", "value_error")  # told of whole entries whose values are right
     mistakes = [error for error in errors if error["type"] not in whole] or ([] if partial else errors)
     if mistakes:
-        raise InputError("\n".join(_sentence(error, _adapter(cls).json_schema(), path) for error in mistakes))
+        raise InputError("\n".join(_sentence(error, json_schema(cls), path) for error in mistakes))
     return None
 
 
@@ -105,6 +105,11 @@ def _adapter(cls: type) -> TypeAdapter:
     from pydantic import ConfigDict, TypeAdapter, with_config
 
     return TypeAdapter(with_config(ConfigDict(extra="forbid"))(cls))
+
+
+def json_schema(cls: type) -> dict[str, Any]:
+    """Return the JSON schema of a settings dataclass."""
+    return _adapter(cls).json_schema()
 
 
 def _numbers(hint: Any, value: Any) -> Any:
@@ -167,7 +172,7 @@ def _digits(number: float) -> str:
 
 def reference(cls: type) -> list[dict[str, str]]:
     """List the settings of `cls`: the name, default, allowed values, unit, meaning and source of each."""
-    schema = _adapter(cls).json_schema()
+    schema = json_schema(cls)
     return [
         {
             "name": name,

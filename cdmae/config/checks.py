@@ -43,7 +43,7 @@ SEARCHES = ("bm25", "retriever", "external")  # kinds that search a whole collec
 
 
 def pick(values: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """The values of some keys, in the order of the schema."""
+    """Return the values of some keys, in the order of the schema."""
     return {key: value for key, value in values.items() if key in keys}
 
 

@@ -63,17 +63,17 @@ class Collection:
 
     @property
     def module(self) -> str:
-        """The module that knows the source."""
+        """Name the module that knows the source."""
         return f"cdmae.collections.sources.{self.source}"
 
     @property
     def threads(self) -> int:
-        """How many threads help to make it."""
+        """Say how many threads help to make it."""
         threads = getattr(collections.source(self.source), "threads", None)
         return threads(self.settings) if threads else 1
 
     def values(self) -> dict[str, Any]:
-        """Plain values, as they stand in the config."""
+        """Return plain values, as they stand in the config."""
         return {"source": self.source, **asdict(self.settings)}
 
 
@@ -107,11 +107,11 @@ class Start:
             raise InputError(f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide hidden")
 
     def values(self) -> dict[str, Any]:
-        """What matters: the checkpoint, or everything else."""
+        """Return what matters: the checkpoint, or everything else."""
         return checks.pick(asdict(self), ("checkpoint",) if self.checkpoint else checks.RANDOM_START)
 
     def tokenizer(self) -> dict[str, Any]:
-        """What matters to the tokenizer."""
+        """Return what matters to the tokenizer."""
         return checks.pick(asdict(self), ("checkpoint",) if self.checkpoint else ("collection", "vocabulary"))
 
 
@@ -135,11 +135,11 @@ class Importance:
     )  # fmt: skip
 
     def values(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return asdict(self)
 
     def counting(self) -> dict[str, Any]:
-        """What matters to the n-gram counts."""
+        """Return what matters to the n-gram counts."""
         return checks.pick(asdict(self), ("unit", "window"))
 
 
@@ -218,43 +218,42 @@ class Encoder:
 
     @property
     def pretrained(self) -> bool:
-        """Whether there is anything to train."""
+        """Say whether there is anything to train."""
         return self.objective != "none"
 
     @property
     def maskings(self) -> list[str]:
-        """The masking of each side that its objective has, the encoder's first."""
-        both = {key: getattr(self, key) for key in ("encoder_masking", "decoder_masking")}
-        return [both[key] for key in both if self.pretrained and key not in others(Encoder, self.objective)]
+        """List the masking of each side that its objective has, the encoder's first."""
+        if not self.pretrained:
+            return []
+        decoder = [] if "decoder_masking" in others(Encoder, self.objective) else [self.decoder_masking]
+        return [self.encoder_masking, *decoder]
 
     @property
     def masked_by_importance(self) -> bool:
-        """Whether one of its masks is importance-aware."""
+        """Say whether one of its masks is importance-aware."""
         return "importance" in self.maskings
 
     @property
     def reads_importance(self) -> bool:
-        """Whether one of its masks reads the importance, or the n-grams that it is estimated from."""
-        return any(each in checks.READ_IMPORTANCE for each in self.maskings)
+        """Say whether one of its masks reads the importance, or the n-grams that it is estimated from."""
+        return any(masking in checks.READ_IMPORTANCE for masking in self.maskings)
 
     @property
     def unread(self) -> dict[str, str]:
-        """What another setting leaves without effect, and why: such settings are at their defaults (`loading.load`)."""
-        reasons = {
-            "sigma": "" if self.masked_by_importance else "no masking is importance",
-            "epochs": f"steps is {self.steps}, and counts instead" if self.steps else "",
-        }
-        return {key: why for key, why in reasons.items() if why}
+        """Say what another setting leaves without effect, and why; `cdmae.config.load` sets it to its default."""
+        noise = {} if self.masked_by_importance else {"sigma": "no masking is importance"}
+        return noise | ({"epochs": f"steps is {self.steps}, and counts instead"} if self.steps else {})
 
     def values(self) -> dict[str, Any]:
-        """What matters: everything that the objective knows, or that there is no pre-training."""
+        """Return what matters: everything that the objective knows, or that there is no pre-training."""
         if not self.pretrained:
             return checks.pick(asdict(self), checks.NOT_PRETRAINED)
         left_out = others(Encoder, self.objective) | unused(self)
         return {key: value for key, value in asdict(self).items() if key not in left_out}
 
     def masking(self) -> dict[str, Any]:
-        """What matters to the masks that are shown (`cdmae.masking.terms`)."""
+        """Return what matters to the masks that are shown (`cdmae.masking.terms`)."""
         return checks.pick(asdict(self), checks.MASKING)
 
 
@@ -329,7 +328,7 @@ class Stage:
             )
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
-        """What matters to a training of this kind, with or without a teacher."""
+        """Return what matters to a training of this kind, with or without a teacher."""
         left_out = others(Stage, self.kind) | (set() if teacher else {"alpha"})
         return {key: value for key, value in asdict(self).items() if key not in left_out}
 
@@ -371,12 +370,12 @@ class System:
         _expand(self, "model")
 
     def values(self) -> dict[str, Any]:
-        """The keys of its kind."""
+        """Return the settings of its kind."""
         left_out = others(System, self.kind)
         return {key: value for key, value in asdict(self).items() if key not in left_out}
 
     def sources(self) -> dict[str, str]:
-        """The systems that it needs: key (``negatives``, ``of[1]``) to name."""
+        """Map where it names the systems that it needs (``negatives``, ``of[1]``) to their names."""
         single = {key: getattr(self, key) for key in ("negatives", "teacher", "reranks") if getattr(self, key)}
         return {**single, **{f"of[{index}]": name for index, name in enumerate(self.of)}}
 
@@ -406,7 +405,7 @@ class Evaluation:
     )
 
     def measured(self, collection: str, split: str) -> list[str]:
-        """The measures of a target, with the grade that is relevant there."""
+        """List the measures of a target, with the grade that is relevant there."""
         grade = self.relevant.get(collection, {}).get(split, 1)
         parsed = {name: checks.read_measure(name) for name in self.measures if grade > 1}
         plain = [name for name, measure in parsed.items() if "rel" in measure.SUPPORTED_PARAMS.keys() - measure.params]
@@ -460,14 +459,14 @@ class Config:
             )
 
     def values(self) -> dict[str, Any]:
-        """Plain values that `loading.load` accepts again, with the defaults written out and without replicas."""
+        """Return plain values that `cdmae.config.load` accepts again: all defaults written out, no replicas."""
         sections = ("collections", "starts", "importance", "encoders", "stages", "systems")
         named = {section: getattr(self, section) for section in sections}
         return {
             "results": self.results,
             "seed": self.seed,
             "seeds": list(self.seeds),
-            **{name: {key: each[key].values() for key in replicas.first(each)} for name, each in named.items()},
+            **{name: {key: part[key].values() for key in replicas.first(part)} for name, part in named.items()},
             "evaluation": asdict(self.evaluation),
             "report": asdict(self.report),
         }
