@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from cdmae import collections
 from cdmae.config import checks, seeds
@@ -17,8 +17,7 @@ from cdmae.config.schema import Collection, Config, Encoder, Evaluation, Importa
 from cdmae.errors import InputError, Mistakes
 from cdmae.fields import check_partial, join, known, mapping, others, parse, show, suggestion, unknown
 
-T = TypeVar("T")
-Entry = tuple[str, dict[str, Any], str]  # of a section: its name, its values and its path
+Entries = dict[str, dict[str, Any]]  # of a section: the values of each by its name
 
 BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
 OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
@@ -103,9 +102,9 @@ def merge(default: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(values: dict[str, Any]) -> Config:
-    """Parse and check the merged values of the config files; raises `InputError`, a line with key and value a mistake.
+    """Parse and check the merged values of the config files; raise `InputError` with a line for each mistake.
 
-    What entries demand of each other is checked once each of them is right.
+    What entries demand of each other is checked once all of them are right.
     """
     values, mistakes = mapping(values, ""), Mistakes()
     plain = encoder_defaults = stage_defaults = None
@@ -141,42 +140,38 @@ def load(values: dict[str, Any]) -> Config:
         "stages": stage,
         "systems": partial(parse, System),
     }
-    entries = {name: _entries(values, name, mistakes) for name in readers}
-    encoders, entries["encoders"] = entries["encoders"], []
-    with mistakes.noted():
-        entries["encoders"] = inherited(encoders, encoder_defaults)
-    sections = {name: _parsed(entries[name], read, mistakes) for name, read in readers.items()}
-    for name, kind in (("evaluation", Evaluation), ("report", Report)):
+    sections: dict[str, Any] = {}
+    for section, read in readers.items():
+        entries, sections[section] = _entries(values, section, mistakes), {}
+        if section == "encoders":
+            own, entries = entries, {}
+            with mistakes.noted():
+                entries = inherited(own, encoder_defaults)
+        for name, entry in entries.items():
+            with mistakes.noted():
+                sections[section][name] = read(entry, join(section, name))
+    for name, cls in (("evaluation", Evaluation), ("report", Report)):
         with mistakes.noted():
-            sections[name] = parse(kind, values.get(name), name)
+            sections[name] = parse(cls, values.get(name), name)
     mistakes.tell()
     config = replace(plain, pretraining=encoder_defaults, training=stage_defaults, **sections)
     checks.check(config, values)
     return seeds.replicate(config)
 
 
-def _entries(values: dict[str, Any], section: str, mistakes: Mistakes) -> list[Entry]:
-    """List the entries of a section that are mappings with fitting names."""
-    section_values, entries = {}, []
+def _entries(values: dict[str, Any], section: str, mistakes: Mistakes) -> Entries:
+    """Return the entries of a section that are mappings with fitting names."""
+    entries, fitting = {}, {}
     with mistakes.noted():
-        section_values = mapping(values.get(section), section)
-    for name, entry in section_values.items():
+        entries = mapping(values.get(section), section)
+    for name, entry in entries.items():
         with mistakes.noted():
             checks.check_name(name, section)
             path = join(section, name)
             if entry is None:
                 raise InputError(f"{path} is empty; allowed: a mapping of its settings ({{}} where all have defaults)")
-            entries.append((name, mapping(entry, path), path))
-    return entries
-
-
-def _parsed(entries: list[Entry], read: Callable[[dict[str, Any], str], T], mistakes: Mistakes) -> dict[str, T]:
-    """Read entries by name; `read` makes one of its values and its path."""
-    parsed = {}
-    for name, values, path in entries:
-        with mistakes.noted():
-            parsed[name] = read(values, path)
-    return parsed
+            fitting[name] = mapping(entry, path)
+    return fitting
 
 
 def _seeded(entry: Any, seed: int) -> Any:
@@ -208,7 +203,7 @@ def _collection(values: dict[str, Any], path: str) -> Collection:
 # --- what entries inherit --------------------------------------------------------------------------------------------
 
 
-def inherited(entries: list[Entry], defaults: dict[str, Any]) -> list[Entry]:
+def inherited(encoders: Entries, defaults: dict[str, Any]) -> Entries:
     """Give each encoder what it has from the one before it: after another its start, as a snapshot of one everything.
 
     Raises `InputError` where that one is not there or needs the encoder itself, and where a snapshot has more of its
@@ -217,22 +212,20 @@ def inherited(entries: list[Entry], defaults: dict[str, Any]) -> list[Entry]:
     for key in BEFORE:
         if key in defaults:
             raise InputError(f"pretraining.{key} cannot be a default: the first encoder has none before it")
-    encoders = {name: values for name, values, _ in entries}
     before = {
         name: {key: values[key] for key in BEFORE if isinstance(values.get(key), str) and values[key]}
         for name, values in encoders.items()
     }
     needs = {name: [other for other in needed.values() if other in encoders] for name, needed in before.items()}
     checks.check_cycles("encoders", needs)
-    for name, _, path in entries:
-        for key, other in before[name].items():
+    for name, needed in before.items():
+        for key, other in needed.items():
             if other not in encoders:
-                raise InputError(f"{path}.{key} is {show(other)}; {suggestion(other, encoders)}")
-        first = before.get(before[name].get("snapshot_of", ""), {}).get("snapshot_of")
+                raise InputError(f"encoders.{name}.{key} is {show(other)}; {suggestion(other, encoders)}")
+        source = needed.get("snapshot_of", "")
+        first = before.get(source, {}).get("snapshot_of")
         if first:
-            raise InputError(
-                f"{path}.snapshot_of is {before[name]['snapshot_of']}, a snapshot itself; allowed: {first}"
-            )
+            raise InputError(f"encoders.{name}.snapshot_of is {source}, a snapshot itself; allowed: {first}")
 
     def whole(name: str) -> dict[str, Any]:
         values, needed = encoders[name], before[name]
@@ -241,7 +234,7 @@ def inherited(entries: list[Entry], defaults: dict[str, Any]) -> list[Entry]:
         start = whole(needed["after"]).get("start") if "after" in needed else None
         return {"start": start, **values} if start else values
 
-    return [(name, whole(name), path) for name, _, path in entries]
+    return {name: whole(name) for name in encoders}
 
 
 def _snapshot(values: dict[str, Any], source: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
