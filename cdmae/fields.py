@@ -1,7 +1,7 @@
-"""Settings: frozen dataclasses whose fields carry type, default, unit, meaning, source and range, and their parser.
+"""Settings: frozen dataclasses whose fields say type, default, range, unit, meaning and source; pydantic checks values.
 
-A value that does not fit is refused with its key, what was found and what is allowed. Standard library only: every
-command reads its settings through this module, also those that last a second.
+A value that does not fit is refused with its key, what it is and what is allowed. Settings stay plain dataclasses, so
+that code which only builds or copies them does not import pydantic.
 """
 
 from __future__ import annotations
@@ -12,14 +12,15 @@ import functools
 import json
 import math
 import re
-import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import MISSING
-from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from cdmae.errors import InputError, Mistakes
+from cdmae.errors import InputError
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 T = TypeVar("T")
 
@@ -36,79 +37,157 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     above: float | None = None,
-    choices: Sequence[Any] | Callable[[], Sequence[Any]] | None = None,
+    only: Iterable[str] = (),
+    needed: bool = False,
     later: bool = False,
 ) -> Any:
-    """A field of a settings dataclass; without a default it is required.
+    """Describe a field of a settings dataclass; without a default it is required.
 
-    `low` and `high` are inclusive bounds and `above` an exclusive one, of a number or of each element of a list; only
-    ``high=math.inf`` allows infinity. `choices` are the allowed values, or a function that lists them. `later`: it came
-    when there were results without it; at its default no result depends on it (`unused`).
+    `low` and `high` are inclusive bounds of a number and `above` an exclusive one; only ``high=math.inf`` allows
+    infinity. `only` names the kinds of entries that know the setting, and `needed` says that these cannot do without
+    it. Results exist that were made before a `later` setting came; at its default no result depends on it (`unused`).
     """
-    metadata = {
-        "meaning": meaning,
-        "unit": unit,
-        "source": source,
-        "low": low,
-        "high": high,
-        "above": above,
-        "choices": choices,
-        "later": later,
-    }
-    if isinstance(default, list | dict):
-        return dataclasses.field(default_factory=lambda: type(default)(default), metadata=metadata)
+    endless, number = high == math.inf, isinstance(default, int | float)
+    if isinstance(default, int) and high is None:
+        high = LARGEST
+    checked = {"ge": low, "gt": above, "le": None if endless or not number else high, "strict": number or None}
+    if isinstance(default, float) and not endless:
+        checked["allow_inf_nan"] = False
+    if isinstance(default, bool):
+        checked = {"strict": True}
+    metadata = {key: value for key, value in checked.items() if value is not None}  # what pydantic.Field takes
+    metadata["description"] = f"{', '.join(only)}: {meaning}" if only else meaning
+    metadata["json_schema_extra"] = {"unit": unit, "source": source} | ({"endless": True} if endless else {})
+    metadata |= {"only": tuple(only), "needed": needed, "later": later}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=dict, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
 def parse(cls: type[T], values: dict[str, Any] | None, path: str = "") -> T:
     """Build the dataclass `cls` from plain values; `path` is the place of the values in the config, for messages.
 
-    Raises `InputError` for unknown and missing keys, wrong types and values out of range; an `InputError` raised by
-    ``__post_init__`` gets the path in front.
+    Raises `InputError` with a line for each mistake: unknown and missing keys, wrong types and values out of range. An
+    `InputError` of ``__post_init__`` gets the path in front.
     """
-    values, mistakes = mapping(values, path), Mistakes()
-    found = _checked(cls, values, path, mistakes)
-    mistakes.tell()
-    for field in _fields(cls).values():
-        if field.name not in values and field.default is MISSING and field.default_factory is MISSING:
-            raise InputError(f"{join(path, field.name)} is missing: {field.metadata.get('meaning', 'it is required')}")
-    try:
-        return cls(**found)
-    except InputError as error:
-        raise InputError(f"{path}: {error}" if path else str(error)) from None
+    return _checked(cls, values, path, partial=False)
 
 
 def check_partial(cls: type, values: dict[str, Any] | None, path: str) -> dict[str, Any]:
-    """Check values that are some of the fields of `cls`, such as defaults for several; return them unchanged."""
-    values, mistakes = mapping(values, path), Mistakes()
-    _checked(cls, values, path, mistakes)
-    mistakes.tell()
-    return values
+    """Check values that are some of the fields of `cls`, such as defaults for several; return them as a mapping."""
+    _checked(cls, values, path, partial=True)
+    return mapping(values, path)
 
 
-def _checked(cls: type, values: dict[str, Any], path: str, mistakes: Mistakes) -> dict[str, Any]:
-    """The values as their fields' types; what is wrong with them goes to the `mistakes`."""
-    fields, hints, found = _fields(cls), _types(cls), {}
-    for key, value in values.items():
-        with mistakes.noted():
-            if key not in fields:
-                raise unknown(key, fields, path)
-            found[key] = _value(hints[key], fields[key].metadata, value, join(path, key))
-    return found
+def _checked(cls: type, values: Any, path: str, *, partial: bool) -> Any:
+    from pydantic import ValidationError  # which jobs that build no settings from text do without
 
-
-def _fields(cls: type) -> dict[str, dataclasses.Field]:
-    return {field.name: field for field in dataclasses.fields(cls) if field.init}
+    hints = typing.get_type_hints(cls)
+    plain = {key: _numbers(hints.get(key), value) for key, value in mapping(values, path).items()}
+    for key, value in plain.items():
+        if isinstance(value, str) and "\0" in value:
+            raise InputError(
+                f"{join(path, key)} is {show(value)}; allowed: text without a NUL, which no command line can hold"
+            )
+    try:
+        return _adapter(cls).validate_python(plain)
+    except ValidationError as invalid:
+        errors = invalid.errors(include_url=False)
+    whole = ("missing", "value_error")  # told of whole entries whose values are right
+    mistakes = [error for error in errors if error["type"] not in whole] or ([] if partial else errors)
+    if mistakes:
+        raise InputError("\n".join(_sentence(error, json_schema(cls), path) for error in mistakes))
+    return None
 
 
 @functools.cache
-def _types(cls: type) -> dict[str, Any]:
-    """The types of a dataclass's fields, which the annotations are compiled into: half of the time of a config."""
-    return typing.get_type_hints(cls)
+def _adapter(cls: type) -> TypeAdapter:
+    from pydantic import ConfigDict, TypeAdapter, with_config
+
+    return TypeAdapter(with_config(ConfigDict(extra="forbid"))(cls))
+
+
+def json_schema(cls: type) -> dict[str, Any]:
+    """Return the JSON schema of a settings dataclass."""
+    return _adapter(cls).json_schema()
+
+
+def _numbers(hint: Any, value: Any) -> Any:
+    """Read numbers that are text, as is all that the engine passes on in lists; nothing is an empty mapping."""
+    if typing.get_origin(hint) is dict and value is None:
+        return {}
+    if isinstance(value, list) and typing.get_origin(hint) is tuple:
+        return [_numbers(typing.get_args(hint)[0], item) for item in value]
+    if isinstance(value, dict) and typing.get_origin(hint) is dict:
+        return {key: _numbers(typing.get_args(hint)[1], item) for key, item in value.items()}
+    if hint in (int, float) and isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        number = float(value)
+        return int(number) if hint is int and number.is_integer() else number
+    return value
+
+
+def _sentence(error: Any, rule: dict[str, Any], path: str) -> str:
+    """Say what pydantic found: the key, its value and what is allowed; `rule` is the JSON schema of the whole."""
+    kind, value, location = error["type"], error["input"], error["loc"]
+    if kind == "value_error":
+        return f"{path}: {error['ctx']['error']}" if path else str(error["ctx"]["error"])
+    misnamed = location[-1] == "[key]"
+    for key in location[:-2] if misnamed else location:
+        if key not in rule.get("properties", {key: None}):
+            return str(unknown(str(key), rule["properties"], path))
+        path = f"{path}[{key}]" if "items" in rule else join(path, str(key))
+        rule = rule.get("properties", {}).get(key) or rule.get("items") or rule.get("additionalProperties")
+    if misnamed:
+        return f"{join(path, show(value))} is not a text key; put it in quotation marks"
+    if kind == "missing":
+        return f"{path} is missing: {rule['description']}"
+    if "enum" in rule and isinstance(value, str):
+        return f"{path} is {show(value)}; {suggestion(value, rule['enum'])}"
+    return f"{path} is {show(value)}; allowed: {allowed(rule)}"
+
+
+def allowed(rule: dict[str, Any]) -> str:
+    """Say which values a JSON schema allows."""
+    kind = rule.get("type")
+    if "enum" in rule:
+        return ", ".join(map(show, rule["enum"]))
+    if kind == "array":
+        return f"a list, each element {allowed(rule['items'])}"
+    if kind in ("integer", "number"):
+        low, above, high = (rule.get(key) for key in ("minimum", "exclusiveMinimum", "maximum"))
+        lower = f" from {_digits(low)}" if low is not None else f" above {_digits(above)}" if above is not None else ""
+        upper = f" to {_digits(high)}" if high not in (None, LARGEST) else " to infinity" if "endless" in rule else ""
+        return ("a whole number" if kind == "integer" else "a number") + lower + upper
+    return {
+        "object": "a mapping of keys to values",
+        "boolean": "true or false",
+        "string": "text (in quotation marks if it looks like a number)",
+    }[kind]
+
+
+def _digits(number: float) -> str:
+    """Whole numbers with all their digits, others as short as they are exact enough."""
+    return str(number) if isinstance(number, int) else f"{number:g}"
+
+
+def reference(cls: type) -> list[dict[str, str]]:
+    """List the settings of `cls`: the name, default, allowed values, unit, meaning and source of each."""
+    schema = json_schema(cls)
+    return [
+        {
+            "name": name,
+            "default": "required" if name in schema.get("required", ()) else show(rule.get("default", {})),
+            "allowed": allowed(rule),
+            "meaning": rule["description"],
+            **{key: rule[key] for key in ("unit", "source")},
+        }
+        for name, rule in schema["properties"].items()
+        if "description" in rule  # the others are sections of their own
+    ]
 
 
 def mapping(values: Any, path: str) -> dict[str, Any]:
-    """The values as a dict with text keys (nothing is an empty one), or an `InputError`."""
+    """Return the values as a dict with text keys (nothing is an empty one); raise `InputError` for anything else."""
     if values is None:
         return {}
     if not isinstance(values, dict):
@@ -119,165 +198,54 @@ def mapping(values: Any, path: str) -> dict[str, Any]:
     return values
 
 
-def asdict(settings: Any) -> Any:
-    """Plain JSON values: dataclasses to dicts, tuples to lists, paths to text."""
-    if dataclasses.is_dataclass(settings) and not isinstance(settings, type):
-        return {field.name: asdict(getattr(settings, field.name)) for field in dataclasses.fields(settings)}
-    if isinstance(settings, dict):
-        return {key: asdict(value) for key, value in settings.items()}
-    if isinstance(settings, list | tuple):
-        return [asdict(value) for value in settings]
-    return str(settings) if isinstance(settings, Path) else settings
+def asdict(settings: Any) -> dict[str, Any]:
+    """Return settings as plain JSON values: tuples are lists."""
+    return json.loads(json.dumps(dataclasses.asdict(settings)))
+
+
+def known(cls: type, kind: str, *, needed: bool = False) -> list[str]:
+    """List the settings of `cls` that only some kinds of entries know, this one among them; or those that it needs."""
+    fields = [field for field in dataclasses.fields(cls) if kind in field.metadata.get("only", ())]
+    return [field.name for field in fields if field.metadata["needed"] or not needed]
+
+
+def others(cls: type, kind: str) -> set[str]:
+    """Return the settings of `cls` that a kind of entries does not know; a kind that no setting names knows all."""
+    only = {field.name: field.metadata.get("only") for field in dataclasses.fields(cls)}
+    return {name for name, kinds in only.items() if kinds and kind not in kinds} if known(cls, kind) else set()
 
 
 def later(cls: type) -> set[str]:
-    """The settings of `cls` that came when there were results without them."""
+    """Return the settings of `cls` that came when there were results without them."""
     return {field.name for field in dataclasses.fields(cls) if field.metadata.get("later")}
 
 
 def unused(settings: Any) -> set[str]:
-    """Those of them that are at their defaults: a job that were told of them would make again what is there."""
-    fields = {field.name: field for field in dataclasses.fields(settings)}
-    return {name for name in later(type(settings)) if getattr(settings, name) == fields[name].default}
+    """Return those of them that are at their defaults: telling a job of them would make its results again."""
+    defaults = {field.name: field.default for field in dataclasses.fields(settings)}
+    return {name for name in later(type(settings)) if getattr(settings, name) == defaults[name]}
 
 
-def unknown(key: str, allowed: Iterable[str], path: str, what: str = "a setting") -> InputError:
-    """The error for a name that is none of those allowed, with the nearest one, or all of them."""
-    return InputError(f"{join(path, key)} is not {what}; {suggestion(key, allowed)}")
+def unknown(key: str, names: Iterable[str], path: str, what: str = "a setting") -> InputError:
+    """Make the error for a name that is none of `names`, with the nearest one, or all of them."""
+    return InputError(f"{join(path, key)} is not {what}; {suggestion(key, names)}")
 
 
-def suggestion(name: str, allowed: Iterable[str]) -> str:
-    """``did you mean X?`` where an allowed name is near, otherwise ``allowed: ...``."""
-    allowed = list(allowed)
-    near = difflib.get_close_matches(name, allowed, n=1)
-    return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(allowed) or 'none'}"
+def suggestion(name: str, names: Iterable[str]) -> str:
+    """``did you mean X?`` where a name is near, otherwise ``allowed: ...``."""
+    names = list(names)
+    near = difflib.get_close_matches(name, names, n=1)
+    return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(names) or 'none'}"
 
 
 def join(path: str, key: str) -> str:
-    """The dotted path of a key."""
+    """Return the dotted path of a key."""
     return f"{path}.{key}" if path else key
 
 
 def show(value: Any) -> str:
-    """A value as it stands in YAML or JSON, shortened, for a message; a path is told whole, for whoever looks there."""
+    """Show a value as it stands in YAML or JSON, shortened unless it is a path, which the user may have to look up."""
     plain = isinstance(value, str) and value.isprintable() and value.strip() and not _NUMBER.fullmatch(value)
     text = value if plain else json.dumps(value, ensure_ascii=False, default=str)
     path = isinstance(value, str) and "/" in value
     return text if path or len(text) <= 60 else text[:57] + "..."
-
-
-def reference(cls: type) -> list[dict[str, str]]:
-    """One row per setting of `cls` (name, default, allowed, unit, meaning, source), for the printed reference."""
-    hints = _types(cls)
-    rows = []
-    for field in dataclasses.fields(cls):
-        default = field.default if field.default_factory is MISSING else field.default_factory()
-        rows.append(
-            {
-                "name": field.name,
-                "default": "required" if default is MISSING else show(asdict(default)),
-                "allowed": _allowed(hints[field.name], field.metadata),
-                **{key: field.metadata.get(key, "") for key in ("unit", "meaning", "source")},
-            }
-        )
-    return rows
-
-
-# --- one value -------------------------------------------------------------------------------------------------------
-
-
-def _value(hint: Any, metadata: Any, value: Any, path: str) -> Any:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if dataclasses.is_dataclass(hint):
-        return parse(hint, value, path)
-    if hint is Any:
-        return value
-    if origin in (typing.Union, types.UnionType):
-        inner = [each for each in arguments if each is not types.NoneType]
-        return None if value is None else _value(inner[0], metadata, value, path)
-    if origin is dict:
-        return {
-            key: _value(arguments[1], metadata, each, join(path, key)) for key, each in mapping(value, path).items()
-        }
-    if hint is dict:
-        return mapping(value, path)
-    if origin in (list, tuple):
-        if not isinstance(value, list | tuple):
-            raise _refuse(hint, metadata, value, path)
-        return origin(_value(arguments[0], metadata, each, f"{path}[{index}]") for index, each in enumerate(value))
-    if origin is typing.Literal:
-        metadata = {**metadata, "choices": arguments}
-        hint = type(arguments[0])
-    return _scalar(hint, metadata, value, path)
-
-
-def _scalar(hint: Any, metadata: Any, value: Any, path: str) -> Any:
-    refused = _refuse(hint, metadata, value, path)
-    if hint is float and isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
-        value = float(value)
-    if hint is float and isinstance(value, int) and not isinstance(value, bool):
-        value = float(value) if abs(value) < 2**53 else math.inf
-    if hint is Path and isinstance(value, str):
-        value = Path(value)
-    if not isinstance(value, hint) or (isinstance(value, bool) and hint is not bool):
-        raise refused
-    if isinstance(value, str) and "\0" in value:
-        raise InputError(f"{path} is {show(value)}; allowed: text without a NUL, which no command line can hold")
-    choices = _choices(metadata)
-    if choices is not None and value not in choices:
-        if isinstance(value, str):
-            raise InputError(f"{path} is {show(value)}; {suggestion(value, [str(each) for each in choices])}")
-        raise refused
-    if hint in (int, float) and not _within(hint, metadata, value):
-        raise refused
-    return value
-
-
-def _within(hint: Any, metadata: Any, value: float) -> bool:
-    low, high, above = (metadata.get(key) for key in ("low", "high", "above"))
-    if math.isnan(value) or (math.isinf(value) and high != math.inf):
-        return False
-    if hint is int and high is None and abs(value) > LARGEST:
-        return False
-    return (low is None or value >= low) and (high is None or value <= high) and (above is None or value > above)
-
-
-def _choices(metadata: Any) -> list[Any] | None:
-    choices = metadata.get("choices")
-    return None if choices is None else list(choices() if callable(choices) else choices)
-
-
-def _refuse(hint: Any, metadata: Any, value: Any, path: str) -> InputError:
-    return InputError(f"{path} is {show(value)}; allowed: {_allowed(hint, metadata)}")
-
-
-def _allowed(hint: Any, metadata: Any) -> str:
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if dataclasses.is_dataclass(hint) or origin is dict or hint is dict:
-        return "a mapping"
-    if origin in (typing.Union, types.UnionType):
-        return _allowed(arguments[0], metadata) + " or nothing"
-    if origin in (list, tuple):
-        return f"a list, each element {_allowed(arguments[0], metadata)}"
-    if origin is typing.Literal:
-        return ", ".join(map(str, arguments))
-    choices = _choices(metadata)
-    if choices is not None:
-        return ", ".join(show(each) for each in choices)
-    if hint is bool:
-        return "true or false"
-    if hint not in (int, float):
-        return "text (in quotation marks if it looks like a number)"
-    return ("a whole number" if hint is int else "a number") + _bounds(metadata)
-
-
-def _bounds(metadata: Any) -> str:
-    low, high, above = (metadata.get(key) for key in ("low", "high", "above"))
-    lower = f"from {_number(low)}" if low is not None else f"above {_number(above)}" if above is not None else ""
-    upper = "" if high is None else "to infinity" if high == math.inf else f"to {_number(high)}"
-    return "".join(f" {each}" for each in (lower, upper) if each)
-
-
-def _number(value: float) -> str:
-    """Whole numbers with all their digits, others as short as they are exact enough."""
-    return str(value) if isinstance(value, int) else f"{value:g}"

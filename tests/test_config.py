@@ -11,7 +11,7 @@ from cdmae.config import checks, schema
 from cdmae.config.load import load
 from cdmae.config.schema import Config, Encoder, Importance, Stage, Start, concepts
 from cdmae.errors import InputError
-from cdmae.fields import parse
+from cdmae.fields import known, parse
 from cdmae.graph import Graph
 
 SCHEMA = [Start, Importance, Encoder, Stage, schema.System, schema.Evaluation, schema.Report]
@@ -66,7 +66,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
 
 @pytest.mark.parametrize("cls", SCHEMA, ids=lambda cls: cls.__name__)
 def test_every_setting_says_what_it_means(cls):
-    assert all(each.metadata.get("meaning") for each in dataclasses.fields(cls))
+    assert all(field.metadata["description"] for field in dataclasses.fields(cls))
 
 
 @pytest.mark.parametrize(
@@ -254,11 +254,11 @@ def test_objectives_take_their_own_settings_only(values):
     for name in concepts("pretraining/objectives"):
         values["encoders"][name] = {"objective": name}
     found = load(values)
-    only = {key for keys in checks.OBJECTIVE_ONLY.values() for key in keys}
+    only = {field.name for field in dataclasses.fields(Encoder) if field.metadata["only"]}
     for name in concepts("pretraining/objectives"):
         encoder = found.encoders[name]
-        assert set(encoder.values()) & only == set(checks.OBJECTIVE_ONLY[name]) - {"generator"}  # there is none
-        aware = "decoder_masking" in checks.OBJECTIVE_ONLY[name]
+        assert set(encoder.values()) & only == set(known(Encoder, name)) - {"generator"}  # there is none
+        aware = "decoder_masking" in known(Encoder, name)
         assert encoder.reads_importance == encoder.masked_by_importance == aware
         assert encoder.importance == ("ami" if aware else "")
         assert encoder.maskings == ["whole_word", "importance"][: 1 + aware]

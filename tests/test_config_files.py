@@ -1,15 +1,17 @@
 """Config files: how they are read and stacked, and what those that come along say."""
 
 import dataclasses
+import json
 import math
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 from made_up import make_model
 
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config.load import gather, load, merge, read_yaml, stack
-from cdmae.config.reference import page
+from cdmae.config.reference import editor_schema, page
 from cdmae.config.schema import Config, Encoder, Stage
 from cdmae.errors import InputError
 from cdmae.graph import Graph
@@ -167,8 +169,16 @@ def test_no_config_file_holds_a_key_that_the_default_already_says():
 
 def test_the_page_of_settings_is_up_to_date(monkeypatch):
     monkeypatch.undo()  # without the tests' own source
-    expected = (FILES / "README.md").read_text(encoding="utf-8")
-    assert page() == expected, "run: python -m cdmae.config.reference > config/README.md"
+    assert page() == (FILES / "README.md").read_text(encoding="utf-8"), "run: python -m cdmae.config.reference"
+    assert editor_schema() == json.loads((FILES / "schema.json").read_text()), "run: python -m cdmae.config.reference"
+
+
+def test_editors_accept_the_config_files_and_refuse_mistakes():
+    validator = Draft202012Validator(json.loads((FILES / "schema.json").read_text()))
+    for path in FILES.rglob("*.yaml"):
+        validator.validate(read_yaml(path))
+    for wrong in ({"sed": 1}, {"seed": -1}, {"stages": {"a": {"depht": 1}}}, {"collections": {"a": {"source": "x"}}}):
+        assert not validator.is_valid(wrong)
 
 
 def test_the_paper_s_values_are_the_schema_s_defaults(tmp_path):

@@ -11,6 +11,7 @@ import dataclasses
 import itertools
 from functools import cache, reduce
 from pathlib import Path
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
@@ -200,13 +201,13 @@ def by_name(graph):
     return {(job.rule, job.name): job for job in graph.jobs()}
 
 
-def others(field, value):
+def others(cls, field, value):
     """Other values of a setting, the likeliest to fit first."""
-    choices = field.metadata.get("choices")
+    hint = get_type_hints(cls)[field.name]
     if field.name in FITTING:
         found = FITTING[field.name]
-    elif choices is not None:
-        found = list(choices() if callable(choices) else choices)
+    elif get_origin(hint) is Literal:
+        found = get_args(hint)
     elif isinstance(value, bool):
         found = [not value]
     elif isinstance(value, str):
@@ -218,9 +219,9 @@ def others(field, value):
     return [each for each in found if each != value]
 
 
-def changed(values, place, field, value):
+def changed(values, place, cls, field, value):
     """The graph with another value of a setting; None where no other fits, as with the only one that is allowed."""
-    for other in others(field, value):
+    for other in others(cls, field, value):
         edited = copy.deepcopy(values)
         (reduce(lambda inner, key: inner.setdefault(key, {}), place, edited))[field.name] = other
         try:
@@ -238,7 +239,7 @@ def check(values, before, place, cls, entries, expected):
             continue
         having = [name for name, own in entries.items() if field.name not in own]
         current = reduce(dict.get, place, values).get(field.name, getattr(_first(before, place, having), field.name))
-        after = changed(values, place, field, current)
+        after = changed(values, place, cls, field, current)
         if after is None:
             continue
         tried += 1

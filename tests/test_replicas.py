@@ -38,6 +38,11 @@ def test_seeds_that_cannot_be(values, seeds, sentence):
     assert str(caught.value) == sentence
 
 
+def test_seeds_of_the_command_line_are_text(values):
+    """The engine passes ``--config 'seeds=[7, 8]'`` on as a list of text."""
+    assert load(values | {"seed": "7", "seeds": ["7", "8"]}) == load(values | {"seeds": [7, 8]})
+
+
 @pytest.mark.parametrize("section", ["encoders", "stages", "systems"])
 def test_no_name_of_a_config_can_be_that_of_a_replica(values, section):
     values[section]["x@8"] = {}

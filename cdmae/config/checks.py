@@ -8,18 +8,20 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterable
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae import collections
 from cdmae.config import pretrained
 from cdmae.errors import InputError
-from cdmae.fields import show, suggestion
+from cdmae.fields import known, show, suggestion
 
 if TYPE_CHECKING:
     from ir_measures import Measure
 
-    from cdmae.config.schema import Config, Encoder, Stage, System
+    from cdmae.config.schema import Config, Encoder, Start, System
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
@@ -35,45 +37,13 @@ RANDOM_START = (
     "collection", "vocabulary", "layers", "hidden", "heads", "feedforward", "positions", "initializer", "dropout",
 )  # fmt: skip
 NOT_PRETRAINED = ("start", "objective", "seed")  # the keys of an encoder with objective none
-# The settings that only some objectives know, by objective; one that is not named here knows all of them.
-OBJECTIVE_ONLY = {
-    "mae": ("decoder_masking", "decoder_ratio", "decoder_layers", "projection"),
-    "retromae": ("decoder_masking", "decoder_ratio"),
-    "dupmae": ("decoder_masking", "decoder_ratio", "bag_weight"),
-    "bowdpr": ("bag_weight",),
-    "condenser": ("decoder_layers", "early_layers"),
-    "cocondenser": ("decoder_layers", "early_layers"),
-    "simlm": ("decoder_masking", "decoder_ratio", "decoder_layers", "generator"),
-    "cotmae": ("decoder_masking", "decoder_ratio", "decoder_layers"),
-    "master": ("decoder_masking", "decoder_ratio", "decoder_layers"),
-}
-BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
-OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 MASKING = ("decoder_ratio", "sigma", "max_length")  # what the masks that are shown depend on
-STAGE_ONLY = {
-    "retriever": ("query_length", "passage_length", "in_batch", "temperature", "alpha"),
-    "reranker": ("max_length", "forward_factor", "rdrop"),
-}
-SYSTEM_KEYS = {
-    "bm25": ("k1", "b", "triples"),
-    "retriever": ("encoder", "stage", "negatives", "teacher"),
-    "reranker": ("encoder", "stage", "negatives", "reranks", "depth"),
-    "fusion": ("of", "k"),
-    "external": ("model", "query_length", "passage_length"),
-}
-SYSTEM_REQUIRED = {
-    "bm25": (),
-    "retriever": ("encoder", "stage", "negatives"),
-    "reranker": ("encoder", "stage", "negatives", "reranks"),
-    "fusion": ("of",),
-    "external": ("model",),
-}
 SEARCHES = ("bm25", "retriever", "external")  # kinds that search a whole collection, and so can be mined
 
 
 def pick(values: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """The values of some keys, in the order of the schema."""
+    """Return the values of some keys, in the order of the schema."""
     return {key: value for key, value in values.items() if key in keys}
 
 
@@ -85,219 +55,123 @@ def check_name(name: str, section: str) -> None:
         raise InputError(f"{section} has the name {show(name)} of {len(name)} letters; allowed: up to {LONGEST}")
 
 
-Entry = tuple[str, dict[str, Any], str]  # of a section: its name, its values and its path
-
-
-def inherited(entries: list[Entry], defaults: dict[str, Any]) -> list[Entry]:
-    """Encoders with what each has from the one before it: a start, or a snapshot everything.
-
-    Raises `InputError` where that one is not there or needs the encoder itself, and where a snapshot has more of its
-    own than its step.
-    """
-    given = {name: values for name, values, _ in entries}
-    before = {
-        name: {key: values[key] for key in BEFORE if isinstance(values.get(key), str) and values[key]}
-        for name, values in given.items()
-    }
-    for key in BEFORE:
-        if key in defaults:
-            raise InputError(f"pretraining.{key} cannot be a default: the first encoder has none before it")
-    needs = {name: [other for other in others.values() if other in given] for name, others in before.items()}
-    _check_cycles("encoders", needs)
-    for name, _, path in entries:
-        for key, other in before[name].items():
-            if other not in given:
-                raise InputError(f"{path}.{key} is {show(other)}; {suggestion(other, given)}")
-        first = before.get(before[name].get("snapshot_of", ""), {}).get("snapshot_of")
-        if first:
-            raise InputError(
-                f"{path}.snapshot_of is {before[name]['snapshot_of']}, a snapshot itself; allowed: {first}"
-            )
-
-    def whole(name: str) -> dict[str, Any]:
-        values, others = given[name], before[name]
-        if "snapshot_of" in others:
-            return _snapshot(values, whole(others["snapshot_of"]), defaults, f"encoders.{name}")
-        start = whole(others["after"]).get("start") if "after" in others else None
-        return {"start": start, **values} if start else values
-
-    return [(name, whole(name), path) for name, _, path in entries]
-
-
-def _snapshot(values: dict[str, Any], source: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
-    """The values of a snapshot: those of the encoder that it is one of, and its own step."""
-    name, known = values["snapshot_of"], {**defaults, **source}
-    if known.get("objective") == "none":
-        raise InputError(f"{path}.snapshot_of is {name}, which is not pre-trained; allowed: an encoder that is")
-    for key in values:
-        if key not in OF_SNAPSHOT and values[key] != known.get(key):
-            raise InputError(
-                f"{path}.{key} is {show(values[key])}, but a snapshot has all but its take_step from encoders.{name}; "
-                "leave it out"
-            )
-    if not values.get("take_step"):
-        raise InputError(f"{path}.take_step is missing: the step of encoders.{name} that is kept")
-    return {**source, **values}
-
-
-def encoder_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
-    """The values of an encoder over the defaults of `pretraining`, without those that do not apply."""
-    both = {**defaults, **values}
-    if both.get("objective") == "none":
-        _refuse_others(values, NOT_PRETRAINED, path, "objective none")
-        return pick(both, NOT_PRETRAINED)
-    objective = str(both.get("objective", "mae"))
-    for key in values:
-        if key in others(objective):
-            raise InputError(
-                f"{path}.{key} does not go with objective {objective}; of the settings that only some objectives know "
-                f"it takes {', '.join(OBJECTIVE_ONLY[objective])}"
-            )
-    both = {key: value for key, value in both.items() if key not in others(objective)}
-    masks = [both.get("encoder_masking")]
-    if "decoder_masking" not in others(objective):
-        masks.append(both.get("decoder_masking", "importance"))
-    if not any(mask in READ_IMPORTANCE for mask in masks):
-        if values.get("importance"):
-            raise InputError(
-                f"{path}.importance is {show(values['importance'])}, but no masking is {' or '.join(READ_IMPORTANCE)}"
-            )
-        both.pop("importance", None)
-    return both
-
-
-def others(objective: str) -> set[str]:
-    """The settings of an encoder that an objective does not know."""
-    known = OBJECTIVE_ONLY.get(objective)
-    every = {key for keys in OBJECTIVE_ONLY.values() for key in keys}
-    return set() if known is None else every - set(known)
-
-
-def stage_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
-    """The values of a stage over the defaults of `training`, without those of the other kind."""
-    kind = values.get("kind", defaults.get("kind"))
-    others = STAGE_ONLY.get({"retriever": "reranker", "reranker": "retriever"}.get(str(kind), ""), ())
-    for key in values:
-        if key in others:
-            raise InputError(f"{path}.{key} is not a setting of a {kind}; it takes no {', '.join(others)}")
-    return {**{key: value for key, value in defaults.items() if key not in others}, **values}
-
-
 def check(config: Config, values: dict[str, Any]) -> None:
     """Check a parsed config; `values` tells what was written out from what is a default."""
     _check_results(config.results)
     relevant = {name: _check_collection(config, name) for name in config.collections}
-    for name in config.starts:
-        _check_start(config, name, values["starts"][name] or {})
+    for name, start in config.starts.items():
+        _check_start(config, start, f"starts.{name}", values["starts"][name])
     for name, encoder in config.encoders.items():
         _check_encoder(config, encoder, f"encoders.{name}")
     for name, stage in config.stages.items():
-        _check_stage(config, stage, f"stages.{name}")
+        _check_entry(config, f"stages.{name}.collection", stage.collection, "collections")
+        _check_split(config, stage.collection, stage.split, f"stages.{name}.split")
         collections.check_batch(
             f"stages.{name}", stage.queries, stage.collection, stage.split, relevant[stage.collection]
         )
     for name, system in config.systems.items():
-        _check_system(config, name, system, values["systems"][name] or {})
-    _check_cycles("systems", {name: list(system.sources().values()) for name, system in config.systems.items()})
+        _check_system(config, name, system, values["systems"][name])
+    check_cycles("systems", {name: list(system.sources().values()) for name, system in config.systems.items()})
     _check_evaluation(config)
 
 
 def _check_results(results: str) -> None:
     """Refuse a folder that paths of the workflow cannot start with, or in which code lies."""
+    what = f"results is {show(results)}"
     if not results.strip() or not results.isprintable() or re.search(r"[\s*?\[\]{}]", results):
-        raise InputError(
-            f"results is {show(results)}; allowed: a folder without spaces, wildcards and control characters"
-        )
+        raise InputError(f"{what}; allowed: a folder without spaces, wildcards and control characters")
     if any(len(os.fsencode(part)) > 255 for part in Path(results).parts):
-        raise InputError(f"results is {show(results)}; allowed: up to 255 bytes between two slashes")
+        raise InputError(f"{what}; allowed: up to 255 bytes between two slashes")
     folder = Path(results).resolve()
     if ROOT.is_relative_to(folder):
-        raise InputError(f"results is {show(results)}, in which the checkout lies; allowed: a folder of its own")
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    if not there.is_dir():
-        raise InputError(f"results is {show(results)}, but {there} is a file; allowed: a folder")
-    for each in SOURCES:
-        if folder.is_relative_to(ROOT / each):
-            raise InputError(f"results is {show(results)}, inside {each} of the checkout; allowed: a folder of its own")
+        raise InputError(f"{what}, in which the checkout lies; allowed: a folder of its own")
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    if not nearest.is_dir():
+        raise InputError(f"{what}, but {nearest} is a file; allowed: a folder")
+    for source in SOURCES:
+        if folder.is_relative_to(ROOT / source):
+            raise InputError(f"{what}, inside {source} of the checkout; allowed: a folder of its own")
 
 
-def _ask(config: Config, collection: str, question: str) -> Any:
-    """What the source of a collection answers to ``splits`` or ``depends``, errors with the path in the config."""
-    found, path = config.collections[collection], f"collections.{collection}"
+def _ask(config: Config, name: str, question: str) -> Any:
+    """Ask the source of a collection for its ``splits`` or ``depends``; errors get the path in the config."""
+    collection, path = config.collections[name], f"collections.{name}"
     try:
-        return getattr(collections.source(found.source), question)(found.settings)
+        return getattr(collections.source(collection.source), question)(collection.settings)
     except InputError as error:
         raise InputError(str(error) if str(error).startswith(path) else f"{path}: {error}") from None
 
 
 def _check_collection(config: Config, name: str) -> dict[str, int]:
-    """Ask for the files, and read them where that takes no time: large ones are read by the first job anyway.
+    """Ask for the files, and read them where that takes no time; the first job reads large ones anyway.
 
     Returns by split how many queries have a relevant passage, as far as that is known without the job.
     """
     splits(config, name)
-    for each in _ask(config, name, "depends"):
-        if re.search(r"[{}]", str(each)):
+    files = _ask(config, name, "depends")
+    for path in files:
+        if re.search(r"[{}]", str(path)):
             raise InputError(
-                f"collections.{name}: the path {each} has braces, which Snakemake takes for wildcards; rename it"
+                f"collections.{name}: the path {path} has braces, which Snakemake takes for wildcards; rename it"
             )
-    if sum(Path(path).stat().st_size for path in _ask(config, name, "depends")) <= SMALL:
-        found = config.collections[name]
-        return collections.source(found.source).check(found.settings, name)
-    return {}
+    if sum(Path(path).stat().st_size for path in files) > SMALL:
+        return {}
+    collection = config.collections[name]
+    return collections.source(collection.source).check(collection.settings, name)
 
 
-def _known(config: Config, path: str, name: str, section: str) -> None:
+def _check_entry(config: Config, path: str, name: str, section: str) -> None:
+    """Refuse a name that leads to no entry of a section."""
     if not name:
         raise InputError(f"{path} is missing: the name of an entry of {section}")
     if name not in getattr(config, section):
         raise InputError(f"{path} is {show(name)}; {suggestion(name, getattr(config, section))}")
 
 
-def _refuse_others(values: dict[str, Any], allowed: tuple[str, ...], path: str, what: str) -> None:
+def _check_most(path: str, value: int, most: int | None, whose: str, where: str = "") -> None:
+    """Refuse a number above `most`, which may be unknown before a job."""
+    if most is not None and value > most:
+        raise InputError(f"{path} is {value}; allowed{where}: up to {most}, {whose}")
+
+
+def refuse_others(values: dict[str, Any], allowed: Iterable[str], path: str, what: str) -> None:
+    """Refuse values with other keys than those that go with `what`."""
     for key in values:
         if key not in allowed:
             raise InputError(f"{path}.{key} does not go with {what}; allowed: {', '.join(allowed)}")
 
 
-def _check_start(config: Config, name: str, values: dict[str, Any]) -> None:
-    start, path = config.starts[name], f"starts.{name}"
+def _check_start(config: Config, start: Start, path: str, values: dict[str, Any]) -> None:
     if start.checkpoint:
-        _refuse_others(values, ("checkpoint",), path, "checkpoint")
+        refuse_others(values, ("checkpoint",), path, "checkpoint")
         pretrained.check(start.checkpoint, f"{path}.checkpoint")
     elif not start.collection:
         raise InputError(f"{path} has neither checkpoint nor collection; allowed: one of them")
     else:
-        _known(config, f"{path}.collection", start.collection, "collections")
+        _check_entry(config, f"{path}.collection", start.collection, "collections")
 
 
 def _check_length(config: Config, start: str, length: int, path: str) -> None:
-    found = config.starts[start]
-    if not found.checkpoint and length > found.positions:
-        raise InputError(f"{path} is {length}; allowed: up to {found.positions}, starts.{start}.positions")
-
-
-def _check_positions(config: Config, name: str, length: int, path: str) -> None:
-    """Refuse a length that a system cannot read, where that is known before its job."""
-    system = config.systems[name]
-    if system.encoder:
-        start = config.starts[config.encoders[system.encoder].start]
-        model, positions = start.checkpoint, None if start.checkpoint else start.positions
-    else:
-        model, positions = system.model, None
-    positions = pretrained.number(model, "max_position_embeddings") if model else positions
-    if positions is not None and length > positions:
-        raise InputError(f"{path} is {length}; allowed: up to {positions}, the positions of systems.{name}")
+    """Refuse a length beyond the positions of a random start; the job that loads a checkpoint tells those of it."""
+    settings = config.starts[start]
+    _check_most(path, length, None if settings.checkpoint else settings.positions, f"starts.{start}.positions")
 
 
 def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
-    _known(config, f"{path}.start", encoder.start, "starts")
+    _check_entry(config, f"{path}.start", encoder.start, "starts")
     if not encoder.pretrained:
         return
-    _check_before(config, encoder, path)
-    _known(config, f"{path}.collection", encoder.collection, "collections")
+    if encoder.after and (start := config.encoders[encoder.after].start) != encoder.start:
+        raise InputError(
+            f"{path}.start is {encoder.start}; allowed: {start}, that of encoders.{encoder.after}, where it begins"
+        )
+    if encoder.snapshot_of:
+        whole = config.encoders[encoder.snapshot_of]
+        last = whole.take_step or whole.steps or None
+        _check_most(f"{path}.take_step", encoder.take_step, last, f"the last step of encoders.{encoder.snapshot_of}")
+    _check_entry(config, f"{path}.collection", encoder.collection, "collections")
     if encoder.reads_importance:
-        _known(config, f"{path}.importance", encoder.importance, "importance")
+        _check_entry(config, f"{path}.importance", encoder.importance, "importance")
         unit = config.importance[encoder.importance].unit
         if "pmi_span" in encoder.maskings and unit != "word":
             raise InputError(
@@ -314,38 +188,15 @@ def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
     _check_length(config, encoder.start, encoder.max_length, f"{path}.max_length")
 
 
-def _check_before(config: Config, encoder: Encoder, path: str) -> None:
-    """Refuse an encoder with other word-pieces than the one that it goes on from, and a snapshot after the end."""
-    if encoder.after and (start := config.encoders[encoder.after].start) != encoder.start:
-        raise InputError(
-            f"{path}.start is {encoder.start}; allowed: {start}, that of encoders.{encoder.after}, where it begins"
-        )
-    if encoder.snapshot_of:
-        whole = config.encoders[encoder.snapshot_of]
-        last = whole.take_step or whole.steps
-        if last and encoder.take_step > last:
-            raise InputError(
-                f"{path}.take_step is {encoder.take_step}; allowed: up to {last}, the last step of "
-                f"encoders.{encoder.snapshot_of}"
-            )
-
-
 def _check_layers(config: Config, encoder: Encoder, path: str) -> None:
     """Refuse more layers of the encoder than its start has, where that is known before the job that loads it."""
-    start = config.starts[encoder.start]
+    start, name = config.starts[encoder.start], f"starts.{encoder.start}"
     layers = pretrained.number(start.checkpoint, "num_hidden_layers") if start.checkpoint else start.layers
-    if layers is None:
-        return
-    if encoder.objective == "simlm" and encoder.decoder_layers > layers:
-        raise InputError(
-            f"{path}.decoder_layers is {encoder.decoder_layers}; allowed with objective simlm, whose decoder begins as "
-            f"a copy of the last layers: up to {layers}, those of starts.{encoder.start}"
-        )
-    if encoder.objective in ("condenser", "cocondenser") and encoder.early_layers >= layers:
-        raise InputError(
-            f"{path}.early_layers is {encoder.early_layers}; allowed: up to {layers - 1}, starts.{encoder.start} has "
-            f"{layers} layers"
-        )
+    if encoder.objective == "simlm":
+        copied = " with objective simlm, whose decoder begins as a copy of the last layers"
+        _check_most(f"{path}.decoder_layers", encoder.decoder_layers, layers, f"those of {name}", copied)
+    if encoder.objective in ("condenser", "cocondenser") and layers is not None:
+        _check_most(f"{path}.early_layers", encoder.early_layers, layers - 1, f"{name} has {layers} layers")
 
 
 def _check_generator(config: Config, encoder: Encoder, path: str) -> None:
@@ -358,64 +209,44 @@ def _check_generator(config: Config, encoder: Encoder, path: str) -> None:
             f"{what}, but starts.{encoder.start} has word-pieces of its own; allowed: a generator for a start with a "
             "checkpoint"
         )
-    sizes = [pretrained.number(each, "vocab_size") for each in (generator, checkpoint)]
+    sizes = [pretrained.number(model, "vocab_size") for model in (generator, checkpoint)]
     if None not in sizes and sizes[0] != sizes[1]:
         raise InputError(
             f"{what}, which knows {sizes[0]:,} word-pieces; allowed: one with the {sizes[1]:,} of "
             f"starts.{encoder.start}"
         )
     positions = pretrained.number(generator, "max_position_embeddings")
-    if positions is not None and encoder.max_length > positions:
-        raise InputError(
-            f"{path}.max_length is {encoder.max_length}; allowed: up to {positions}, the positions of the generator "
-            f"{generator}"
-        )
+    _check_most(f"{path}.max_length", encoder.max_length, positions, f"the positions of the generator {generator}")
 
 
 def splits(config: Config, collection: str) -> dict[str, bool]:
-    """The splits of a collection, and whether each has judgments."""
+    """Return the splits of a collection, and whether they have judgments."""
     return dict(_ask(config, collection, "splits"))
 
 
 def _check_split(config: Config, collection: str, split: str, path: str) -> None:
-    found = splits(config, collection)
-    if split not in found:
-        raise InputError(f"{path} is {show(split)}; {suggestion(split, found)} (splits of collections.{collection})")
+    judged = splits(config, collection)
+    if split not in judged:
+        raise InputError(f"{path} is {show(split)}; {suggestion(split, judged)} (splits of collections.{collection})")
     if not SPLIT.fullmatch(split):
         raise InputError(
             f"{path} is {show(split)}, which cannot be part of a path; allowed: splits of collections.{collection} "
             "named by letters, digits, ., - and _"
         )
-    if not found[split]:
-        judged = [name for name, has in found.items() if has]
-        raise InputError(f"{path} is {show(split)}, which has no judgments; allowed: {', '.join(judged) or 'none'}")
-
-
-def _check_unseen(config: Config, collection: str, split: str, path: str) -> None:
-    for name, system in config.systems.items():
-        stage = config.stages.get(system.stage)
-        if stage and (stage.collection, stage.split) == (collection, split):
-            raise InputError(
-                f"{path} names {split}, which stages.{system.stage} trains systems.{name} on; allowed: splits that "
-                "nothing is trained on"
-            )
-
-
-def _check_stage(config: Config, stage: Stage, path: str) -> None:
-    _known(config, f"{path}.collection", stage.collection, "collections")
-    _check_split(config, stage.collection, stage.split, f"{path}.split")
+    if not judged[split]:
+        names = ", ".join(name for name in judged if judged[name]) or "none"
+        raise InputError(f"{path} is {show(split)}, which has no judgments; allowed: {names}")
 
 
 def _check_system(config: Config, name: str, system: System, values: dict[str, Any]) -> None:
     path = f"systems.{name}"
-    _refuse_others(values, ("kind", *SYSTEM_KEYS[system.kind]), path, f"kind {system.kind}")
-    for key in SYSTEM_REQUIRED[system.kind]:
+    refuse_others(values, ("kind", *known(type(system), system.kind)), path, f"kind {system.kind}")
+    needed = known(type(system), system.kind, needed=True)
+    for key in needed:
         if not getattr(system, key):
-            raise InputError(
-                f"{path}.{key} is missing; kind {system.kind} needs {', '.join(SYSTEM_REQUIRED[system.kind])}"
-            )
+            raise InputError(f"{path}.{key} is missing; kind {system.kind} needs {', '.join(needed)}")
     for key, source in system.sources().items():
-        _known(config, f"{path}.{key}", source, "systems")
+        _check_entry(config, f"{path}.{key}", source, "systems")
         if source == name:
             raise InputError(f"{path}.{key} is {name}: a system cannot be made from its own run")
     if system.kind in ("retriever", "reranker"):
@@ -429,19 +260,14 @@ def _check_system(config: Config, name: str, system: System, values: dict[str, A
 
 
 def _check_trained(config: Config, system: System, path: str) -> None:
-    _known(config, f"{path}.encoder", system.encoder, "encoders")
-    _known(config, f"{path}.stage", system.stage, "stages")
+    _check_entry(config, f"{path}.encoder", system.encoder, "encoders")
+    _check_entry(config, f"{path}.stage", system.stage, "stages")
     stage = config.stages[system.stage]
-    if stage.kind != system.kind:
-        fitting = [name for name, each in config.stages.items() if each.kind == system.kind]
-        raise InputError(
-            f"{path}.stage is {system.stage}, of kind {stage.kind}; allowed: a stage of kind {system.kind} "
-            f"({', '.join(fitting) or 'there is none'})"
-        )
-    _check_kind(config, f"{path}.negatives", system.negatives, SEARCHES)
+    _check_kind(f"{path}.stage", system.stage, config.stages, (system.kind,), "stage")
+    _check_kind(f"{path}.negatives", system.negatives, config.systems, SEARCHES, "system")
     _check_triples(config, system.negatives, stage.collection)
     if system.teacher:
-        _check_kind(config, f"{path}.teacher", system.teacher, ("reranker",))
+        _check_kind(f"{path}.teacher", system.teacher, config.systems, ("reranker",), "system")
     start = config.encoders[system.encoder].start
     lengths = ("query_length", "passage_length") if system.kind == "retriever" else ("max_length",)
     for key in lengths:
@@ -450,41 +276,35 @@ def _check_trained(config: Config, system: System, path: str) -> None:
 
 def _check_triples(config: Config, name: str, collection: str) -> None:
     """Refuse published triples of a collection that has none of that name."""
-    wanted = config.systems[name].triples
-    source = collections.source(config.collections[collection].source)
-    if not wanted:
+    triples, entry = config.systems[name].triples, config.collections[collection]
+    if not triples:
         return
-    allowed = source.triples(config.collections[collection].settings) if hasattr(source, "triples") else {}
-    if wanted not in allowed:
-        known = suggestion(wanted, allowed) if allowed else f"collections.{collection} has none; leave it out"
-        raise InputError(f"systems.{name}.triples is {show(wanted)}; {known}")
+    source = collections.source(entry.source)
+    allowed = source.triples(entry.settings) if hasattr(source, "triples") else {}
+    if triples not in allowed:
+        remedy = suggestion(triples, allowed) if allowed else f"collections.{collection} has none; leave it out"
+        raise InputError(f"systems.{name}.triples is {show(triples)}; {remedy}")
 
 
-def _check_kind(config: Config, path: str, name: str, kinds: tuple[str, ...]) -> None:
-    kind = config.systems[name].kind
-    if kind not in kinds:
-        fitting = [each for each, system in config.systems.items() if system.kind in kinds]
+def _check_kind(path: str, name: str, entries: dict[str, Any], kinds: tuple[str, ...], what: str) -> None:
+    """Refuse an entry, named at `path`, of other kinds than `kinds`; `what` calls the entries of its section."""
+    if entries[name].kind not in kinds:
+        fitting = ", ".join(other for other, entry in entries.items() if entry.kind in kinds) or "there is none"
         raise InputError(
-            f"{path} is {name}, of kind {kind}; allowed: a system of kind {' or '.join(kinds)} "
-            f"({', '.join(fitting) or 'there is none'})"
+            f"{path} is {name}, of kind {entries[name].kind}; allowed: a {what} of kind {' or '.join(kinds)} "
+            f"({fitting})"
         )
 
 
-def _check_cycles(section: str, needs: dict[str, list[str]]) -> None:
-    """Refuse entries of a section that need each other in a circle; `needs`: those that each is made from."""
-    done: set[str] = set()
-
-    def visit(name: str, trail: list[str]) -> None:
-        if name in trail:
-            cycle = " -> ".join([*trail[trail.index(name) :], name])
-            raise InputError(f"{section} need each other in a circle: {cycle}; allowed: chains that end")
-        if name not in done:
-            for source in needs[name]:
-                visit(source, [*trail, name])
-            done.add(name)
-
-    for name in needs:
-        visit(name, [])
+def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
+    """Refuse entries of a section that need each other in a circle; `needs` names what an entry is made from."""
+    try:
+        TopologicalSorter(needs).prepare()
+    except CycleError as error:
+        circle = error.args[1][:0:-1]  # its last name is its first one
+        begin = circle.index(next(name for name in needs if name in circle))
+        names = " -> ".join([*circle[begin:], *circle[: begin + 1]])
+        raise InputError(f"{section} need each other in a circle: {names}; allowed: chains that end") from None
 
 
 def read_measure(name: str) -> Measure:
@@ -523,7 +343,13 @@ def _check_evaluation(config: Config) -> None:
             raise InputError(f"{path} is {show(list(chosen))}; allowed: at least one split, each once")
         for split in chosen:
             _check_split(config, collection, split, path)
-            _check_unseen(config, collection, split, path)
+            for name, system in config.systems.items():
+                stage = config.stages.get(system.stage)
+                if stage and (stage.collection, stage.split) == (collection, split):
+                    raise InputError(
+                        f"{path} names {split}, which stages.{system.stage} trains systems.{name} on; allowed: splits "
+                        "that nothing is trained on"
+                    )
     if evaluation.collections and not evaluation.measures:
         raise InputError("evaluation.measures is []; allowed: at least one measure")
     for place, measure in enumerate(evaluation.measures):
@@ -536,8 +362,11 @@ def _check_evaluation(config: Config) -> None:
         path = f"evaluation.lengths.{collection}"
         if collection not in evaluation.collections:
             raise InputError(f"{path}: not evaluated; {suggestion(collection, evaluation.collections)}")
-        for name in config.systems:
-            _check_positions(config, name, length, path)
+        for name, system in config.systems.items():
+            start = config.starts[config.encoders[system.encoder].start] if system.encoder else None
+            model = start.checkpoint if start else system.model
+            positions = pretrained.number(model, "max_position_embeddings") if model else start and start.positions
+            _check_most(path, length, positions, f"the positions of systems.{name}")
     for collection, grades in evaluation.relevant.items():
         for split in grades:
             if split not in evaluation.collections.get(collection, ()):
@@ -546,4 +375,4 @@ def _check_evaluation(config: Config) -> None:
                     "evaluation.collections"
                 )
     if evaluation.baseline:
-        _known(config, "evaluation.baseline", evaluation.baseline, "systems")
+        _check_entry(config, "evaluation.baseline", evaluation.baseline, "systems")

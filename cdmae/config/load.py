@@ -5,26 +5,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import fields, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from cdmae import collections
 from cdmae.config import checks, seeds
 from cdmae.config.schema import Collection, Config, Encoder, Evaluation, Importance, Report, Stage, Start, System
 from cdmae.errors import InputError, Mistakes
-from cdmae.fields import check_partial, join, mapping, parse, show, suggestion, unknown
+from cdmae.fields import check_partial, join, known, mapping, others, parse, show, suggestion, unknown
 
-T = TypeVar("T")
+Entries = dict[str, dict[str, Any]]  # of a section: the values of each by its name
+
+BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
+OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
 
 
 # --- from files to values --------------------------------------------------------------------------------------------
 
 
 def read_yaml(path: Path | str) -> dict[str, Any]:
-    """The values of a config file; raises `InputError` for a missing or malformed file and for a repeated key."""
+    """Read a config file; raise `InputError` for a missing or malformed one, and for a repeated key."""
     import yaml
 
     class Loader(yaml.SafeLoader):
@@ -42,10 +45,10 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
             return super().construct_mapping(node, deep)
 
     try:
-        found = yaml.load(Path(path).read_text(encoding="utf-8"), Loader)  # a SafeLoader
-        if found is None:
+        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader)  # a SafeLoader
+        if values is None:
             raise InputError(f"{path} holds no settings; allowed: a mapping of settings")
-        return mapping(found, str(path))
+        return mapping(values, str(path))
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OSError as error:
@@ -59,9 +62,9 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
 
 
 def gather(default: Path | str, overlays: Iterable[Path | str], values: dict[str, Any]) -> dict[str, Any]:
-    """The values of the default config file with `values` over them: what the engine merged from overlays and options.
+    """Lay `values`, which the engine merged from overlays and options, over those of the default config file.
 
-    The overlay files are read once more for the checks that the engine leaves out (repeated keys, encoding).
+    Read the overlay files once more for the checks that the engine leaves out (repeated keys, encoding).
     """
     for path in overlays:
         read_yaml(path)
@@ -69,7 +72,7 @@ def gather(default: Path | str, overlays: Iterable[Path | str], values: dict[str
 
 
 def stack(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Two overlays as one, as the engine stacks them; null stays, for it removes what the default has."""
+    """Stack two overlays as the engine does; null stays, because it removes what the default has."""
     stacked = dict(first)
     for key, value in second.items():
         both = isinstance(value, dict) and isinstance(first.get(key), dict)
@@ -78,7 +81,7 @@ def stack(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
 
 
 def merge(default: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
-    """The default's values with those of an overlay in their place; ``standalone: true`` there leaves the default out.
+    """Lay the values of an overlay over the default's; ``standalone: true`` there leaves the default out.
 
     Mappings are merged key by key, everything else is replaced; null in the overlay removes what the default has.
     """
@@ -99,9 +102,9 @@ def merge(default: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
 
 
 def load(values: dict[str, Any]) -> Config:
-    """Parse and check the merged values of the config files; raises `InputError`, a line with key and value a mistake.
+    """Parse and check the merged values of the config files; raise `InputError` with a line for each mistake.
 
-    What entries demand of each other is checked once each of them is right.
+    What entries demand of each other is checked once all of them are right.
     """
     values, mistakes = mapping(values, ""), Mistakes()
     plain = encoder_defaults = stage_defaults = None
@@ -123,11 +126,11 @@ def load(values: dict[str, Any]) -> Config:
         mistakes.tell()  # without defaults, whose section may be what is mistyped, much would be missing in the entries
 
     def encoder(entry: dict[str, Any], path: str) -> Encoder:
-        found = parse(Encoder, checks.encoder_values(entry, encoder_defaults, path), path)
-        return _seeded(_without_unread(found, entry, path), plain.seed)
+        settings = parse(Encoder, encoder_values(entry, encoder_defaults, path), path)
+        return _seeded(_without_unread(settings, entry, path), plain.seed)
 
     def stage(entry: dict[str, Any], path: str) -> Stage:
-        return _seeded(parse(Stage, checks.stage_values(entry, stage_defaults, path), path), plain.seed)
+        return _seeded(parse(Stage, stage_values(entry, stage_defaults, path), path), plain.seed)
 
     readers = {
         "collections": _collection,
@@ -137,23 +140,28 @@ def load(values: dict[str, Any]) -> Config:
         "stages": stage,
         "systems": partial(parse, System),
     }
-    entries = {name: _entries(values, name, mistakes) for name in readers}
-    encoders, entries["encoders"] = entries["encoders"], []
-    with mistakes.noted():
-        entries["encoders"] = checks.inherited(encoders, encoder_defaults)
-    sections = {name: _parsed(entries[name], read, mistakes) for name, read in readers.items()}
-    for name, kind in (("evaluation", Evaluation), ("report", Report)):
+    sections: dict[str, Any] = {}
+    for section, read in readers.items():
+        entries, sections[section] = _entries(values, section, mistakes), {}
+        if section == "encoders":
+            own, entries = entries, {}
+            with mistakes.noted():
+                entries = inherited(own, encoder_defaults)
+        for name, entry in entries.items():
+            with mistakes.noted():
+                sections[section][name] = read(entry, join(section, name))
+    for name, cls in (("evaluation", Evaluation), ("report", Report)):
         with mistakes.noted():
-            sections[name] = parse(kind, values.get(name), name)
+            sections[name] = parse(cls, values.get(name), name)
     mistakes.tell()
     config = replace(plain, pretraining=encoder_defaults, training=stage_defaults, **sections)
     checks.check(config, values)
     return seeds.replicate(config)
 
 
-def _entries(values: dict[str, Any], section: str, mistakes: Mistakes) -> list[checks.Entry]:
-    """The entries of a section: the name, values and path of each."""
-    found, entries = [], {}
+def _entries(values: dict[str, Any], section: str, mistakes: Mistakes) -> Entries:
+    """Return the entries of a section that are mappings with fitting names."""
+    entries, fitting = {}, {}
     with mistakes.noted():
         entries = mapping(values.get(section), section)
     for name, entry in entries.items():
@@ -162,17 +170,8 @@ def _entries(values: dict[str, Any], section: str, mistakes: Mistakes) -> list[c
             path = join(section, name)
             if entry is None:
                 raise InputError(f"{path} is empty; allowed: a mapping of its settings ({{}} where all have defaults)")
-            found.append((name, mapping(entry, path), path))
-    return found
-
-
-def _parsed(entries: list[checks.Entry], read: Callable[[dict[str, Any], str], T], mistakes: Mistakes) -> dict[str, T]:
-    """Entries by name; `read` makes one of its values and its path."""
-    found = {}
-    for name, values, path in entries:
-        with mistakes.noted():
-            found[name] = read(values, path)
-    return found
+            fitting[name] = mapping(entry, path)
+    return fitting
 
 
 def _seeded(entry: Any, seed: int) -> Any:
@@ -180,9 +179,9 @@ def _seeded(entry: Any, seed: int) -> Any:
 
 
 def _without_unread(encoder: Encoder, entry: dict[str, Any], path: str) -> Encoder:
-    """The encoder with what it does not read at the default, so that to change it for others restarts nothing here.
+    """Set what the encoder does not read to its default: changing that for others then restarts nothing here.
 
-    Raises `InputError` where that was written out in the entry itself.
+    Raises `InputError` where the entry itself says it.
     """
     defaults = {field.name: field.default for field in fields(encoder) if field.name in encoder.unread}
     for key, why in encoder.unread.items():
@@ -199,3 +198,93 @@ def _collection(values: dict[str, Any], path: str) -> Collection:
         raise InputError(f"{path}.source is {show(source)}; {suggestion(str(source), allowed)}")
     own = {key: value for key, value in values.items() if key != "source"}
     return Collection(source, parse(collections.source(source).Settings, own, path))
+
+
+# --- what entries inherit --------------------------------------------------------------------------------------------
+
+
+def inherited(encoders: Entries, defaults: dict[str, Any]) -> Entries:
+    """Give each encoder what it has from the one before it: after another its start, as a snapshot of one everything.
+
+    Raises `InputError` where that one is not there or needs the encoder itself, and where a snapshot has more of its
+    own than its step.
+    """
+    for key in BEFORE:
+        if key in defaults:
+            raise InputError(f"pretraining.{key} cannot be a default: the first encoder has none before it")
+    before = {
+        name: {key: values[key] for key in BEFORE if isinstance(values.get(key), str) and values[key]}
+        for name, values in encoders.items()
+    }
+    needs = {name: [other for other in needed.values() if other in encoders] for name, needed in before.items()}
+    checks.check_cycles("encoders", needs)
+    for name, needed in before.items():
+        for key, other in needed.items():
+            if other not in encoders:
+                raise InputError(f"encoders.{name}.{key} is {show(other)}; {suggestion(other, encoders)}")
+        source = needed.get("snapshot_of", "")
+        first = before.get(source, {}).get("snapshot_of")
+        if first:
+            raise InputError(f"encoders.{name}.snapshot_of is {source}, a snapshot itself; allowed: {first}")
+
+    def whole(name: str) -> dict[str, Any]:
+        values, needed = encoders[name], before[name]
+        if "snapshot_of" in needed:
+            return _snapshot(values, whole(needed["snapshot_of"]), defaults, f"encoders.{name}")
+        start = whole(needed["after"]).get("start") if "after" in needed else None
+        return {"start": start, **values} if start else values
+
+    return {name: whole(name) for name in encoders}
+
+
+def _snapshot(values: dict[str, Any], source: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
+    """Give a snapshot the values of the encoder that it is one of, `source`, and its own step."""
+    name, whole = values["snapshot_of"], {**defaults, **source}
+    if whole.get("objective") == "none":
+        raise InputError(f"{path}.snapshot_of is {name}, which is not pre-trained; allowed: an encoder that is")
+    for key in values:
+        if key not in OF_SNAPSHOT and values[key] != whole.get(key):
+            raise InputError(
+                f"{path}.{key} is {show(values[key])}, but a snapshot has all but its take_step from encoders.{name}; "
+                "leave it out"
+            )
+    if not values.get("take_step"):
+        raise InputError(f"{path}.take_step is missing: the step of encoders.{name} that is kept")
+    return {**source, **values}
+
+
+def encoder_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
+    """Lay the values of an encoder over the defaults of `pretraining`, without those that do not apply."""
+    both = {**defaults, **values}
+    objective = str(both.get("objective", "mae"))
+    if objective == "none":
+        checks.refuse_others(values, checks.NOT_PRETRAINED, path, "objective none")
+        return checks.pick(both, checks.NOT_PRETRAINED)
+    foreign = others(Encoder, objective)
+    for key in values:
+        if key in foreign:
+            raise InputError(
+                f"{path}.{key} does not go with objective {objective}; of the settings that only some objectives know "
+                f"it takes {', '.join(known(Encoder, objective))}"
+            )
+    both = {key: value for key, value in both.items() if key not in foreign}
+    masks = [both.get("encoder_masking")]
+    if "decoder_masking" not in foreign:
+        masks.append(both.get("decoder_masking", "importance"))
+    if not any(mask in checks.READ_IMPORTANCE for mask in masks):
+        if values.get("importance"):
+            reading = " or ".join(checks.READ_IMPORTANCE)
+            raise InputError(f"{path}.importance is {show(values['importance'])}, but no masking is {reading}")
+        both.pop("importance", None)
+    return both
+
+
+def stage_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
+    """Lay the values of a stage over the defaults of `training`, without those of the other kind."""
+    kind = str(values.get("kind", defaults.get("kind")))
+    foreign = others(Stage, kind)
+    for key in values:
+        if key in foreign:
+            names = ", ".join(field.name for field in fields(Stage) if field.name in foreign)
+            raise InputError(f"{path}.{key} is not a setting of a {kind}; it takes no {names}")
+    return {**{key: value for key, value in defaults.items() if key not in foreign}, **values}

@@ -38,8 +38,8 @@ def check(model: str, path: str) -> None:
     described = _json(folder / "config.json", dict, what, allowed)
     kind = described.get("model_type")
     if kind not in FAMILIES:
-        found = "tells no model_type" if kind is None else f"says model_type {show(kind)}"
-        raise InputError(f"{what}, whose config.json {found}; allowed: {', '.join(FAMILIES)}")
+        says = "tells no model_type" if kind is None else f"says model_type {show(kind)}"
+        raise InputError(f"{what}, whose config.json {says}; allowed: {', '.join(FAMILIES)}")
     for key, most in SIZES.items():
         size = described.get(key, 1)
         if not isinstance(size, int) or isinstance(size, bool) or not 0 < size <= most:
@@ -72,17 +72,17 @@ def check_retriever(model: str, path: str) -> None:
 
 
 def number(model: str, key: str) -> int | None:
-    """A number in the config.json of a model; None of a name at the hub, and where there is none."""
+    """Return a number in the config.json of a model, or None where there is none, as of a name at the hub."""
     try:
-        found = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
+        described = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    value = found.get(key) if isinstance(found, dict) else None
+    value = described.get(key) if isinstance(described, dict) else None
     return value if isinstance(value, int) else None
 
 
 def _folder(model: str, path: str) -> Path | None:
-    """The folder of a model, or None of a possible name at the hub; raises `InputError` for what is neither.
+    """Return the folder of a model, or None for a possible name at the hub; raise `InputError` for what is neither.
 
     A name below a folder that is there is a path: `models/mine` beside a folder `models`.
     """
@@ -97,28 +97,28 @@ def _folder(model: str, path: str) -> Path | None:
     return None
 
 
-def _instead(folder: Path, wanted: str) -> str:
-    """What a folder holds that lacks a file."""
-    names = sorted(each.name for each in folder.iterdir())
+def _instead(folder: Path, missing: str) -> str:
+    """Say what a folder holds that lacks a file."""
+    names = sorted(path.name for path in folder.iterdir())
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    found = f"holds {', '.join(names[:NAMED])}{more} but no {wanted}" if names else "is empty"
-    return f"and {folder.absolute()} {found}"
+    content = f"holds {', '.join(names[:NAMED])}{more} but no {missing}" if names else "is empty"
+    return f"and {folder.absolute()} {content}"
 
 
 def _check_weights(folder: Path, what: str, allowed: str) -> None:
     """Refuse a model without weights, which sentence-transformers may keep in a folder of their own."""
-    if not any(each for pattern in WEIGHTS for each in folder.rglob(pattern)):
+    if not any(path for pattern in WEIGHTS for path in folder.rglob(pattern)):
         raise InputError(f"{what}, {_instead(folder, 'weights (model.safetensors or pytorch_model.bin)')}; {allowed}")
 
 
 def _json(file: Path, kind: type, what: str, allowed: str) -> Any:
-    """What a JSON file of a model holds; raises `InputError` for a damaged one, or one that holds something else."""
+    """Read a JSON file of a model; raise `InputError` for a damaged one, or one that holds something else."""
     try:
-        found = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise InputError(f"{what}, whose {file.name} cannot be read: {error.strerror}") from None
     except (ValueError, RecursionError) as error:
         raise InputError(f"{what}, whose {file.name} is not JSON ({error}); {allowed}") from None
-    if not isinstance(found, kind):
+    if not isinstance(content, kind):
         raise InputError(f"{what}, whose {file.name} holds no {'object' if kind is dict else 'list'}; {allowed}")
-    return found
+    return content

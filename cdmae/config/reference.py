@@ -1,17 +1,20 @@
-"""Every setting as a page: ``python -m cdmae.config.reference > config/README.md``, from the schema."""
+"""Every setting as a page and as a JSON schema: ``python -m cdmae.config.reference`` writes both into ``config/``."""
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+from typing import Any
+
 from cdmae import collections
 from cdmae.config import schema
-from cdmae.fields import reference
+from cdmae.fields import json_schema, reference
 
 INTRODUCTION = """\
 # Every setting
 
-Made by `python -m cdmae.config.reference > config/README.md` from `cdmae/config/schema.py`; a test compares. Section
-numbers are the paper's, `A` is its appendix, decisions are those of
-`docs/paper.md`.
+Made by `python -m cdmae.config.reference` from `cdmae/config/schema.py`; a test compares. Section numbers are the
+paper's, `A` is its appendix, decisions are those of `docs/paper.md`.
 
 | file | what it is |
 |---|---|
@@ -25,6 +28,7 @@ numbers are the paper's, `A` is its appendix, decisions are those of
 | `objectives.yaml` | the paper's competitors, trained by the same trainer, over the default |
 | `collection.yaml` | a template for a collection of your own with training queries |
 | `unlabelled.yaml` | a template for one without |
+| `schema.json` | for editors: the first line `# yaml-language-server: $schema=PATH/schema.json` completes keys |
 
 `./run --configfile FILE` lays FILE over `config.yaml`, key by key; null removes an entry, and `standalone: true` in it
 leaves `config.yaml` out. What no file says has the default below. A key that is unknown, a value that does not fit and
@@ -46,7 +50,7 @@ SECTIONS = {
 
 
 def page() -> str:
-    """The whole page, Markdown."""
+    """Return the whole page, Markdown."""
     parts = [INTRODUCTION]
     for name in collections.names():
         text = f"By name. With `source: {name}`; see `cdmae/collections/sources/{name}`."
@@ -58,13 +62,45 @@ def page() -> str:
 def _section(name: str, cls: type, text: str) -> str:
     lines = [f"## {name}", "", text, "", "| setting | default | allowed | meaning | source |", "|---|---|---|---|---|"]
     for row in reference(cls):
-        if not row["meaning"]:
-            continue  # a section of its own
         unit = f" ({row['unit']})" if row["unit"] else ""
         cells = [f"`{row['name']}`", f"`{row['default']}`", row["allowed"], row["meaning"] + unit, row["source"]]
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines) + "\n"
 
 
+def editor_schema() -> dict[str, Any]:
+    """Return the JSON schema of a config file: it may leave out any key, and null removes what another file has."""
+    sources = [
+        _part(collections.source(name).Settings, source={"const": name, "type": "string"})
+        for name in collections.names()
+    ]
+    named = {"collections": {"anyOf": sources}}
+    named |= {name: _part(SECTIONS[name][0]) for name in ("starts", "importance", "encoders", "stages", "systems")}
+    entries = {name: {"type": "object", "additionalProperties": entry} for name, entry in named.items()}
+    defaults = {"pretraining": named["encoders"], "training": named["stages"]}
+    single = {name: _part(SECTIONS[name][0]) for name in ("evaluation", "report")}
+    return _removable(_part(schema.Config, **entries, **defaults, **single, standalone={"type": "boolean"}))
+
+
+def _part(cls: type, **more: dict[str, Any]) -> dict[str, Any]:
+    """Return the JSON schema of some settings of a class, and of `more` in the place of what it says."""
+    properties = json_schema(cls)["properties"] | more
+    return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _removable(rule: Any) -> Any:
+    """Allow null for everything that has a name of its own, and leave out the titles that pydantic adds."""
+    if isinstance(rule, list):
+        return [_removable(part) for part in rule]
+    if not isinstance(rule, dict):
+        return rule
+    rule = {key: _removable(part) for key, part in rule.items() if key != "title" or isinstance(part, dict)}
+    if isinstance(rule.get("additionalProperties"), dict):
+        rule["additionalProperties"] = {"anyOf": [rule["additionalProperties"], {"type": "null"}]}
+    return rule
+
+
 if __name__ == "__main__":
-    print(page(), end="")
+    folder = Path(__file__).parents[2] / "config"
+    (folder / "README.md").write_text(page(), encoding="utf-8")
+    (folder / "schema.json").write_text(json.dumps(editor_schema(), indent=1) + "\n", encoding="utf-8")

@@ -9,33 +9,48 @@ from __future__ import annotations
 
 import math
 import os
+import pkgutil
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
+
+from pydantic import Field
 
 from cdmae import collections
 from cdmae.config import checks
 from cdmae.config import seeds as replicas
 from cdmae.errors import InputError
-from cdmae.fields import asdict, setting, show, unused
+from cdmae.fields import LARGEST, asdict, others, setting, show, unused
 
-PRECISIONS = ("auto", "fp32", "bf16")
 MOST_SEEDS = 100
 
 
 def concepts(package: str) -> list[str]:
-    """The names that a folder of the library offers to the config: those of its files and packages."""
-    found = Path(__file__).parent.parent.joinpath(package).iterdir()
-    modules = [path for path in found if path.suffix == ".py" or (path / "__init__.py").exists()]
-    return sorted(path.stem for path in modules if not path.stem.startswith("_"))
+    """List the names that a folder of the library offers to the config: those of its files and packages."""
+    modules = pkgutil.iter_modules([str(Path(__file__).parent.parent / package)])
+    return sorted(module.name for module in modules if not module.name.startswith("_"))
+
+
+Objective = Literal[(*concepts("pretraining/objectives"), "none")]
+Masking = Literal[tuple(concepts("masking/strategies"))]
+Precision = Literal["auto", "fp32", "bf16"]
+
+RETRIEVER, RERANKER = ("retriever",), ("reranker",)  # which kinds of stages and systems know a setting
+TRAINED = (*RETRIEVER, *RERANKER)
+DECODER = ("mae", "retromae", "dupmae", "simlm", "cotmae", "master")  # objectives whose decoder has a mask of its own
+LAYERED = ("mae", "simlm", "cotmae", "master", "condenser", "cocondenser")  # objectives that choose its depth
 
 
 def _seed() -> Any:
     return setting(-1, meaning="seed of this entry alone, trained once whatever `seeds`; -1: the config's", low=-1)
 
 
+def _precision() -> Any:
+    return setting("auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it")
+
+
 def _expand(settings: Any, key: str) -> None:
-    """Put the home folder in the place of ``~`` in a path, which most of those who read it would not know."""
+    """Replace ``~`` in a path by the home folder, because most readers of the path would not know it."""
     object.__setattr__(settings, key, os.path.expanduser(getattr(settings, key)))  # settings are frozen
 
 
@@ -48,17 +63,17 @@ class Collection:
 
     @property
     def module(self) -> str:
-        """The module that knows the source."""
+        """Name the module that knows the source."""
         return f"cdmae.collections.sources.{self.source}"
 
     @property
     def threads(self) -> int:
-        """How many threads help to make it."""
+        """Say how many threads help to make it."""
         threads = getattr(collections.source(self.source), "threads", None)
         return threads(self.settings) if threads else 1
 
     def values(self) -> dict[str, Any]:
-        """Plain values, as they stand in the config."""
+        """Return plain values, as they stand in the config."""
         return {"source": self.source, **asdict(self.settings)}
 
 
@@ -92,11 +107,11 @@ class Start:
             raise InputError(f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide hidden")
 
     def values(self) -> dict[str, Any]:
-        """What matters: the checkpoint, or everything else."""
+        """Return what matters: the checkpoint, or everything else."""
         return checks.pick(asdict(self), ("checkpoint",) if self.checkpoint else checks.RANDOM_START)
 
     def tokenizer(self) -> dict[str, Any]:
-        """What matters to the tokenizer."""
+        """Return what matters to the tokenizer."""
         return checks.pick(asdict(self), ("checkpoint",) if self.checkpoint else ("collection", "vocabulary"))
 
 
@@ -104,27 +119,27 @@ class Start:
 class Importance:
     """How the importance of words is estimated: equations 7 and 8."""
 
-    unit: str = setting("word", meaning="what an n-gram is made of", source="decision 3", choices=("word", "wordpiece"))
+    unit: Literal["word", "wordpiece"] = setting("word", meaning="what an n-gram is made of", source="decision 3")
     window: int = setting(4, unit="words", meaning="longest n-gram, L in equation 8", source="3.2", low=2, high=8)
-    pmi: str = setting(
-        "min", choices=("min", "product"), source="decision 1, PMI-Masking eq. 3",
+    pmi: Literal["min", "product"] = setting(
+        "min", source="decision 1, PMI-Masking eq. 3",
         meaning="PMI of more than two words: minimum over their segmentations, or product of single words",
     )  # fmt: skip
-    normaliser: str = setting(
-        "order", choices=("order", "pooled"), source="decision 2",
+    normaliser: Literal["order", "pooled"] = setting(
+        "order", source="decision 2",
         meaning="what a count is divided by: all n-grams of its order, or of all orders",
     )  # fmt: skip
-    edges: str = setting(
-        "literal", choices=("literal", "mean"), source="decision 6",
+    edges: Literal["literal", "mean"] = setting(
+        "literal", source="decision 6",
         meaning="at the ends of a passage: equation 8 as it stands (a missing n-gram is 0), or the mean of the rest",
     )  # fmt: skip
 
     def values(self) -> dict[str, Any]:
-        """Plain values."""
+        """Return plain values."""
         return asdict(self)
 
     def counting(self) -> dict[str, Any]:
-        """What matters to the n-gram counts."""
+        """Return what matters to the n-gram counts."""
         return checks.pick(asdict(self), ("unit", "window"))
 
 
@@ -138,25 +153,18 @@ class Encoder:
         source="table 5: general, then domain", later=True,
     )  # fmt: skip
     collection: str = setting("", meaning="its passages are the corpus; none for objective none")
-    objective: str = setting(
-        "mae", meaning="a file in cdmae/pretraining/objectives, or none: not pre-trained", source="3.1",
-        choices=lambda: [*concepts("pretraining/objectives"), "none"],
-    )  # fmt: skip
-    encoder_masking: str = setting(
-        "whole_word",
-        meaning="a file in cdmae/masking/strategies",
-        source="decision 11",
-        choices=lambda: concepts("masking/strategies"),
+    objective: Objective = setting(
+        "mae", meaning="a file in cdmae/pretraining/objectives, or none: not pre-trained", source="3.1"
     )
-    decoder_masking: str = setting(
-        "importance",
-        meaning="a file in cdmae/masking/strategies",
-        source="3.2, Algorithm 1",
-        choices=lambda: concepts("masking/strategies"),
+    encoder_masking: Masking = setting("whole_word", meaning="a file in cdmae/masking/strategies", source="decision 11")
+    decoder_masking: Masking = setting(
+        "importance", meaning="a file in cdmae/masking/strategies", source="3.2, Algorithm 1", only=DECODER
     )
     importance: str = setting("", meaning="name of an entry of `importance`; where a masking is importance or pmi_span")
     encoder_ratio: float = setting(0.3, meaning="share of masked tokens, p_enc", source="4.1", above=0, high=0.95)
-    decoder_ratio: float = setting(0.5, meaning="share of masked tokens, p_dec", source="4.1", above=0, high=0.95)
+    decoder_ratio: float = setting(
+        0.5, meaning="share of masked tokens, p_dec", source="4.1", above=0, high=0.95, only=DECODER
+    )
     sigma: float = setting(
         1.0, unit="nats", meaning="standard deviation of the noise on importance; .inf is uniform",
         source="3.2, footnote", low=0, high=math.inf,
@@ -164,20 +172,21 @@ class Encoder:
     mask_share: float = setting(0.8, meaning="masked tokens that become [MASK]", source="eq. 1", low=0, high=1)
     random_share: float = setting(0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1)
     decoder_layers: int = setting(
-        2, meaning="mae, simlm, cotmae, master, (co)condenser: Transformer layers of a decoder", source="3.1", low=1,
-        high=100,
-    )  # fmt: skip
-    projection: bool = setting(True, meaning="mae: linear projection of the bottleneck, equation 4", source="table 4")
+        2, meaning="Transformer layers of a decoder", source="3.1", low=1, high=100, only=LAYERED
+    )
+    projection: bool = setting(
+        True, meaning="linear projection of the bottleneck, equation 4", source="table 4", only=("mae",)
+    )
     bag_weight: float = setting(
-        1.0, meaning="bowdpr, dupmae: weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6
+        1.0, meaning="weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6, only=("bowdpr", "dupmae")
     )
     generator: str = setting(
-        "", meaning="simlm: a frozen generator of words with the start's vocabulary, a folder or a name at the hub in "
-        "transformers format; none: a small one is trained along", source="SimLM: google/electra-base-generator",
-        later=True,
+        "", only=("simlm",), meaning="a frozen generator of words with the start's vocabulary, a folder or a name at "
+        "the hub in transformers format; none: a small one is trained along",
+        source="SimLM: google/electra-base-generator", later=True,
     )  # fmt: skip
     early_layers: int = setting(
-        0, meaning="(co)condenser: encoder layers before the head's token states; 0: half of them",
+        0, only=("condenser", "cocondenser"), meaning="encoder layers before the head's token states; 0: half of them",
         source="Condenser: 6 of 12", low=0, high=1000,
     )  # fmt: skip
     max_length: int = setting(150, unit="word-pieces", meaning="cuts passages", source="4.3", low=8, high=2**16)
@@ -194,9 +203,7 @@ class Encoder:
     weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
     warmup_ratio: float = setting(0.1, meaning="share of the steps that warm up", source="A", low=0, high=1)
     max_grad_norm: float = setting(1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9)
-    precision: str = setting(
-        "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it", choices=PRECISIONS
-    )
+    precision: Precision = _precision()
     seed: int = _seed()
 
     def __post_init__(self) -> None:
@@ -211,43 +218,42 @@ class Encoder:
 
     @property
     def pretrained(self) -> bool:
-        """Whether there is anything to train."""
+        """Say whether there is anything to train."""
         return self.objective != "none"
 
     @property
     def maskings(self) -> list[str]:
-        """The masking of each side that its objective has, the encoder's first."""
-        both = {key: getattr(self, key) for key in ("encoder_masking", "decoder_masking")}
-        return [both[key] for key in both if self.pretrained and key not in checks.others(self.objective)]
+        """List the masking of each side that its objective has, the encoder's first."""
+        if not self.pretrained:
+            return []
+        decoder = [] if "decoder_masking" in others(Encoder, self.objective) else [self.decoder_masking]
+        return [self.encoder_masking, *decoder]
 
     @property
     def masked_by_importance(self) -> bool:
-        """Whether one of its masks is importance-aware."""
+        """Say whether one of its masks is importance-aware."""
         return "importance" in self.maskings
 
     @property
     def reads_importance(self) -> bool:
-        """Whether one of its masks reads the importance, or the n-grams that it is estimated from."""
-        return any(each in checks.READ_IMPORTANCE for each in self.maskings)
+        """Say whether one of its masks reads the importance, or the n-grams that it is estimated from."""
+        return any(masking in checks.READ_IMPORTANCE for masking in self.maskings)
 
     @property
     def unread(self) -> dict[str, str]:
-        """What another setting leaves without effect, and why: such settings are at their defaults (`loading.load`)."""
-        reasons = {
-            "sigma": "" if self.masked_by_importance else "no masking is importance",
-            "epochs": f"steps is {self.steps}, and counts instead" if self.steps else "",
-        }
-        return {key: why for key, why in reasons.items() if why}
+        """Say what another setting leaves without effect, and why; `cdmae.config.load` sets it to its default."""
+        noise = {} if self.masked_by_importance else {"sigma": "no masking is importance"}
+        return noise | ({"epochs": f"steps is {self.steps}, and counts instead"} if self.steps else {})
 
     def values(self) -> dict[str, Any]:
-        """What matters: everything that the objective knows, or that there is no pre-training."""
+        """Return what matters: everything that the objective knows, or that there is no pre-training."""
         if not self.pretrained:
             return checks.pick(asdict(self), checks.NOT_PRETRAINED)
-        left_out = checks.others(self.objective) | unused(self)
+        left_out = others(Encoder, self.objective) | unused(self)
         return {key: value for key, value in asdict(self).items() if key not in left_out}
 
     def masking(self) -> dict[str, Any]:
-        """What matters to the masks that are shown (`cdmae.masking.terms`)."""
+        """Return what matters to the masks that are shown (`cdmae.masking.terms`)."""
         return checks.pick(asdict(self), checks.MASKING)
 
 
@@ -255,7 +261,7 @@ class Encoder:
 class Stage:
     """A recipe of supervised training; systems bring the encoder, the negatives and the teacher."""
 
-    kind: str = setting(meaning="what is trained", choices=("retriever", "reranker"))
+    kind: Literal["retriever", "reranker"] = setting(meaning="what is trained")
     collection: str = setting(meaning="its queries, judgments and passages are trained on")
     split: str = setting("train", meaning="which of its queries")
     depth: int = setting(
@@ -280,25 +286,27 @@ class Stage:
         64, unit="passages", meaning="computed at a time (gradient caching): memory, not results", low=1
     )
     query_length: int = setting(
-        32, unit="word-pieces", meaning="retriever: queries are cut here", source="SimLM", low=8
+        32, unit="word-pieces", meaning="queries are cut here", source="SimLM", low=8, only=RETRIEVER
     )
-    passage_length: int = setting(144, unit="word-pieces", meaning="retriever: cuts passages", source="SimLM", low=8)
-    in_batch: bool = setting(True, meaning="retriever: passages of the other queries are negatives too", source="3.4")
+    passage_length: int = setting(
+        144, unit="word-pieces", meaning="cuts passages", source="SimLM", low=8, only=RETRIEVER
+    )
+    in_batch: bool = setting(
+        True, meaning="passages of the other queries are negatives too", source="3.4", only=RETRIEVER
+    )
     temperature: float = setting(
-        1.0, meaning="retriever: its scores are divided by this in the losses, the teacher's are not; 0: by their "
+        1.0, only=RETRIEVER, meaning="its scores are divided by this in the losses, the teacher's are not; 0: by their "
         "standard deviation within a query of the first batch, before training", source="3.4: 1", low=0, high=1e6,
     )  # fmt: skip
     alpha: float = setting(
-        0.2, meaning="retriever with a teacher: weight of the contrastive loss", source="4.1", low=0, high=1e6
+        0.2, meaning="weight of the contrastive loss, with a teacher", source="4.1", low=0, high=1e6, only=RETRIEVER
     )
-    max_length: int = setting(192, unit="word-pieces", meaning="reranker: cuts pairs", source="SimLM", low=16)
+    max_length: int = setting(192, unit="word-pieces", meaning="cuts pairs", source="SimLM", low=16, only=RERANKER)
     forward_factor: int = setting(
-        4, meaning="reranker: the best group / forward_factor passages are back-propagated", source="SimLM", low=1
+        4, meaning="the best group / forward_factor passages are back-propagated", source="SimLM", low=1, only=RERANKER
     )
-    rdrop: float = setting(1.0, meaning="reranker: weight of R-Drop; 0 is off", source="SimLM", low=0, high=1e6)
-    precision: str = setting(
-        "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it", choices=PRECISIONS
-    )
+    rdrop: float = setting(1.0, meaning="weight of R-Drop; 0 is off", source="SimLM", low=0, high=1e6, only=RERANKER)
+    precision: Precision = _precision()
     seed: int = _seed()
 
     def __post_init__(self) -> None:
@@ -320,49 +328,54 @@ class Stage:
             )
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
-        """What matters to a training of this kind, with or without a teacher."""
-        left_out = checks.STAGE_ONLY["reranker" if self.kind == "retriever" else "retriever"]
-        return {
-            key: value for key, value in asdict(self).items() if key not in left_out and (teacher or key != "alpha")
-        }
+        """Return what matters to a training of this kind, with or without a teacher."""
+        left_out = others(Stage, self.kind) | (set() if teacher else {"alpha"})
+        return {key: value for key, value in asdict(self).items() if key not in left_out}
 
 
 @dataclass(frozen=True, kw_only=True)
 class System:
     """Queries in, ranked passages with scores out."""
 
-    kind: str = setting(meaning="what ranks", choices=tuple(checks.SYSTEM_KEYS))
-    encoder: str = setting("", meaning="retriever, reranker: the entry of `encoders` that it starts from")
-    stage: str = setting("", meaning="retriever, reranker: entry of `stages`, of the same kind")
-    negatives: str = setting("", meaning="retriever, reranker: the system whose run gives the negatives", source="3.4")
-    teacher: str = setting("", meaning="retriever: the reranker to distil from; none without", source="3.4, stage 3")
-    reranks: str = setting("", meaning="reranker: the system whose run it orders anew")
-    depth: int = setting(100, unit="passages", meaning="reranker: orders the best so many", low=1, high=100_000)
-    of: tuple[str, ...] = setting((), meaning="fusion: at least two systems")
-    k: float = setting(60.0, meaning="fusion: 1 / (k + rank), summed", source="Cormack et al. 2009", above=0, high=1e6)
-    k1: float = setting(0.9, meaning="bm25: saturation of term counts", source="Anserini", low=0, high=100)
-    b: float = setting(0.4, meaning="bm25: normalisation by length", source="Anserini", low=0, high=1)
+    kind: Literal["bm25", "retriever", "reranker", "fusion", "external"] = setting(meaning="what ranks")
+    encoder: str = setting("", meaning="the entry of `encoders` that it starts from", only=TRAINED, needed=True)
+    stage: str = setting("", meaning="entry of `stages`, of the same kind", only=TRAINED, needed=True)
+    negatives: str = setting(
+        "", meaning="the system whose run gives the negatives", source="3.4", only=TRAINED, needed=True
+    )
+    teacher: str = setting(
+        "", meaning="the reranker to distil from; none without", source="3.4, stage 3", only=RETRIEVER
+    )
+    reranks: str = setting("", meaning="the system whose run it orders anew", only=RERANKER, needed=True)
+    depth: int = setting(100, unit="passages", meaning="orders the best so many", low=1, high=100_000, only=RERANKER)
+    of: tuple[str, ...] = setting((), meaning="at least two systems", only=("fusion",), needed=True)
+    k: float = setting(
+        60.0, meaning="1 / (k + rank), summed", source="Cormack et al. 2009", above=0, high=1e6, only=("fusion",)
+    )
+    k1: float = setting(0.9, meaning="saturation of term counts", source="Anserini", low=0, high=100, only=("bm25",))
+    b: float = setting(0.4, meaning="normalisation by length", source="Anserini", low=0, high=1, only=("bm25",))
     triples: str = setting(
-        "", meaning="bm25: negatives are published triples of the collection, such as train/triples-v2, not a search",
-        source="RetroMAE",
+        "", only=("bm25",), meaning="negatives are published triples of the collection, such as train/triples-v2, not "
+        "a search", source="RetroMAE",
     )  # fmt: skip
     model: str = setting(
-        "", meaning="external: a retriever that sentence-transformers loads: a folder (a relative path begins at the "
-        "checkout), or a name at the hub",
+        "", only=("external",), needed=True, meaning="a retriever that sentence-transformers loads: a folder (a "
+        "relative path begins at the checkout), or a name at the hub",
     )  # fmt: skip
-    query_length: int = setting(0, unit="word-pieces", meaning="external: cut; 0 is the model's own", low=0)
-    passage_length: int = setting(0, unit="word-pieces", meaning="external: cut; 0 is the model's own", low=0)
+    query_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0, only=("external",))
+    passage_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0, only=("external",))
 
     def __post_init__(self) -> None:
         """Find a model in the home folder."""
         _expand(self, "model")
 
     def values(self) -> dict[str, Any]:
-        """The keys of its kind."""
-        return checks.pick(asdict(self), ("kind", *checks.SYSTEM_KEYS[self.kind]))
+        """Return the settings of its kind."""
+        left_out = others(System, self.kind)
+        return {key: value for key, value in asdict(self).items() if key not in left_out}
 
     def sources(self) -> dict[str, str]:
-        """The systems that it needs: key (``negatives``, ``of[1]``) to name."""
+        """Map where it names the systems that it needs (``negatives``, ``of[1]``) to their names."""
         single = {key: getattr(self, key) for key in ("negatives", "teacher", "reranks") if getattr(self, key)}
         return {**single, **{f"of[{index}]": name for index, name in enumerate(self.of)}}
 
@@ -377,14 +390,13 @@ class Evaluation:
         meaning="means of ir_measures, in its notation: R(rel=2)@50, Judged@10",
         source="4.1",
     )
-    relevant: dict[str, dict[str, int]] = setting(
+    relevant: dict[str, dict[str, Annotated[int, Field(strict=True, ge=1, le=1000)]]] = setting(
         {}, meaning="the lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; without, 1. Measures that ask "
-        "for one then have names like RR(rel=2)@10; nDCG does not ask", source="TREC DL: 2", low=1, high=1000,
+        "for one then have names like RR(rel=2)@10; nDCG does not ask", source="TREC DL: 2",
     )  # fmt: skip
-    lengths: dict[str, int] = setting(
+    lengths: dict[str, Annotated[int, Field(strict=True, ge=16, le=LARGEST)]] = setting(
         {}, unit="word-pieces", meaning="the length at which queries, passages and pairs of a collection are cut when "
         "it is searched, as in {nq: 512}; without, that of the stage or the system", source="RetroMAE: BEIR at 512",
-        low=16,
     )  # fmt: skip
     depth: int = setting(1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000)
     baseline: str = setting("", meaning="the system that the others are compared with; none: no comparison")
@@ -393,7 +405,7 @@ class Evaluation:
     )
 
     def measured(self, collection: str, split: str) -> list[str]:
-        """The measures of a target, with the grade that is relevant there."""
+        """List the measures of a target, with the grade that is relevant there."""
         grade = self.relevant.get(collection, {}).get(split, 1)
         parsed = {name: checks.read_measure(name) for name in self.measures if grade > 1}
         plain = [name for name, measure in parsed.items() if "rel" in measure.SUPPORTED_PARAMS.keys() - measure.params]
@@ -421,9 +433,9 @@ class Config:
 
     results: str = setting("results", meaning="folder of every artefact; a relative path begins at the checkout")
     seed: int = setting(42, meaning="of everything random; the data depend on none", source="A", low=0)
-    seeds: tuple[int, ...] = setting(
+    seeds: tuple[Annotated[int, Field(strict=True, ge=0, le=LARGEST)], ...] = setting(
         (), meaning="every training once for each, `seed` the first; entries with a `seed` of their own keep it; none: "
-        "only `seed`", low=0,
+        "only `seed`",
     )  # fmt: skip
     collections: dict[str, Collection] = field(default_factory=dict)
     starts: dict[str, Start] = field(default_factory=dict)
@@ -447,14 +459,14 @@ class Config:
             )
 
     def values(self) -> dict[str, Any]:
-        """Plain values that `loading.load` accepts again, with the defaults written out and without replicas."""
+        """Return plain values that `cdmae.config.load` accepts again: all defaults written out, no replicas."""
         sections = ("collections", "starts", "importance", "encoders", "stages", "systems")
         named = {section: getattr(self, section) for section in sections}
         return {
             "results": self.results,
             "seed": self.seed,
             "seeds": list(self.seeds),
-            **{name: {key: each[key].values() for key in replicas.first(each)} for name, each in named.items()},
+            **{name: {key: part[key].values() for key in replicas.first(part)} for name, part in named.items()},
             "evaluation": asdict(self.evaluation),
             "report": asdict(self.report),
         }

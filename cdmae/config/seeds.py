@@ -19,23 +19,23 @@ MARK = "@"
 
 
 def base(name: str) -> str:
-    """The name in the config that a replica, or an entry of the first seed, goes back to."""
+    """Return the name in the config that a replica, or an entry of the first seed, goes back to."""
     return name.partition(MARK)[0]
 
 
 def first(names: Iterable[str]) -> list[str]:
-    """The names that are no replicas: those of the first seed, and of what no seed decides."""
+    """List the names that are no replicas: those of the first seed, and of what no seed decides."""
     return [name for name in names if MARK not in name]
 
 
 def replicate(config: Config) -> Config:
-    """A checked config with replicas for each of its `seeds` but the first, behind the entries they are made from.
+    """Add replicas for every seed of a checked config but the first, behind the entries that they are made from.
 
-    Replicated are the encoders and the stages with the config's seed and, with all that is made from it, each system
-    that uses one. What BM25 finds does not depend on a seed, nor do the data.
+    Encoders and stages with the config's seed have replicas, and so does every system that uses one, directly or
+    through other systems. What BM25 finds does not depend on a seed, nor do the data.
     """
     decided = _encoders(config), _stages(config), _systems(config)
-    found = config
+    grown = config
     for seed in config.seeds[1:]:
         encoders, stages, systems = ({name: f"{name}{MARK}{seed}" for name in names} for names in decided)
         more = {
@@ -43,12 +43,12 @@ def replicate(config: Config) -> Config:
             "stages": {own: replace(config.stages[name], seed=seed) for name, own in stages.items()},
             "systems": {own: _moved(config.systems[name], encoders, stages, systems) for name, own in systems.items()},
         }
-        found = replace(found, **{section: getattr(found, section) | each for section, each in more.items()})
-    return found
+        grown = replace(grown, **{section: getattr(grown, section) | added for section, added in more.items()})
+    return grown
 
 
 def _encoders(config: Config) -> list[str]:
-    """The encoders that the config's seed decides: not those with one of their own, nor a checkpoint as it is."""
+    """List the encoders that the config's seed decides: none with a seed of its own, no checkpoint as it is."""
     return [
         name
         for name, encoder in config.encoders.items()
@@ -61,7 +61,7 @@ def _stages(config: Config) -> list[str]:
 
 
 def _systems(config: Config) -> list[str]:
-    """The systems that use such an encoder or stage, themselves or through what they are made from."""
+    """List the systems that use such an encoder or stage, themselves or through what they are made from."""
     encoders, stages = _encoders(config), _stages(config)
 
     def uses(name: str) -> bool:
@@ -72,19 +72,14 @@ def _systems(config: Config) -> list[str]:
 
 
 def _begun(encoder: Encoder, seed: int, encoders: dict[str, str]) -> Encoder:
-    """The encoder with another seed, after the replica of what it goes on from or is a snapshot of, if that has one."""
+    """Give an encoder another seed, and the replica of what it goes on from or is a snapshot of, if there is one."""
     before = {key: encoders.get(name, name) for key in ("after", "snapshot_of") if (name := getattr(encoder, key))}
     return replace(encoder, seed=seed, **before)
 
 
 def _moved(system: System, encoders: dict[str, str], stages: dict[str, str], systems: dict[str, str]) -> System:
-    """The system, made from the replicas of what it is made from; what has none it shares."""
-    return replace(
-        system,
-        encoder=encoders.get(system.encoder, system.encoder),
-        stage=stages.get(system.stage, system.stage),
-        negatives=systems.get(system.negatives, system.negatives),
-        teacher=systems.get(system.teacher, system.teacher),
-        reranks=systems.get(system.reranks, system.reranks),
-        of=tuple(systems.get(name, name) for name in system.of),
-    )
+    """Make a system from the replicas of what it is made from; it shares what has none."""
+    replicas = {"encoder": encoders, "stage": stages, "negatives": systems, "teacher": systems, "reranks": systems}
+    names = {key: getattr(system, key) for key in replicas}
+    moved = {key: replicas[key].get(name, name) for key, name in names.items()}
+    return replace(system, **moved, of=tuple(systems.get(name, name) for name in system.of))

@@ -21,7 +21,7 @@ import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae.collections.sources.pydocs.harvest import STDLIB
 from cdmae.errors import InputError
@@ -67,16 +67,14 @@ SMOKE_SHARE = 0.2  # of the modules of a held-out package
 class Settings:
     """The keys of a collection of documentation strings."""
 
-    size: str = setting(
+    size: Literal["smoke", "default", "full"] = setting(
         "default",
         meaning="smoke: about 1,000 passages of the standard library; default: about 20,000, the packages that this "
         "environment pins; full: more packages",
-        choices=("smoke", "default", "full"),
     )
-    part: str = setting(
+    part: Literal[("", *HELD_OUT)] = setting(
         "",
         meaning="a package that is held out for zero-shot evaluation; empty: everything that is not",
-        choices=("", *HELD_OUT),
     )
     max_words: int = setting(120, unit="words", meaning="longest passage", low=20, high=10_000)
     train_queries: int = setting(0, meaning="how many training queries are kept, by a stable hash; 0: all", low=0)
