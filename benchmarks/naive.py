@@ -14,10 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
-from transformers import BertConfig, BertForMaskedLM
-from transformers.models.bert.modeling_bert import BertLayer
 
-from cdmae.models import bare
 from cdmae.pretraining.batches import Step
 
 IGNORED = -100
@@ -71,12 +68,10 @@ class Naive(nn.Module):
         super().__init__()
         self.name, self.model, self.network = name, network.model, network
         parts = [part for part in LAYERS if isinstance(getattr(network, part, None), nn.ModuleList)]
-        self.layers = nn.ModuleDict(
-            {part: transformers_layers(getattr(network, part), network.model.config) for part in parts}
-        )
+        self.layers = nn.ModuleDict({part: getattr(network, part) for part in parts})
         if name == "simlm":
             self.learns = given is None
-            self.generator = given or _language_model(network.generator)
+            self.generator = given or network.generator
             for each in (self.model, self.generator):  # a sampled [PAD] is a token like any other
                 each.get_input_embeddings().padding_idx = None
 
@@ -214,18 +209,3 @@ class Naive(nn.Module):
 def _cross_entropy(logits: Tensor, side: Side) -> Tensor:
     labels = side.labels.masked_fill(~side.chosen, IGNORED)
     return functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
-
-
-def transformers_layers(layers: nn.ModuleList, config: BertConfig) -> nn.ModuleList:
-    """Layers of ours as transformers' own modules, with the very same parameters."""
-    found = nn.ModuleList(BertLayer(config) for _ in layers)
-    for theirs, ours in zip(found, layers, strict=True):
-        theirs.load_state_dict(ours.state_dict(keep_vars=True), assign=True)
-    return found.eval()
-
-
-def _language_model(ours: bare.MaskedLM) -> BertForMaskedLM:
-    """A language model of ours as transformers' own, with the very same parameters."""
-    found = BertForMaskedLM(BertConfig(**bare.values(ours.config), attn_implementation="eager")).eval()
-    found.load_state_dict(ours.state_dict(keep_vars=True), assign=True)
-    return found

@@ -108,8 +108,8 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
         device = torch.device("cpu")
     (ours, naive), batch = networks(given), step(given)
     trained = naive if form == "naive" else ours.to(device)
-    adam = setup.AdamW(trained.parameters(), 0.01)
-    adam.rate = 1e-5
+    adam = setup.adamw(trained.parameters(), 0.01)
+    setup.set_rate(adam, 1e-5)
     rows = trainer.micro_batch(ours.model.config, 2, device)
     clock = time.perf_counter if device.type == "cuda" else time.process_time
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -8,7 +8,7 @@ import torch
 from test_pretrain import SETTINGS, START, inputs, run, source_of, whole  # noqa: F401 (fixtures)
 
 from cdmae.evaluation.tables import read_table
-from cdmae.models import starts
+from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.pretraining.probes import bottleneck
@@ -20,7 +20,7 @@ CPU = torch.device("cpu")
 
 
 def network_of(inputs, settings=SETTINGS):  # noqa: F811
-    model = starts.load(START, inputs["tokenizer"], 1)
+    model = checkpoint.start_encoder(START, inputs["tokenizer"], 1)
     return objectives.objective(settings.objective).create(model, settings, 1)
 
 

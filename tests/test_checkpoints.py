@@ -11,7 +11,6 @@ from cdmae.config import pretrained
 from cdmae.config.load import load
 from cdmae.config.places import located
 from cdmae.errors import InputError
-from cdmae.models import bare
 
 
 @pytest.fixture
@@ -75,10 +74,6 @@ WRONG = [
         "k is ./mine, whose config.json says hidden_act gelu_new; allowed: gelu, relu, silu",
     ),
 ]
-
-
-def test_the_activations_that_are_allowed_are_those_that_can_be_fine_tuned():
-    assert tuple(bare.ACTIVATIONS) == pretrained.ACTIVATIONS
 
 
 def check_spoilt(check, folder, spoil, said):

@@ -14,7 +14,7 @@ from tiny_training import encoder, stage, tiny, together  # noqa: F401
 
 from cdmae.config.schema import Encoder, Start
 from cdmae.finetuning import reranker, retriever
-from cdmae.models import checkpoint, starts
+from cdmae.models import checkpoint
 from cdmae.pretraining import trainer
 from cdmae.training import ranks, setup
 
@@ -45,7 +45,7 @@ def threads(monkeypatch):
 
     monkeypatch.setattr(ranks, "joined", joined)
     for module, name in (
-        (starts, "load"),
+        (checkpoint, "start_encoder"),
         (checkpoint, "start_retriever"),
         (checkpoint, "start_reranker"),
         (checkpoint, "save"),

@@ -102,8 +102,8 @@ def test_nothing_of_it_is_trained_or_kept_in_a_state() -> None:
     names = [name for name, _ in network.named_parameters()] + list(network.state_dict())
     assert names and not [name for name in names if name.startswith("generator.")]
     draws = setup.generator(CPU, 1, "dropout")
-    adam = setup.AdamW(network.parameters(), 0.1)
-    adam.rate = 0.1
+    adam = setup.adamw(network.parameters(), 0.1)
+    setup.set_rate(adam, 0.1)
     loss, _ = network(whole(first("simlm")), draws)
     assert all(each.any() for key, each in gradients(network, loss).items() if not key.endswith("key.bias"))
     network(whole(first("simlm")), draws)[0].backward()
@@ -130,7 +130,7 @@ def folder(path: Path, model: transformers.PreTrainedModel, pieces: list[str] = 
 
 
 def start(path: Path) -> BertForMaskedLM:
-    """A start as `starts.load` reads it."""
+    """A start as `checkpoint.start_encoder` reads it."""
     return BertForMaskedLM.from_pretrained(folder(path / "start", language_model()))
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from test_pretrain import PIECES, SETTINGS, START, inputs, run, source_of  # noqa: F401 (fixtures)
 
-from cdmae.models import starts
+from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining.probes import halves
 from cdmae.tokens.store import Tokens, read_tokens
@@ -83,13 +83,13 @@ def test_vectors_that_tell_passages_apart_find_every_other_half():
 @pytest.mark.parametrize("name", objectives.objectives())
 def test_every_objective_has_a_vector_to_search_with(name, inputs):  # noqa: F811
     settings = replace(SETTINGS, objective=name)
-    model = starts.load(START, inputs["tokenizer"], 1)
+    model = checkpoint.start_encoder(START, inputs["tokenizer"], 1)
     network = objectives.objective(name).create(model, settings, 1)
     found = halves.look(network, source_of(inputs, settings), 4096, CPU)()
     assert found["passages"] == sum(np.diff(read_tokens(inputs["tokens"]).starts) >= 14) and 0 <= found["rr"] <= 1
 
 
 def test_too_few_long_passages_are_not_looked_at(inputs):  # noqa: F811
-    network = objectives.objective("mae").create(starts.load(START, inputs["tokenizer"], 1), SETTINGS, 1)
+    network = objectives.objective("mae").create(checkpoint.start_encoder(START, inputs["tokenizer"], 1), SETTINGS, 1)
     assert halves.look(network, reader_of([[5] * 16, [6] * 3]), 4096, CPU) is None
     assert len(PIECES) == 50

@@ -14,7 +14,6 @@ from tiny_training import tiny  # noqa: F401
 
 from cdmae.config.schema import Start
 from cdmae.models import checkpoint as models
-from cdmae.models import starts
 from cdmae.pretraining import trainer
 from cdmae.retrieval import vectors
 from cdmae.tokens import tokenise
@@ -141,7 +140,7 @@ def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):  # n
     expected = vectors_by_transformers(original, tiny.queries)
 
     tokenise.load_tokenizer(original).save_pretrained(tmp_path / "tokenizer")
-    model = starts.load(Start(checkpoint=str(original)), tmp_path / "tokenizer", seed=1)
+    model = models.start_encoder(Start(checkpoint=str(original)), tmp_path / "tokenizer", seed=1)
     encoder = tmp_path / "encoder"
     encoder.mkdir()
     trainer.write(encoder, model, tmp_path / "tokenizer", {})

@@ -11,7 +11,6 @@ from tiny_objectives import SETTINGS, D, V, language_model, reader, whole
 from torch import Tensor
 from torch.nn import functional
 
-from benchmarks.naive import transformers_layers
 from cdmae.config.schema import Encoder
 from cdmae.errors import InputError
 from cdmae.pretraining.batches import Step
@@ -42,7 +41,7 @@ class Padded(tiny_objectives.Padded):
     def decoder(self, network: mae.Mae, h_b: Tensor) -> Tensor:
         """Equation 5: h = Decoder(h_b, x_dec), [B, n, D]."""
         states = torch.cat([h_b[:, None], network.model.bert.embeddings(self.ids)[:, 1:]], dim=1)
-        for layer in transformers_layers(network.decoder, network.model.config):
+        for layer in network.decoder:
             states = layer(states, attention_mask=self.hidden)
         return states
 

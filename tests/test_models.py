@@ -1,11 +1,15 @@
 """Trained models are folders that transformers and sentence-transformers load as they are, to our very numbers."""
 
+import errno
 import json
+import subprocess
+import sys
 
 import numpy as np
 import pytest
 import torch
 import transformers
+from safetensors import SafetensorError
 from tiny_training import PASSAGES, QUERIES, encoder, tiny  # noqa: F401
 
 from cdmae.errors import InputError
@@ -157,15 +161,45 @@ def test_check_says_what_the_folder_is(retriever, tiny, tmp_path) -> None:  # no
         checkpoint.check(retriever, "retriever")
 
 
-def test_missing_weights_and_foreign_models_are_errors(retriever, tiny, tmp_path) -> None:  # noqa: F811
+def test_unreadable_lacking_and_foreign_models_are_errors(retriever, tiny, tmp_path) -> None:  # noqa: F811
     from safetensors.torch import load_file, save_file
 
-    kept = {name: each for name, each in load_file(retriever / "model.safetensors").items() if "layer.1" not in name}
-    save_file(kept, retriever / "model.safetensors", {"format": "pt"})
-    with pytest.raises(InputError, match="lacks the weights"):
+    path = retriever / "model.safetensors"
+    kept = {name: weights for name, weights in load_file(path).items() if "layer.1" not in name}
+    save_file(kept, path, {"format": "pt"})
+    message = r"retriever lacks encoder.layer.1.* and 13 more weights of .*; delete the folder and make it again$"
+    with pytest.raises(InputError, match=message):
         checkpoint.load(retriever, "retriever")
-    with pytest.raises(InputError, match="no model in transformers format"):
+    path.write_bytes(path.read_bytes()[:500])
+    with pytest.raises(InputError, match="retriever cannot be read: .*; delete the folder and make it again$"):
+        checkpoint.load(retriever, "retriever")
+    with pytest.raises(InputError, match="cannot be read: .*config.json"):
         checkpoint.start_retriever(tmp_path, query_length=16, passage_length=32, precision="fp32")
     (tmp_path / "config.json").write_text('{"model_type": "gpt2"}')
-    with pytest.raises(InputError, match="type gpt2; allowed: bert, electra"):
+    with pytest.raises(InputError, match="is of the type 'gpt2'; allowed: bert, electra"):
         checkpoint.start_retriever(tmp_path, query_length=16, passage_length=32, precision="fp32")
+
+
+def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path) -> None:  # noqa: F811
+    for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
+        (tmp_path / name).write_bytes((tiny.encoder / name).read_bytes())
+    (tmp_path / "cdmae.json").write_text('{"kind": "reranker", "max_length": 9, "precision": "fp32"}')
+    with pytest.raises(InputError, match=r"lacks bert\.pooler\.dense\.bias, .*, classifier\.bias and 1 more weights"):
+        checkpoint.load(tmp_path, "reranker")
+
+
+def test_a_full_disk_is_an_error_of_the_system(tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+    def full(*_, **__):
+        raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
+
+    model = checkpoint.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
+    monkeypatch.setattr(model.network, "save_pretrained", full)
+    with pytest.raises(OSError) as raised:
+        checkpoint.write(tmp_path, model.network)
+    assert raised.value.errno == errno.ENOSPC
+
+
+def test_searching_stored_vectors_imports_no_transformers() -> None:
+    """Its import takes longer than the search of a small collection."""
+    program = "import sys; from cdmae.retrieval import search, vectors; sys.exit('transformers' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -53,9 +53,9 @@ def test_one_batch_can_be_learnt_by_heart(name: str) -> None:
     """Both losses fall on one batch as far as they can: gradients reach everything that must learn."""
     network = objective(name).create(language_model(), SETTINGS, seed=5).eval()
     batch, step = whole(first(name)), first(name)
-    adam, begin = setup.AdamW(network.parameters(), 0.0), {}
+    adam, begin = setup.adamw(network.parameters(), 0.0), {}
     for done in range(60):
-        adam.rate = setup.learning_rate(done, 60, 6, 1e-2)
+        setup.set_rate(adam, setup.learning_rate(done, 60, 6, 1e-2))
         loss, numbers = learnt(network, step)
         loss.backward()
         adam.step()

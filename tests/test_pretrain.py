@@ -19,7 +19,7 @@ from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertTokeniz
 from cdmae.config.schema import Encoder, Start
 from cdmae.errors import InputError, Interrupted
 from cdmae.files import read_json
-from cdmae.models import starts
+from cdmae.models import checkpoint
 from cdmae.pretraining import objectives, trainer
 from cdmae.pretraining.batches import Reader
 from cdmae.tokens.store import Tokens, read_tokens, write_tokens
@@ -223,7 +223,7 @@ def test_two_processes_learn_what_one_does(
         assert about["processes"] == group.size
         return model.state_dict()
 
-    models = [starts.load(START, inputs["tokenizer"], 1) for _ in range(3)]
+    models = [checkpoint.start_encoder(START, inputs["tokenizer"], 1) for _ in range(3)]
     (alone,) = together(1, work)
     one, other = together(2, work)
     for name, weight in alone.items():
@@ -256,7 +256,7 @@ def test_every_objective_goes_through_the_loop(
             held.discard()
         return model.state_dict()
 
-    models = [starts.load(START, inputs["tokenizer"], 1) for _ in range(3)]
+    models = [checkpoint.start_encoder(START, inputs["tokenizer"], 1) for _ in range(3)]
     (alone,) = together(1, work)
     for other in together(2, work):
         for key, weight in alone.items():
@@ -277,12 +277,13 @@ def test_objective_none_is_the_start_itself(inputs: dict[str, Path], tmp_path: P
     """Bit for bit, without reading tokens or leaving a state."""
     settings = Encoder(start="s", objective="none")
     found = BertForMaskedLM.from_pretrained(run(inputs, tmp_path, settings, tokens=None)).state_dict()
-    expected = starts.load(START, inputs["tokenizer"], 1).state_dict()
+    start = checkpoint.start_encoder(START, inputs["tokenizer"], setup.seed_of(1, "start"))
+    expected = start.state_dict()
     assert all(torch.equal(found[name], expected[name]) for name in expected)
     assert AutoTokenizer.from_pretrained(tmp_path / "encoder").vocab_size == len(PIECES)
     assert not (tmp_path / "state").exists()
     about = read_json(tmp_path / "encoder/about.json")
-    assert about["parameters"] == sum(each.numel() for each in starts.load(START, inputs["tokenizer"], 1).parameters())
+    assert about["parameters"] == sum(weights.numel() for weights in start.parameters())
 
 
 def test_pretraining_goes_on_from_a_checkpoint(whole: Path, inputs: dict[str, Path], tmp_path: Path) -> None:

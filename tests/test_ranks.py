@@ -18,7 +18,7 @@ from cdmae.config.schema import Encoder, Start
 from cdmae.finetuning import reranker, retriever
 from cdmae.finetuning import trainer as finetuning
 from cdmae.finetuning.groups import Teacher
-from cdmae.models import checkpoint, starts
+from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining import trainer as pretrain
 from cdmae.runs import Run, write_run
@@ -47,7 +47,7 @@ IMPORTED = (
 def pretraining(group, folders, objective="mae"):
     """The second step: what this process reads of it, the numbers and the gradient."""
     settings = replace(MASKED, objective=objective)
-    model = starts.load(START, folders["encoder"], 1)
+    model = checkpoint.start_encoder(START, folders["encoder"], 1)
     network = objectives.objective(objective).create(model, settings, 1)
     source = pretrain.read(settings, model.config, folders["encoder"], folders["tokens"], None, 1)
     pretrain.micro_batch = lambda *_: 40  # rows: several for each of four processes

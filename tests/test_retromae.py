@@ -20,14 +20,13 @@ from tiny_objectives import (
 )
 from torch import Tensor, nn
 
-from benchmarks.naive import transformers_layers
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.objectives import _bags, bowdpr, dupmae
 
 
 def enhanced_decoding(network: nn.Module, h_c: Tensor, padded: Padded, hidden: list[Tensor]) -> Tensor:
     """The layer of the paper passage by passage: H1 = h + p, H2 = [h; e + p], softmax(Q K^T / sqrt d + M) V."""
-    (layer,), bert = transformers_layers(network.decoder, network.model.config), network.model.bert
+    (layer,), bert = network.decoder, network.model.bert
     parts, after = layer.attention.self, layer.attention.output
     heads, found = parts.num_attention_heads, torch.zeros(*padded.ids.shape, D)
     for row, length in enumerate(padded.attended.sum(1).tolist()):

@@ -18,7 +18,7 @@ from transformers import (
 
 from cdmae.config.schema import Start
 from cdmae.errors import InputError
-from cdmae.models import starts
+from cdmae.models import checkpoint
 
 SIZES = {"hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40}
 SMALL = Start(
@@ -39,7 +39,7 @@ def config(layers: int = 2, vocabulary: int = 15) -> BertConfig:
 
 
 def test_random_start_has_the_given_size_and_spread(tokenizer: Path) -> None:
-    model = starts.load(SMALL, tokenizer, seed=1)
+    model = checkpoint.start_encoder(SMALL, tokenizer, seed=1)
     found = model.config
     assert (found.vocab_size, found.num_hidden_layers, found.hidden_size, found.num_attention_heads) == (15, 2, 24, 3)
     assert (found.intermediate_size, found.max_position_embeddings, found.pad_token_id) == (40, 32, 0)
@@ -50,7 +50,7 @@ def test_random_start_has_the_given_size_and_spread(tokenizer: Path) -> None:
 
 def test_random_start_is_a_function_of_its_seed(tokenizer: Path) -> None:
     state = torch.get_rng_state()
-    one, again, other = (starts.load(SMALL, tokenizer, seed).state_dict() for seed in (1, 1, 2))
+    one, again, other = (checkpoint.start_encoder(SMALL, tokenizer, seed).state_dict() for seed in (1, 1, 2))
     assert all(torch.equal(one[name], again[name]) for name in one)
     name = "bert.encoder.layer.0.output.dense.weight"
     assert not torch.equal(one[name], other[name])
@@ -60,8 +60,8 @@ def test_random_start_is_a_function_of_its_seed(tokenizer: Path) -> None:
 def test_a_random_start_is_what_transformers_reads_of_it(
     tokenizer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    model = starts.load(SMALL, tokenizer, seed=1)
-    starts.save(tmp_path, model)
+    model = checkpoint.start_encoder(SMALL, tokenizer, seed=1)
+    checkpoint.write(tmp_path, model)
     found, keys = BertForMaskedLM.from_pretrained(tmp_path, output_loading_info=True)
     assert not any(keys.values())
     assert capfd.readouterr().err.count("MISSING") == 0
@@ -79,7 +79,7 @@ def test_checkpoint_with_head_comes_back_bit_for_bit(
     saved = BertForPreTraining(config())
     saved.save_pretrained(tmp_path / "model")
     capfd.readouterr()
-    model = starts.load(Start(checkpoint=str(tmp_path / "model")), tokenizer, seed=1)
+    model = checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "model")), tokenizer, seed=1)
     expected = saved.state_dict()
     assert all(torch.equal(expected[name], value) for name, value in model.state_dict().items())
     assert capfd.readouterr() == ("", "")
@@ -89,7 +89,9 @@ def test_new_head_is_named_and_seeded(tokenizer: Path, tmp_path: Path, capfd: py
     saved = BertModel(config())
     saved.save_pretrained(tmp_path)
     capfd.readouterr()
-    one, again, other = (starts.load(Start(checkpoint=str(tmp_path)), tokenizer, seed) for seed in (1, 1, 2))
+    one, again, other = (
+        checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed) for seed in (1, 1, 2)
+    )
     said = capfd.readouterr().err
     assert "has no LM head" in said
     assert "cls.predictions" in said
@@ -102,7 +104,7 @@ def test_new_head_is_named_and_seeded(tokenizer: Path, tmp_path: Path, capfd: py
 def test_electra_is_loaded_as_an_encoder(tokenizer: Path, tmp_path: Path) -> None:
     saved = ElectraForPreTraining(ElectraConfig(vocab_size=15, embedding_size=16, num_hidden_layers=2, **SIZES))
     saved.save_pretrained(tmp_path)
-    model = starts.load(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
+    model = checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
     assert model.config.model_type == "electra"
     assert torch.equal(model.encoder.layer[1].output.dense.weight, saved.electra.encoder.layer[1].output.dense.weight)
 
@@ -117,7 +119,7 @@ def test_layers_that_do_not_fit_are_refused(
     BertForMaskedLM(config(saved)).save_pretrained(tmp_path)
     config(described).save_pretrained(tmp_path)
     with pytest.raises(InputError, match=message):
-        starts.load(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
+        checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
 
 
 def test_weights_of_another_width_are_refused(tokenizer: Path, tmp_path: Path) -> None:
@@ -126,21 +128,21 @@ def test_weights_of_another_width_are_refused(tokenizer: Path, tmp_path: Path) -
     with pytest.raises(
         InputError, match=r"has bert\..* of the size \[40\], and its config.json says \[50\]; they do not"
     ):
-        starts.load(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
+        checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
 
 
 def test_unreadable_checkpoints_end_in_one_sentence(tokenizer: Path, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not a folder"):
-        starts.load(Start(checkpoint=str(tmp_path / "nothing")), tokenizer, seed=1)
+        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "nothing")), tokenizer, seed=1)
     (tmp_path / "empty").mkdir()
     with pytest.raises(InputError, match="cannot be read") as found:
-        starts.load(Start(checkpoint=str(tmp_path / "empty")), tokenizer, seed=1)
+        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "empty")), tokenizer, seed=1)
     assert "\n" not in str(found.value)
     BertForMaskedLM(config()).save_pretrained(tmp_path / "cut")
     weights = tmp_path / "cut" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(InputError, match="cannot be read"):
-        starts.load(Start(checkpoint=str(tmp_path / "cut")), tokenizer, seed=1)
+        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "cut")), tokenizer, seed=1)
 
 
 def test_other_kinds_and_small_vocabularies_are_refused(tokenizer: Path, tmp_path: Path) -> None:
@@ -148,10 +150,10 @@ def test_other_kinds_and_small_vocabularies_are_refused(tokenizer: Path, tmp_pat
 
     DistilBertConfig().save_pretrained(tmp_path / "other")
     with pytest.raises(InputError, match="'distilbert'; allowed: bert, electra"):
-        starts.load(Start(checkpoint=str(tmp_path / "other")), tokenizer, seed=1)
+        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "other")), tokenizer, seed=1)
     (tmp_path / "other/config.json").write_text('{"model_type": "nomic_bert", "auto_map": {"AutoConfig": "a.B"}}')
     with pytest.raises(InputError, match="'nomic_bert'; allowed: bert, electra$"):  # its own code is not asked for
-        starts.load(Start(checkpoint=str(tmp_path / "other")), tokenizer, seed=1)
+        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "other")), tokenizer, seed=1)
     BertForMaskedLM(config(vocabulary=14)).save_pretrained(tmp_path / "small")
     with pytest.raises(InputError, match="knows 14 word-pieces and its tokenizer .* makes 15"):
-        starts.load(Start(checkpoint=str(tmp_path / "small")), tokenizer, seed=1)
+        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "small")), tokenizer, seed=1)

@@ -16,7 +16,7 @@ from cdmae.fields import show
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 FAMILIES = ("bert", "electra")  # the types, in config.json, of checkpoints and generators
-ACTIVATIONS = ("gelu", "relu", "silu")  # of a BERT, those that `cdmae.models.bare` has
+ACTIVATIONS = ("gelu", "relu", "silu")  # of a BERT
 SIZES = {  # in config.json, as far as it tells, and the most that can be meant
     "num_hidden_layers": 1000, "num_attention_heads": 1000, "hidden_size": 2**16, "intermediate_size": 2**18,
     "embedding_size": 2**16, "max_position_embeddings": 2**20, "vocab_size": 2**24,

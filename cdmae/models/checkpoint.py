@@ -1,19 +1,25 @@
-"""Trained models on disk: folders that transformers and sentence-transformers load as they are.
+"""Models on disk: transformers' own networks, in folders that it and sentence-transformers load as they are.
 
 ==============  ========================================================================================================
+encoder         a BERT with its LM head, or an ELECTRA without one; pre-trained, or as it starts
 retriever       a sentence-transformers model ([CLS] pooling, dot product); its top level also loads with
                 ``transformers.AutoModel``, whose ``last_hidden_state[:, 0]`` are the vectors
 reranker        a sentence-transformers ``CrossEncoder`` with one label and the identity as activation, which is
                 ``transformers.AutoModelForSequenceClassification``; its scores are raw logits
-both            ``cdmae.json`` (kind and lengths), tokenizer, ``about.json``, ``steps.tsv`` (the training curve)
+the last two    ``cdmae.json`` (kind and lengths), tokenizer, ``about.json``, ``steps.tsv`` (the training curve)
 ==============  ========================================================================================================
 
-BERT and ELECTRA encoders are known here.
+Peers load checkpoints with a warning at most: an encoder whose layers were never read trains as if nothing had happened
+and ends some points lower. Here new weights are named, and a checkpoint without the encoder is refused.
 """
 
 from __future__ import annotations
 
+import os
+import re
 import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,14 +29,23 @@ from torch import nn
 
 from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
-from cdmae.models import bare, huggingface
+from cdmae.log import say
+from cdmae.models import weights
 from cdmae.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from transformers import PreTrainedModel
+    from transformers import BertForMaskedLM, ElectraModel, PreTrainedModel
+
+    from cdmae.config.schema import Start
 
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
-FAMILIES = ("bert", "electra")  # model_type in config.json
+CLASSES = {  # transformers', by the model_type in config.json
+    "encoder": {"bert": "BertForMaskedLM", "electra": "ElectraModel"},
+    "generator": {"bert": "BertForMaskedLM", "electra": "ElectraForMaskedLM"},
+    "retriever": {"bert": "BertModel", "electra": "ElectraModel"},
+    "reranker": {"bert": "BertForSequenceClassification", "electra": "ElectraForSequenceClassification"},
+}
+HEAD = ("bert.pooler.", "classifier.")  # of a reranker
 
 
 @dataclass(frozen=True)
@@ -43,7 +58,7 @@ class Model:
     """
 
     kind: str
-    network: PreTrainedModel | bare.Bert | bare.Scorer
+    network: PreTrainedModel
     vocabulary: Vocabulary
     lengths: dict[str, int]
     precision: str
@@ -54,18 +69,64 @@ class Model:
         return self.network.base_model
 
 
-# --- a fresh start from a pre-trained encoder ------------------------------------------------------------------------
+# --- fresh starts ----------------------------------------------------------------------------------------------------
+
+
+def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> BertForMaskedLM | ElectraModel:
+    """Make the model that pre-training begins with: float32, on the CPU.
+
+    New weights (all of a random start; an LM head that a checkpoint lacks) depend on `seed` alone.
+    """
+    vocabulary = Vocabulary.read(tokenizer)
+    if not start.checkpoint:
+        from transformers import BertConfig
+
+        config = BertConfig(
+            vocab_size=vocabulary.size,
+            hidden_size=start.hidden,
+            num_hidden_layers=start.layers,
+            num_attention_heads=start.heads,
+            intermediate_size=start.feedforward,
+            max_position_embeddings=start.positions,
+            initializer_range=start.initializer,
+            hidden_dropout_prob=start.dropout,
+            attention_probs_dropout_prob=start.dropout,
+            pad_token_id=vocabulary.pad_id,
+        )
+        return weights.language_model(config, torch.Generator().manual_seed(seed))
+    name = start.checkpoint
+    if (name.startswith((".", "/", "~")) or name.count("/") > 1) and not Path(name).expanduser().is_dir():
+        raise InputError(
+            f"the checkpoint {name} is not a folder; allowed: a folder in transformers format, or a name at the hub"
+        )
+    model, head = read(f"the checkpoint {name}", os.path.expanduser(name), "encoder", new=("cls.",), seed=seed)
+    if head:
+        say(f"{name} has no LM head: new and random are {_some(head)}")
+    if model.config.vocab_size < vocabulary.size:
+        raise InputError(
+            f"{name} knows {model.config.vocab_size:,} word-pieces and its tokenizer in {tokenizer} "
+            f"makes {vocabulary.size:,}; they do not belong together"
+        )
+    return model
 
 
 def start_retriever(encoder: Path | str, *, query_length: int, passage_length: int, precision: str) -> Model:
-    """A retriever before fine-tuning: the encoder's own weights, nothing new."""
+    """Make a retriever before fine-tuning: the encoder's own weights, nothing new."""
     lengths = {"query_length": query_length, "passage_length": passage_length}
     return _load(encoder, "retriever", lengths, precision)
 
 
 def start_reranker(encoder: Path | str, *, max_length: int, precision: str, seed: int) -> Model:
-    """A reranker before fine-tuning: the encoder's weights, and a head drawn with `seed`."""
-    return _load(encoder, "reranker", {"max_length": max_length}, precision, seed)
+    """Make a reranker before fine-tuning: the encoder's weights, and a head drawn with `seed`."""
+    model = _load(encoder, "reranker", {"max_length": max_length}, precision, new=HEAD, seed=seed)
+    if model.network.config.model_type == "bert":
+        draws = torch.Generator().manual_seed(seed)
+        with torch.no_grad():
+            for part in (model.network.bert.pooler.dense, model.network.classifier):
+                drawn = torch.randn(part.weight.shape, generator=draws)
+                part.weight.copy_(drawn * model.network.config.initializer_range)
+                part.bias.zero_()
+    return model
 
 
 # --- trained models --------------------------------------------------------------------------------------------------
@@ -75,13 +136,10 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     """Write a trained model into `folder`, which exists; its tokenizer is that of the folder `tokenizer`."""
     network, longest = model.network, max(model.lengths.values())
     if model.kind == "retriever":
-        _sentence_transformers_layout(folder, network.config.hidden_size, **model.lengths)
+        _write_sentence_transformers_layout(folder, network.config.hidden_size, **model.lengths)
     else:
         network.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
-    if isinstance(network, (bare.Bert, bare.Scorer)):
-        bare.write(folder, network)
-    else:
-        huggingface.save(network, folder)
+    write(folder, network)
     shutil.copyfile(Path(tokenizer) / "tokenizer.json", folder / "tokenizer.json")
     options = read_json(Path(tokenizer) / "tokenizer_config.json")
     write_json(folder / "tokenizer_config.json", {**options, "model_max_length": longest})
@@ -91,12 +149,12 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
 
 def load(folder: Path | str, kind: str) -> Model:
     """Read a trained model of a kind, in evaluation mode; raises `InputError` where the folder holds none."""
-    found = check(folder, kind)
-    return _load(folder, kind, {key: found[key] for key in LENGTHS[kind]}, found["precision"])
+    described = check(folder, kind)
+    return _load(folder, kind, {key: described[key] for key in LENGTHS[kind]}, described["precision"])
 
 
 def at(model: Model, length: int) -> Model:
-    """The model with all its inputs cut at `length`; at its own lengths where that is 0."""
+    """Return the model with all its inputs cut at `length`; at its own lengths where that is 0."""
     positions = model.network.config.max_position_embeddings
     if length > positions:
         raise InputError(f"evaluation.lengths has {length}; allowed: up to {positions}, the positions of the model")
@@ -104,17 +162,17 @@ def at(model: Model, length: int) -> Model:
 
 
 def check(folder: Path | str, kind: str) -> dict[str, Any]:
-    """What ``cdmae.json`` of a trained model says; raises `InputError` unless the folder holds a model of this kind."""
+    """Return ``cdmae.json`` of a trained model; raises `InputError` unless the folder holds a model of this kind."""
     path = Path(folder) / "cdmae.json"
     if not path.exists():
         raise InputError(f"{folder} holds no model trained here: it has no cdmae.json; train it, or check the path")
-    found = read_json(path)
-    if found.get("kind") != kind:
-        raise InputError(f"{folder} holds a {found.get('kind')}; here it must be a {kind}")
+    described = read_json(path)
+    if described.get("kind") != kind:
+        raise InputError(f"{folder} holds a {described.get('kind')}; here it must be a {kind}")
     for key in (*LENGTHS[kind], "precision"):
-        if key not in found:
+        if key not in described:
             raise InputError(f"{path} lacks {key}; delete the folder and train it again")
-    return found
+    return described
 
 
 def check_tokens(model: Model, word_starts: Any, name: str) -> None:
@@ -127,51 +185,20 @@ def check_tokens(model: Model, word_starts: Any, name: str) -> None:
         )
 
 
-# --- how it is done --------------------------------------------------------------------------------------------------
-
-
-def _load(folder: Path | str, kind: str, lengths: dict[str, int], precision: str, seed: int | None = None) -> Model:
-    """The model in a folder, in evaluation mode; a reranker's head is new where there is a seed."""
-    folder = Path(folder)
-    config = _config(folder)
-    longest, positions = max(lengths.values()), config["max_position_embeddings"]
+def _load(
+    folder: Path | str, kind: str, lengths: dict[str, int], precision: str, new: tuple[str, ...] = (), seed: int = 0
+) -> Model:
+    """Read the network of a retriever or reranker; see `read`."""
+    network, _ = read(str(folder), folder, kind, new=new, seed=seed, remedy="; delete the folder and make it again")
+    longest, positions = max(lengths.values()), network.config.max_position_embeddings
     if longest > positions:
-        key = max(lengths, key=lambda each: lengths[each])
+        key = max(lengths, key=lengths.__getitem__)
         raise InputError(f"{key} is {longest}; allowed: up to {positions}, the positions that {folder} has")
-    if config["model_type"] == "bert":
-        drawn = None if seed is None else torch.Generator().manual_seed(seed)
-        network = bare.read(folder, bare.Bert if kind == "retriever" else bare.Scorer, drawn)
-    else:
-        network = _electra(folder, kind, seed)
     return Model(kind, network, Vocabulary.read(folder), lengths, precision)
 
 
-def _config(folder: Path) -> dict[str, Any]:
-    path = folder / "config.json"
-    if not path.exists():
-        raise InputError(f"{folder} holds no model in transformers format: it has no config.json")
-    config = read_json(path)
-    if config.get("model_type") not in FAMILIES:
-        raise InputError(f"{folder} holds a model of type {config.get('model_type')}; allowed: {', '.join(FAMILIES)}")
-    return config
-
-
-def _electra(folder: Path, kind: str, seed: int | None) -> PreTrainedModel:
-    """An ELECTRA by transformers itself."""
-    from transformers import ElectraForSequenceClassification, ElectraModel
-
-    options = {"num_labels": 1} if kind == "reranker" else {}
-    family = ElectraForSequenceClassification if kind == "reranker" else ElectraModel
-    with huggingface.quiet(), huggingface.seeded(seed or 0):
-        network, info = family.from_pretrained(folder, dtype=torch.float32, output_loading_info=True, **options)
-    missing = [key for key in info["missing_keys"] if seed is None or not key.startswith("classifier.")]
-    if missing or info["mismatched_keys"]:
-        raise InputError(f"{folder} lacks the weights {sorted(missing)[:3]}; delete the folder and make it again")
-    return network.eval()
-
-
-def _sentence_transformers_layout(folder: Path, width: int, query_length: int, passage_length: int) -> None:
-    """The files by which sentence-transformers (6 and later) knows the pooling, the lengths and the similarity."""
+def _write_sentence_transformers_layout(folder: Path, width: int, query_length: int, passage_length: int) -> None:
+    """Write the files by which sentence-transformers (6 and later) knows pooling, lengths and similarity."""
     parts = [("", "Transformer"), ("1_Pooling", "Pooling")]
     modules = [
         {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{name}"}
@@ -184,3 +211,93 @@ def _sentence_transformers_layout(folder: Path, width: int, query_length: int, p
     lengths = {"query_length": query_length, "document_length": passage_length}
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": max(lengths.values()), **lengths})
     write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "dot"})
+
+
+# --- any network -----------------------------------------------------------------------------------------------------
+
+
+def read(
+    what: str, place: Path | str, kind: str, *, new: tuple[str, ...] = (), seed: int = 0, remedy: str = ""
+) -> tuple[PreTrainedModel, list[str]]:
+    """Read the network in a folder, or of a name at the hub: float32, in evaluation mode.
+
+    kind: of `CLASSES`. new: beginnings of the names of weights that may be missing; they are then drawn with `seed`,
+    and their names are the second result. Raises `InputError` for a missing or damaged file, another type, weights of
+    other sizes or layers than config.json says, and other missing weights; the message begins with `what` and ends
+    with the `remedy`.
+    """
+    import transformers
+    from huggingface_hub.errors import StrictDataclassError
+    from safetensors import SafetensorError
+
+    classes = CLASSES[kind]
+    try:
+        with _quiet(), weights.seeded(seed):
+            described, _ = transformers.PreTrainedConfig.get_config_dict(place)
+            family = described.get("model_type") or transformers.AutoConfig.from_pretrained(place).model_type
+            if family in classes:
+                model, keys = getattr(transformers, classes[family]).from_pretrained(
+                    place,
+                    output_loading_info=True,
+                    ignore_mismatched_sizes=True,  # or they would be shown in a table only
+                    **({"add_pooling_layer": False} if classes[family] == "BertModel" else {}),
+                    **({"num_labels": 1} if kind == "reranker" else {}),
+                )
+    except (OSError, RuntimeError, ValueError, SafetensorError, StrictDataclassError) as error:
+        raise InputError(f"{what} cannot be read: {' '.join(str(error).split())}{remedy}") from None
+    if family not in classes:  # one that transformers does not know either is refused in our words
+        raise InputError(f"{what} is of the type {family!r}; allowed: {', '.join(classes)}")
+    if keys["mismatched_keys"]:
+        key, stored, expected = min(keys["mismatched_keys"])
+        raise InputError(
+            f"{what} has {key} of the size {list(stored)}, and its config.json says {list(expected)}; they do not "
+            f"belong together{remedy}"
+        )
+    missing = sorted(keys["missing_keys"])
+    if lacking := [key for key in missing if not key.startswith(new)]:
+        raise InputError(f"{what} lacks {_some(lacking)} of the model that its config.json describes{remedy}")
+    if surplus := sorted(key for key in keys["unexpected_keys"] if "encoder.layer." in key):
+        raise InputError(f"{what} has {_some(surplus)}, which its config.json does not describe{remedy}")
+    return model.float().eval(), missing
+
+
+def write(folder: Path, network: PreTrainedModel) -> None:
+    """Write config and weights so that transformers loads them without a warning.
+
+    ``AutoModel`` expects a pooler of BERT, which no retriever has or reads: it is written as zeros.
+    """
+    from safetensors import SafetensorError
+
+    stored = network.state_dict()
+    if type(network).__name__ == "BertModel":
+        width = network.config.hidden_size
+        stored |= {"pooler.dense.weight": torch.zeros(width, width), "pooler.dense.bias": torch.zeros(width)}
+    try:
+        with _quiet():  # under today's names: old ones that were read would be written again
+            network.save_pretrained(folder, state_dict=stored, save_original_format=False)
+    except SafetensorError as error:  # give it the class and the number of the system's error: a full disk
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+
+
+def _some(keys: list[str]) -> str:
+    """Name some keys, and count the others."""
+    return ", ".join(keys[:3]) + (f" and {len(keys) - 3} more weights" if len(keys) > 3 else "")
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Show no progress bar and no table of weights: `read` checks what is missing, and says so."""
+    from transformers.utils import logging
+
+    level, bar = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    logging.set_verbosity_error()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        logging.set_verbosity(level)
+        if bar:
+            logging.enable_progress_bar()

@@ -22,7 +22,7 @@ from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.files import complete, write_json
 from cdmae.importance import table
-from cdmae.models import starts
+from cdmae.models import checkpoint
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Reader, Step
 from cdmae.pretraining.snapshots import Snapshots
@@ -66,7 +66,9 @@ def pretrain(
     goes on from its state.
     """
     device = setup.set_up(threads)
-    model = starts.load(Start(checkpoint=str(after)) if after else start, tokenizer, seed)
+    model = checkpoint.start_encoder(
+        Start(checkpoint=str(after)) if after else start, tokenizer, setup.seed_of(seed, "start")
+    )
     about = {
         "name": name,
         "settings": asdict(settings),
@@ -245,5 +247,5 @@ def micro_batch(config: PretrainedConfig, decoder_layers: int, device: torch.dev
 def write(folder: Path, model: PreTrainedModel, tokenizer: Path, about: dict[str, Any]) -> None:
     """Write the encoder with its LM head, its tokenizer and what it was made from into `folder`."""
     shutil.copytree(tokenizer, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("config.json"))
-    starts.save(folder, model)
+    checkpoint.write(folder, model)
     write_json(folder / "about.json", about)

@@ -83,7 +83,7 @@ def train(
     Raises `Interrupted` after a signal, and `InputError` where the training diverges or collapses.
     """
     parameters, peak = list(network.parameters()), settings.learning_rate
-    adam = setup.AdamW(parameters, settings.weight_decay)
+    adam = setup.adamw(parameters, settings.weight_decay)
     meter = Meter(group.device)
     kept = {"network": network, "optimiser": adam, "meter": meter}
     with setup.Stop() as stop:
@@ -91,7 +91,8 @@ def train(
         curve = held.curve(columns)
         with Progress(schedule.last, label=f"{action} {name}", start=held.step) as progress:
             for done, batch in enumerate(batches(held.step), held.step + 1):
-                adam.rate = setup.learning_rate(done - 1, schedule.steps, schedule.warmup, peak)
+                rate = setup.learning_rate(done - 1, schedule.steps, schedule.warmup, peak)
+                setup.set_rate(adam, rate)
                 numbers = learn(batch, done - 1)
                 numbers["gradient_norm"] = setup.clip(parameters, settings.max_grad_norm)
                 adam.step()
@@ -104,7 +105,7 @@ def train(
                     warm = done > schedule.warmup
                     check(floats(numbers), done, peak, warm=warm, losses=shown, guessing=guessing)
                 if written:
-                    curve.add(step=done, learning_rate=adam.rate, **meter.means(done if warm else None))
+                    curve.add(step=done, learning_rate=rate, **meter.means(done if warm else None))
                 if saved:
                     save(held, done, kept, time.monotonic() - begun)
                     end_if_asked(group, stop, name, done)

@@ -18,7 +18,6 @@ from typing import Self
 
 import torch
 from torch import nn
-from torch.optim.adamw import adamw
 
 SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)  # asked to end, Ctrl-C, SLURM's warning before preemption
 
@@ -99,50 +98,20 @@ def generator(on: torch.device, seed: int, purpose: str, *numbers: int) -> torch
 # --- optimiser and schedule ------------------------------------------------------------------------------------------
 
 
-class AdamW:
-    """AdamW (beta .9, .999, eps 1e-8), fused; biases and the weights of LayerNorm do not decay, as in BERT.
+def adamw(parameters: Iterable[nn.Parameter], weight_decay: float) -> torch.optim.AdamW:
+    """Make a fused AdamW (beta .9, .999, eps 1e-8); biases and the weights of LayerNorm do not decay, as in BERT."""
+    trained = [weights for weights in parameters if weights.requires_grad]
+    groups = [
+        {"params": [weights for weights in trained if weights.ndim > 1], "weight_decay": weight_decay},
+        {"params": [weights for weights in trained if weights.ndim < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=0.0, fused=True)
 
-    Torch's kernel and torch's bits without `torch.optim.Optimizer`, whose first use imports torch's compiler: 2 cpu-s a
-    job, more than a small training takes.
-    """
 
-    def __init__(self, parameters: Iterable[nn.Parameter], weight_decay: float) -> None:
-        """Nothing is known yet of the gradients' moments; `rate` is set before every step."""
-        self.rate = 0.0
-        trained = [each for each in parameters if each.requires_grad]
-        decayed, plain = ([each for each in trained if (each.ndim > 1) == wide] for wide in (True, False))
-        self._groups = [(decayed, weight_decay), (plain, 0.0)]
-        self._moments = {
-            each: (torch.zeros_like(each), torch.zeros_like(each), torch.zeros((), device=each.device))
-            for each in (*decayed, *plain)
-        }
-
-    def step(self) -> None:
-        """Update the parameters that have a gradient."""
-        for group, decay in self._groups:
-            used = [each for each in group if each.grad is not None]
-            if used:
-                first, second, steps = map(list, zip(*(self._moments[each] for each in used), strict=True))
-                adamw(
-                    used, [each.grad for each in used], first, second, [], steps,
-                    fused=True, amsgrad=False, maximize=False,
-                    beta1=0.9, beta2=0.999, lr=self.rate, weight_decay=decay, eps=1e-8,
-                )  # fmt: skip
-
-    def zero_grad(self) -> None:
-        """Forget the gradients."""
-        for each in self._moments:
-            each.grad = None
-
-    def state_dict(self) -> dict[str, list[tuple[torch.Tensor, ...]]]:
-        """The moments and the number of steps, in the order of the parameters."""
-        return {"moments": list(self._moments.values())}
-
-    def load_state_dict(self, saved: dict[str, list[tuple[torch.Tensor, ...]]]) -> None:
-        """Go on from a saved state."""
-        for mine, each in zip(self._moments.values(), saved["moments"], strict=True):
-            for to, value in zip(mine, each, strict=True):
-                to.copy_(value)
+def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
+    """Set the learning rate of the next step."""
+    for group in optimiser.param_groups:
+        group["lr"] = rate
 
 
 def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:

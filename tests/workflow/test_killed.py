@@ -1,12 +1,12 @@
 """Killed at any moment and started again: the same bits, whoever was killed and however."""
 
-import json
 import os
 import shutil
 import signal
 from pathlib import Path
 
 import pytest
+from filelock import SoftFileLease
 
 from tests.workflow.conftest import SMOKE, end, wait_for
 
@@ -35,8 +35,7 @@ class Training:
         process = self.checkout.start(*SMOKE, self.target, CDMAE_SAVE_SECONDS="0")
         wait_for(lambda: self.steps() - before or process.poll() is not None)
         assert process.poll() is None, process.communicate()[0]
-        lease = next(self.states.glob("*/lease.json"))
-        trainer = json.loads(lease.read_text())["pid"]
+        trainer = SoftFileLease(next(self.states.glob("*/lease"))).pid
         os.kill(trainer, signal.SIGSTOP)
         return process, trainer
 

@@ -53,9 +53,12 @@ PROFILE = (
     "--slurm-init-seconds-before-status-checks", "2",
 )  # fmt: skip
 
-TWIN = (
-    "import sys; from pathlib import Path; from cdmae import leases; leases.held(Path(sys.argv[1]), 'twin').__enter__()"
-)
+TWIN = """
+import sys
+from pathlib import Path
+from cdmae.training import leases
+leases.held(Path(sys.argv[1]), "twin").__enter__()
+"""
 
 
 def missing() -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from torch import Tensor, nn
 
 from cdmae.errors import InputError
-from cdmae.models import huggingface
+from cdmae.models import checkpoint
 from cdmae.tokens import tokenise
 
 if TYPE_CHECKING:
@@ -64,27 +64,13 @@ def load(name: str, start: PreTrainedModel, length: int) -> Given:
     Raises `InputError` for one that cannot be read, has no language-model head, reads fewer word-pieces, or has others
     than the start: what it samples is the start's input.
     """
-    model = _read(name)
+    remedy = "; allowed: a masked language model with its head, such as google/electra-base-generator"
+    model, _ = checkpoint.read(f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy)
     positions = model.config.max_position_embeddings
     if length > positions:
         raise InputError(f"max_length is {length}; allowed: up to {positions}, the positions of the generator {name}")
     _check_vocabulary(name, model, start)
-    return Given(model.float().eval())
-
-
-def _read(name: str) -> BertForMaskedLM | ElectraForMaskedLM:
-    from transformers import BertForMaskedLM, ElectraForMaskedLM
-
-    kinds = {"bert": BertForMaskedLM, "electra": ElectraForMaskedLM}
-    model, keys = huggingface.read(f"the generator {name}", os.path.expanduser(name), kinds)
-    lacking = sorted(key for key in keys["missing_keys"] if "pooler." not in key)
-    if lacking:
-        raise InputError(
-            f"the generator {name} lacks {lacking[0]}; allowed: a masked language model with its head, such as "
-            "google/electra-base-generator"
-        )
-    huggingface.check_layers(f"the generator {name}", keys)
-    return model
+    return Given(model)
 
 
 def _check_vocabulary(name: str, model: PreTrainedModel, start: PreTrainedModel) -> None:

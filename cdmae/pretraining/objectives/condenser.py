@@ -16,7 +16,7 @@ from torch import Generator, Tensor, nn
 
 from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.models import attention, bare
+from cdmae.models import attention, weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import check_bert, read_states, spread, weights_of
 from cdmae.pretraining.objectives._prediction import predict
@@ -60,7 +60,7 @@ class Condenser(nn.Module):
         """early: layers after which the head reads the tokens; `generator` draws the head's weights."""
         super().__init__()
         self.model, self.early = model, early
-        self.head = bare.layers(model.config, head_layers, generator)
+        self.head = weights.layers(model.config, head_layers, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L^c_mlm + L_mlm: of the encoder and of the head, at the same masked tokens."""

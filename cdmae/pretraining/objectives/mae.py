@@ -15,7 +15,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from cdmae import masking
-from cdmae.models import attention, bare
+from cdmae.models import attention, weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import check_bert, encode, spread, weights_of
 from cdmae.pretraining.objectives._prediction import predict
@@ -46,10 +46,10 @@ class Mae(nn.Module):
         super().__init__()
         config, width = model.config, model.config.hidden_size
         self.model = model
-        self.decoder = bare.layers(config, decoder_layers, generator)
+        self.decoder = weights.layers(config, decoder_layers, generator)
         self.projection: nn.Module = nn.Identity()
         if projection:
-            self.projection = bare.new(lambda: nn.Linear(width, width), config.initializer_range, generator)
+            self.projection = weights.new(lambda: nn.Linear(width, width), config.initializer_range, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """Equation 9, L = L_enc + L_dec: the mean over the masked tokens of the global batch, per side.

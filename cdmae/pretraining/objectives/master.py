@@ -23,7 +23,7 @@ import torch
 from torch import Generator, Tensor
 
 from cdmae import masking
-from cdmae.models import bare
+from cdmae.models import weights
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives._parts import check_bert, spread, weights_of
 from cdmae.pretraining.objectives._prediction import predict
@@ -54,7 +54,7 @@ class Master(Mae):
     def __init__(self, model: BertForMaskedLM, decoder_layers: int, seed: int) -> None:
         """`seed` draws the weights of either decoder."""
         super().__init__(model, decoder_layers, False, weights_of(seed, "decoder"))
-        self.neighbour = bare.layers(model.config, decoder_layers, weights_of(seed, "neighbour"))
+        self.neighbour = weights.layers(model.config, decoder_layers, weights_of(seed, "neighbour"))
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_own + L_next; the last two are shown together, as the decoder's."""

@@ -18,7 +18,7 @@ from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from cdmae import masking
-from cdmae.models import attention, bare
+from cdmae.models import attention, weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import check_bert, encode, passages_of, spread, weights_of
 from cdmae.pretraining.objectives._prediction import predict
@@ -49,7 +49,7 @@ class RetroMae(nn.Module):
         """`generator` draws the decoder's weights."""
         super().__init__()
         self.model = model
-        self.decoder = bare.layers(model.config, 1, generator)
+        self.decoder = weights.layers(model.config, 1, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec: the mean over the encoder's masked tokens, and over all tokens."""

@@ -22,7 +22,7 @@ from torch import Generator, Tensor, nn
 
 from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.models import attention, bare
+from cdmae.models import attention, weights
 from cdmae.models.packed import Packed
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives import _generator
@@ -145,12 +145,11 @@ def sample(head: nn.Module, states: Tensor, draws: Tensor) -> Tensor:
     return torch.cat(found)
 
 
-def generator_of(config: BertConfig, seed: int) -> bare.MaskedLM:
-    """A new language model for a third of the heads: as deep as `config` says, and in the same proportions."""
+def generator_of(config: BertConfig, seed: int) -> BertForMaskedLM:
+    """Make a language model with a third of the heads, as deep as `config` says, and in the same proportions."""
     heads = max(1, config.num_attention_heads // 3)
-    values = bare.values(config) | {
-        "num_attention_heads": heads,
-        "hidden_size": config.hidden_size // config.num_attention_heads * heads,
-        "intermediate_size": config.intermediate_size * heads // config.num_attention_heads,
-    }
-    return bare.language_model(values, weights_of(seed, "generator"))
+    config = copy.deepcopy(config)
+    config.hidden_size = config.hidden_size // config.num_attention_heads * heads
+    config.intermediate_size = config.intermediate_size * heads // config.num_attention_heads
+    config.num_attention_heads = heads
+    return weights.language_model(config, weights_of(seed, "generator"))

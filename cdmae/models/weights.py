@@ -1,0 +1,66 @@
+"""New weights, drawn as BERT's are: matrices from N(0, initializer_range), biases 0, LayerNorm 1 and 0.
+
+transformers would draw them from torch's global generator. Here they come from a generator of their own, so that they
+depend on nothing but their seed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+import torch
+from torch import Generator, nn
+
+if TYPE_CHECKING:
+    from transformers import BertConfig, BertForMaskedLM
+
+Part = TypeVar("Part", bound=nn.Module)
+
+
+def language_model(config: BertConfig, generator: Generator) -> BertForMaskedLM:
+    """Make a new BERT with its LM head."""
+    from transformers import BertForMaskedLM
+
+    with seeded(0):
+        model = BertForMaskedLM(config)
+    for part in (model.bert, model.cls.predictions.transform):  # the head's matrix is that of the word embeddings
+        draw(part, config.initializer_range, generator)
+    with torch.no_grad():
+        model.bert.embeddings.word_embeddings.weight[config.pad_token_id].zero_()
+    return model.eval()
+
+
+def layers(config: BertConfig, number: int, generator: Generator) -> nn.ModuleList:
+    """Make new Transformer layers for a model with this config."""
+    from transformers.models.bert.modeling_bert import BertLayer
+
+    return new(lambda: nn.ModuleList(BertLayer(config) for _ in range(number)), config.initializer_range, generator)
+
+
+def new(make: Callable[[], Part], spread: float, generator: Generator) -> Part:
+    """Make a part and draw its weights with the standard deviation `spread`."""
+    with seeded(0):
+        part = make()
+    return draw(part, spread, generator)
+
+
+def draw(part: Part, spread: float, generator: Generator) -> Part:
+    """Draw the weights of a part anew, with the standard deviation `spread`, and return it in evaluation mode."""
+
+    def one(module: nn.Module) -> None:
+        if isinstance(module, nn.Linear | nn.Embedding):
+            nn.init.normal_(module.weight, std=spread, generator=generator)
+        if isinstance(module, nn.Linear):
+            nn.init.zeros_(module.bias)
+
+    return part.apply(one).eval()
+
+
+@contextmanager
+def seeded(seed: int) -> Iterator[None]:
+    """Lend torch's global generator a seed; give its old state back afterwards."""
+    with torch.random.fork_rng(devices=[]):
+        torch.random.default_generator.manual_seed(seed)
+        yield
