@@ -45,18 +45,18 @@ def write_array(path: Path | str, values: np.ndarray) -> None:
 
 
 @contextmanager
-def appending(path: Path, kind: type) -> Iterator[Callable[[np.ndarray], None]]:
+def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]:
     """Yield a function that writes arrays one after the other to the file that `np.save` would write of them joined."""
     length = 0
 
     def head() -> None:  # always as long: numpy leaves room for any number
         file.seek(0)
-        shape = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": (length,)}
+        shape = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (length,)}
         np.lib.format.write_array_header_1_0(file, shape)
 
     def append(values: np.ndarray) -> None:
         nonlocal length
-        file.write(np.ascontiguousarray(values, kind).data)
+        file.write(np.ascontiguousarray(values, dtype).data)
         length += len(values)
 
     with open(path, "wb") as file:
@@ -87,7 +87,7 @@ def read_frame(path: Path, schema: pa.Schema) -> pd.DataFrame:
 
 
 def read_batches(file: pq.ParquetFile, path: Path, *arguments: Any) -> Iterator[pa.RecordBatch]:
-    """Return the batches of `file`, read from `path`; `arguments`: of `ParquetFile.iter_batches`."""
+    """Yield the batches of `file`, read from `path`; `arguments`: of `ParquetFile.iter_batches`."""
     with reading(path):
         yield from file.iter_batches(*arguments)
 

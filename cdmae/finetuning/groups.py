@@ -100,7 +100,7 @@ class Examples:
         return np.random.default_rng(seed_of(self.seed, "order", epoch)).permutation(len(self))
 
     def batches(self, queries: int, steps: int, start: int = 0) -> Iterator[tuple[int, int, np.ndarray]]:
-        """Return the steps from `start` to `steps`: (step, epoch, examples [B]), B = `queries`.
+        """Yield the steps from `start` to `steps`: (step, epoch, examples [B]), B = `queries`.
 
         The incomplete batch at the end of an epoch is left out: no batch holds a query twice.
         """

@@ -73,8 +73,8 @@ def count_to(folder: Path | str, tokens: Tokens, *, unit: str, window: int, thre
     with complete(folder) as aside:
         aside.mkdir()
 
-        def allocate(shape: tuple[int, int], kind: type) -> np.ndarray:
-            array = np.lib.format.open_memmap(aside / "counts.npy", "w+", kind, shape)
+        def allocate(shape: tuple[int, int], dtype: type) -> np.ndarray:
+            array = np.lib.format.open_memmap(aside / "counts.npy", "w+", dtype, shape)
             if hasattr(os, "posix_fallocate"):  # a full disk is an error now, and would be a crash (SIGBUS) later
                 with open(aside / "counts.npy", "r+b") as file:
                     os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)

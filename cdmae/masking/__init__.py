@@ -69,10 +69,10 @@ class Side:
     become [MASK] and a random token; the others stay.
 
     Some objectives mask otherwise. beyond: all that this other side masks is masked here, too, and `ratio` counts it.
-    each: the input stays as it is, and every position has a mask of its own, of what it must not see. next: the input
-    is the other span where the encoder reads one of two. sampled: every token has a number in [0, 1) to sample its
-    replacement by. spans: of each passage, one after the other. A `PLAIN` side is the text as it is, to be predicted
-    whole.
+    per_position: the input stays as it is, and every position has a mask of its own, of what it must not see. next: the
+    input is the other span where the encoder reads one of two. sampled: every token has a number in [0, 1) to sample
+    its replacement by. spans: of each passage, one after the other. A `PLAIN` side is the text as it is, to be
+    predicted whole.
     """
 
     strategy: str
@@ -82,7 +82,7 @@ class Side:
     mask_share: float = 0.8
     random_share: float = 0.1
     beyond: str = ""
-    each: bool = False
+    per_position: bool = False
     next: bool = False
     sampled: bool = False
     spans: int = 1

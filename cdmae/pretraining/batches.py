@@ -127,7 +127,7 @@ class Masked:
         index = np.flatnonzero(needed)
         chosen = np.flatnonzero(self.chosen)
         count = packed.row_count(len(chosen), on)
-        masked, labels, weights = (np.zeros(count, kind) for kind in (np.int64, np.int64, np.float32))
+        masked, labels, weights = (np.zeros(count, dtype) for dtype in (np.int64, np.int64, np.float32))
         masked[: len(chosen)] = np.searchsorted(index, chosen) if with_cls else np.arange(len(chosen))
         labels[: len(chosen)] = self.labels[chosen]
         weights[: len(chosen)] = 1 / max(1, total)
@@ -163,7 +163,7 @@ class Step:
     spans: int = 1
 
     def batches(self, rows: int, on: torch.device, rank: int = 0, ranks: int = 1) -> Iterator[Batch]:
-        """Return the micro-batches of about `rows` rows each; process `rank` of `ranks` gets every `ranks`-th of them.
+        """Yield the micro-batches of about `rows` rows each; process `rank` of `ranks` gets every `ranks`-th of them.
 
         Weights refer to the global batch: adding up the gradients of all micro-batches, wherever they were computed,
         is all there is to accumulation and to data parallelism.
@@ -222,7 +222,7 @@ class Reader:
         return np.minimum(np.diff(self.tokens.starts), self.length * self.spans)
 
     def steps(self, begin: int, end: int, *, ahead: bool = False) -> Iterator[Step]:
-        """Return the steps begin .. end - 1; `ahead`: a thread reads on while the caller computes on another device."""
+        """Yield the steps begin .. end - 1; `ahead`: a thread reads on while the caller computes on another device."""
         at_once = max(1, PASSAGES_AT_ONCE // self.batch)
         spans = [(first, min(end, first + at_once)) for first in range(begin, end, at_once)]
         if not ahead:
@@ -308,13 +308,13 @@ class Reader:
             if draws is not None:
                 key = masking.key(self.seed, name, epoch)
                 draws[here] = uniforms(key, batch.rows, batch.ids.shape[1], salt=masking.SAMPLE)[real]
-        hide = partial(self.hide, name) if side.each else None
+        hide = partial(self.hide, name) if side.per_position else None
         return Masked(Ragged(inputs, starts), chosen, labels, texts, hide, draws)
 
     def choose(self, name: str, batch: masking.Batch, masked: np.ndarray, epoch: int) -> tuple[np.ndarray, np.ndarray]:
         """Return what a side sees, int32 [B, n], and what it must predict, bool [B, n], which includes `masked`."""
         side, key = self.sides[name], masking.key(self.seed, name, epoch)
-        if side == PLAIN or side.each:
+        if side == PLAIN or side.per_position:
             return batch.ids, batch.candidates
         if not side.beyond:
             return masking.mask(batch, side, self.vocabulary, key)

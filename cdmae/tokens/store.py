@@ -48,17 +48,17 @@ def write_tokens(folder: Path | str, tokens: Tokens) -> None:
 
 
 def stream_tokens(
-    folder: Path | str, parts: Iterable[tuple[np.ndarray, np.ndarray]], kind: type, word_starts: np.ndarray
+    folder: Path | str, parts: Iterable[tuple[np.ndarray, np.ndarray]], dtype: type, word_starts: np.ndarray
 ) -> None:
-    """Write what `write_tokens` would, from `parts` as they come: ids of type `kind`, and lengths as `Tokens.of`."""
+    """Write what `write_tokens` would, from `parts` as they come: ids of `dtype`, and lengths as `Tokens.of`."""
     lengths = [np.empty(0, np.int64)]
     with complete(folder) as aside:
         aside.mkdir()
-        with appending(aside / "ids.npy", kind) as append:
+        with appending(aside / "ids.npy", dtype) as append:
             for ids, counts in parts:
                 append(ids)
                 lengths.append(counts)
-        tokens = Tokens.of(np.empty(0, kind), np.concatenate(lengths), word_starts)
+        tokens = Tokens.of(np.empty(0, dtype), np.concatenate(lengths), word_starts)
         for name in TOKENS[1:]:
             write_array(aside / f"{name}.npy", getattr(tokens, name))
 

@@ -115,7 +115,7 @@ class Texts:
     collection: Path
 
     def __iter__(self) -> Iterator[str]:
-        """Return all titles, then all texts."""
+        """Yield all titles, then all texts."""
         for name in ("title", "text"):
             for passages in stream_passages(self.collection, [name]):
                 yield from filter(None, passages[name].to_pylist())
@@ -132,7 +132,7 @@ def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
     """
     vocabulary = Vocabulary.read(tokenizer)
     done = list(_tokenised([passages], tokenizer, vocabulary, threads))
-    ids = np.concatenate([np.empty(0, _kind(vocabulary)), *(pieces for pieces, _ in done)])
+    ids = np.concatenate([np.empty(0, _dtype(vocabulary)), *(pieces for pieces, _ in done)])
     lengths = np.concatenate([np.empty(0, np.int64), *(part for _, part in done)])
     return Tokens.of(ids, lengths, vocabulary.word_starts)
 
@@ -141,10 +141,10 @@ def tokenise_to(folder: Path | str, passages: Iterable[pa.Table], tokenizer: Pat
     """Tokenise as `tokenise` does, passages as they come, straight into the files that `write_tokens` would write."""
     vocabulary = Vocabulary.read(tokenizer)
     done = _tokenised(passages, tokenizer, vocabulary, threads)
-    stream_tokens(folder, done, _kind(vocabulary), vocabulary.word_starts)
+    stream_tokens(folder, done, _dtype(vocabulary), vocabulary.word_starts)
 
 
-def _kind(vocabulary: Vocabulary) -> type:
+def _dtype(vocabulary: Vocabulary) -> type:
     return np.uint16 if vocabulary.size <= 1 << 16 else np.uint32
 
 
@@ -154,7 +154,7 @@ def _tokenised(
     """Stretch by stretch the ids, and the lengths of their segments: title, text, title, text, ..."""
     workers: SimpleQueue[_Worker] = SimpleQueue()
     for _ in range(max(1, threads)):
-        workers.put(_Worker(tokenizer, _kind(vocabulary)))
+        workers.put(_Worker(tokenizer, _dtype(vocabulary)))
 
     def work(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         worker = workers.get()
@@ -184,9 +184,9 @@ def _batches(passages: pa.Table) -> Iterator[pa.RecordBatch]:
 class _Worker:
     """Tokenises batches, one at a time, and remembers the word-pieces of the chunks it met."""
 
-    def __init__(self, tokenizer: Path | str, kind: type) -> None:
+    def __init__(self, tokenizer: Path | str, dtype: type) -> None:
         self.backend = read_backend(tokenizer)
-        self.kind = kind
+        self.dtype = dtype
         added = self.backend.get_added_tokens_decoder().values()
         self.added = [token.content.encode() for token in added]
         self.always = any(token.normalized for token in added)  # they may be met in other spellings
@@ -227,6 +227,6 @@ class _Worker:
         if self.chunks.known > before:
             self.learn(before, joined=not met)
         lengths = chunks.lengths(numbers, counts, self.edges)
-        ids = np.empty(lengths.sum(), self.kind)
+        ids = np.empty(lengths.sum(), self.dtype)
         chunks.gather(numbers, self.edges, self.pieces, ids)
         return ids, lengths

@@ -37,15 +37,15 @@ class _CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, weights: Tensor) -> Any:
-        kind = states.device.type
-        product = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else states.dtype
+        device = states.device.type
+        product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
         size, width = matrix.shape
         needs_gradient = any(ctx.needs_input_grad)
         losses = torch.empty_like(weights)
         of_states, of_matrix = torch.empty_like(states), states.new_zeros(width + ALIGNED, size)
-        with torch.autocast(kind, enabled=False):
+        with torch.autocast(device, enabled=False):
             w = _widened(matrix, bias, product)
-            at_once = max(1, LOGITS_AT_ONCE[kind] // size)
+            at_once = max(1, LOGITS_AT_ONCE[device] // size)
             for first in range(0, len(states), at_once):
                 cut = slice(first, first + at_once)
                 one = weights.new_ones(len(weights[cut]))
@@ -69,9 +69,9 @@ class _CrossEntropy(torch.autograd.Function):
         return *(saved * gradient for saved in ctx.saved_tensors), None, None
 
 
-def _widened(matrix: Tensor, column: Tensor, kind: torch.dtype) -> Tensor:
+def _widened(matrix: Tensor, column: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the matrix with one more column, and columns of 0 up to an aligned width."""
-    wide = matrix.new_zeros(len(matrix), matrix.shape[1] + ALIGNED, dtype=kind)
+    wide = matrix.new_zeros(len(matrix), matrix.shape[1] + ALIGNED, dtype=dtype)
     wide[:, : matrix.shape[1]] = matrix
     wide[:, matrix.shape[1]] = column
     return wide

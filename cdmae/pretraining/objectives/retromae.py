@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def sides(settings: Encoder, unit: str) -> dict[str, Side]:
     """Return the encoder's masks, and the decoder's for each position."""
     encoder, decoder = masking.sides(settings, unit)
-    return {"encoder": encoder, "decoder": replace(decoder, each=True)}
+    return {"encoder": encoder, "decoder": replace(decoder, per_position=True)}
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> RetroMae:

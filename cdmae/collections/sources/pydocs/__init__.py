@@ -152,7 +152,7 @@ def load(settings: Settings, threads: int = 1) -> Collection:
 
 
 def _entries(settings: Settings, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
-    """Return the (name, summary, body) of what has both; `counts` gets the number of documented objects per package."""
+    """Yield the (name, summary, body) of what has both; `counts` gets the number of documented objects per package."""
     from cdmae.collections.sources.pydocs import cleaning, harvest
     from cdmae.log import Progress
 

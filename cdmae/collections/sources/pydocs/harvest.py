@@ -187,7 +187,7 @@ def _is_special(name: str) -> bool:
 
 
 def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Documented]:
-    """Return what a call of the ``add_docstr`` family documents.
+    """Yield what a call of the ``add_docstr`` family documents.
 
     The forms found: ``add_newdoc("numpy", "ndarray", ("flat", text))``, ``add_newdoc("numpy", "ndarray", text)``,
     ``add_newdoc("erf", text)``, ``add_docstr(torch.abs, text)``, ``add_docstr_all("abs", text)`` (of the tensor class)
@@ -214,7 +214,7 @@ def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Doc
 
 
 def _texts(node: ast.expr) -> Iterator[tuple[str, str]]:
-    """Return the (attribute, text) pairs of the last argument: text, (attribute, text), or a list of such pairs."""
+    """Yield the (attribute, text) pairs of the last argument: text, (attribute, text), or a list of such pairs."""
     if isinstance(node, ast.List):
         for element in node.elts:
             yield from _texts(element)
