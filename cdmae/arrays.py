@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def read_array(path: Path | str) -> np.ndarray:
-    """A memory-mapped array; raises `InputError` where the file is damaged."""
+    """Return a memory-mapped array; raises `InputError` where the file is damaged."""
     try:
         return np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:
@@ -45,18 +45,18 @@ def write_array(path: Path | str, values: np.ndarray) -> None:
 
 
 @contextmanager
-def appending(path: Path, kind: type) -> Iterator[Callable[[np.ndarray], None]]:
+def appending(path: Path, dtype: type) -> Iterator[Callable[[np.ndarray], None]]:
     """Yield a function that writes arrays one after the other to the file that `np.save` would write of them joined."""
     length = 0
 
     def head() -> None:  # always as long: numpy leaves room for any number
         file.seek(0)
-        shape = {"descr": np.lib.format.dtype_to_descr(np.dtype(kind)), "fortran_order": False, "shape": (length,)}
+        shape = {"descr": np.lib.format.dtype_to_descr(np.dtype(dtype)), "fortran_order": False, "shape": (length,)}
         np.lib.format.write_array_header_1_0(file, shape)
 
     def append(values: np.ndarray) -> None:
         nonlocal length
-        file.write(np.ascontiguousarray(values, kind).data)
+        file.write(np.ascontiguousarray(values, dtype).data)
         length += len(values)
 
     with open(path, "wb") as file:
@@ -72,10 +72,10 @@ def open_parquet(path: Path, schema: pa.Schema) -> pq.ParquetFile:
     """Open a file that has the columns of `schema`; raises `InputError` where it is not complete or lacks one."""
     with reading(path):
         file = pq.ParquetFile(path, page_checksum_verification=True)
-        found = file.schema_arrow.names
-    missing = [name for name in schema.names if name not in found]
+        columns = file.schema_arrow.names
+    missing = [name for name in schema.names if name not in columns]
     if missing:
-        raise InputError(f"{path} has the columns {found} and lacks {missing}; delete it and run again")
+        raise InputError(f"{path} has the columns {columns} and lacks {missing}; delete it and run again")
     return file
 
 
@@ -87,7 +87,7 @@ def read_frame(path: Path, schema: pa.Schema) -> pd.DataFrame:
 
 
 def read_batches(file: pq.ParquetFile, path: Path, *arguments: Any) -> Iterator[pa.RecordBatch]:
-    """The batches of `file`, read from `path`; `arguments`: of `ParquetFile.iter_batches`."""
+    """Yield the batches of `file`, read from `path`; `arguments`: of `ParquetFile.iter_batches`."""
     with reading(path):
         yield from file.iter_batches(*arguments)
 

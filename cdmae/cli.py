@@ -29,6 +29,7 @@ from cdmae.errors import InputError, Interrupted, said
 
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: try again, it goes on
 PARENT = "CDMAE_PARENT"  # the process id of the workflow engine; the job ends itself when that process has gone
+_METAVAR = {str: "TEXT", int: "N", float: "X"}
 _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
     errno.EDQUOT: "the disk quota is used up; free some space and run again, finished steps are kept",
@@ -72,13 +73,23 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name: str = "") -> dict[str, Any]:
-    """The keyword arguments that a command line gives to `function`; raises `InputError` for one that does not fit."""
+    """Return the keyword arguments of `function` on a command line; raises `InputError` for one that does not fit."""
     parser = _Parser(prog=f"cdmae {name}".strip(), description=inspect.getdoc(function), allow_abbrev=False)
-    hints = typing.get_type_hints(function)
+    hints = {key: _without_none(hint) for key, hint in typing.get_type_hints(function).items()}
     for key, parameter in inspect.signature(function).parameters.items():
-        _add(parser, key, hints[key], parameter.default)
-    values = vars(parser.parse_args(arguments))
-    return {key: _read(hints[key], value, key) for key, value in values.items()}
+        required = parameter.default is inspect.Parameter.empty
+        options: dict[str, Any] = {"dest": key, "required": True} if required else {"default": parameter.default}
+        hint = hints[key]
+        if typing.get_origin(hint) is list:
+            options["nargs"], hint = "+" if required else "*", typing.get_args(hint)[0]
+        if hint is bool:
+            options["action"] = argparse.BooleanOptionalAction
+        elif _is_json(hint):
+            options["metavar"] = "JSON"
+        else:
+            options |= {"type": hint, "metavar": _METAVAR.get(hint, hint.__name__.upper())}
+        parser.add_argument(_option(key), **options)
+    return {key: _read(hints[key], value, key) for key, value in vars(parser.parse_args(arguments)).items()}
 
 
 class _Parser(argparse.ArgumentParser):
@@ -86,58 +97,31 @@ class _Parser(argparse.ArgumentParser):
         raise InputError(f"{message}; --help lists the options")
 
 
-def _add(parser: argparse.ArgumentParser, key: str, hint: Any, default: Any) -> None:
-    option = "--" + key.replace("_", "-")
-    hint = _without_none(hint)
-    given: dict[str, Any] = {"dest": key}
-    if default is inspect.Parameter.empty:
-        given["required"] = True
-    else:
-        given["default"] = default
-    if hint is bool:
-        parser.add_argument(option, action=argparse.BooleanOptionalAction, **given)
-        return
-    if typing.get_origin(hint) is list:
-        given["nargs"] = "*" if "default" in given else "+"
-        hint = typing.get_args(hint)[0]
-    parser.add_argument(option, type=str if _is_json(hint) else hint, metavar=_metavar(hint), **given)
+def _option(key: str) -> str:
+    return "--" + key.replace("_", "-")
 
 
 def _read(hint: Any, value: Any, key: str) -> Any:
-    hint = _without_none(hint)
-    for text in value if isinstance(value, list) else [value]:
-        if isinstance(text, str) and not _is_text(text):
-            raise InputError(f"--{key.replace('_', '-')} is not UTF-8; allowed: text in UTF-8")
+    texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
+    if re.search(r"[\ud800-\udfff]", "".join(texts)):  # how Python hides other bytes; no file or tokenizer takes them
+        raise InputError(f"{_option(key)} is not UTF-8; allowed: text in UTF-8")
     if not _is_json(hint) or not isinstance(value, str):
         return value
     try:
-        found = json.loads(value)
+        parsed = json.loads(value)
     except json.JSONDecodeError as error:
-        raise InputError(f"--{key.replace('_', '-')} is {settings.show(value)}; allowed: JSON text ({error})") from None
-    return settings.parse(hint, found, key) if dataclasses.is_dataclass(hint) else settings.mapping(found, key)
-
-
-def _is_text(value: str) -> bool:
-    """Whether an argument was UTF-8: Python hides other bytes in it as surrogates, which no file or tokenizer takes."""
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
+        raise InputError(f"{_option(key)} is {settings.show(value)}; allowed: JSON text ({error})") from None
+    return settings.parse(hint, parsed, key) if dataclasses.is_dataclass(hint) else settings.mapping(parsed, key)
 
 
 def _without_none(hint: Any) -> Any:
     if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return next(each for each in typing.get_args(hint) if each is not types.NoneType)
+        return next(part for part in typing.get_args(hint) if part is not types.NoneType)
     return hint
 
 
 def _is_json(hint: Any) -> bool:
     return dataclasses.is_dataclass(hint) or hint is dict or typing.get_origin(hint) is dict
-
-
-def _metavar(hint: Any) -> str:
-    return "JSON" if _is_json(hint) else {str: "TEXT", int: "N", float: "X"}.get(hint, hint.__name__.upper())
 
 
 # --- how it ends -----------------------------------------------------------------------------------------------------
@@ -153,17 +137,12 @@ def _report(error: Exception) -> int:
     if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":  # the latter is torch's
         cause = str(error).partition(". ")[0] or "while running"
         return _say(f"out of memory ({cause}); give it more, or lower the batch or chunk", 1)
-    number = error.errno if isinstance(error, OSError) else _system_error(error)
+    words = re.search(r"\(os error (\d+)\)", str(error))  # how a library in Rust tells the number of the system's error
+    number = error.errno if isinstance(error, OSError) else int(words[1]) if words else None
     if number in _REMEDY:
         where = f"{error.filename}: " if getattr(error, "filename", None) else ""
         return _say(where + _REMEDY[number], 1)
     raise error
-
-
-def _system_error(error: Exception) -> int | None:
-    """The number of the system's error behind one of a library in Rust, which tells it in words only."""
-    found = re.search(r"\(os error (\d+)\)", str(error))
-    return int(found[1]) if found else None
 
 
 def _say(sentence: str, status: int) -> int:
@@ -172,17 +151,17 @@ def _say(sentence: str, status: int) -> int:
 
 
 def last_words(logs: Path | str, since: float) -> list[str]:
-    """What commands ended with that did not end well: their sentences, from the logs below a folder, oldest first.
+    """Return the sentences with which commands failed, from the logs below a folder, oldest first.
 
     Each stands behind the path of its log. Logs last written before `since`, in seconds since the epoch, do not count.
     """
-    found = []
+    sentences = []
     for path in Path(logs).rglob("*.log"):
         written = path.stat().st_mtime
         words = re.findall(r"^cdmae: .*", path.read_text(errors="replace"), re.MULTILINE)
         if words and written >= since:
-            found.append((written, f"{path}: {words[-1]}"))
-    return [text for _, text in sorted(found)]
+            sentences.append((written, f"{path}: {words[-1]}"))
+    return [text for _, text in sorted(sentences)]
 
 
 def _end_on_sigterm() -> None:
@@ -201,12 +180,12 @@ def _end_with_parent() -> None:
 
     A workflow engine that is killed leaves its jobs running, and the next run would start a second one beside them.
     """
-    given = os.environ.get(PARENT, "")
-    if not given:
+    value = os.environ.get(PARENT, "")
+    if not value:
         return
-    if not given.isdecimal():
-        raise InputError(f"the environment variable {PARENT} is {given!r}; allowed: a process id")
-    parent = int(given)
+    if not value.isdecimal():
+        raise InputError(f"the environment variable {PARENT} is {value!r}; allowed: a process id")
+    parent = int(value)
     born = birth(parent)
 
     def watch() -> None:
@@ -219,7 +198,7 @@ def _end_with_parent() -> None:
 
 
 def birth(process: int) -> str | None:
-    """What tells a running process from a later one with the same id: its start time, or None if it does not run."""
+    """Return the start time of a running process, which tells it from a later one with the same id; else None."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
         return None if fields[0] in "ZX" else fields[19]  # proc(5): 3 is the state, 22 the start time
@@ -232,5 +211,5 @@ def birth(process: int) -> str | None:
     except ProcessLookupError:
         return None
     except PermissionError:
-        return "running"
+        pass
     return "running"

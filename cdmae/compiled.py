@@ -30,14 +30,14 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _prefetch(write: int) -> Callable[..., Any]:
-    """A function (array [n], index) for compiled code: ask for the cache line of an element; any index may be asked."""
+    """Return a function (array [n], index) for compiled code: ask for the cache line of an element, at any index."""
 
     def typed(_: Any, array: types.Array, index: types.Integer) -> tuple[Any, Callable[..., Any]]:
         return types.void(array, types.intp), generate
 
-    def generate(context: Any, builder: ir.IRBuilder, signature: Any, given: tuple[Any, Any]) -> Any:
-        array = context.make_array(signature.args[0])(context, builder, given[0])
-        address = builder.bitcast(builder.gep(array.data, [given[1]]), ir.IntType(8).as_pointer())
+    def generate(context: Any, builder: ir.IRBuilder, signature: Any, values: tuple[Any, Any]) -> Any:
+        array = context.make_array(signature.args[0])(context, builder, values[0])
+        address = builder.bitcast(builder.gep(array.data, [values[1]]), ir.IntType(8).as_pointer())
         number = ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [address.type, number, number, number])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
@@ -70,7 +70,7 @@ class Threads:
         return list((self._pool.map if self._pool is not None else map)(function, *arguments))
 
     def stream(self, function: Callable[..., Any], arguments: Iterable[Any]) -> Iterator[Any]:
-        """The same for what does not fit into memory together: at most two arguments a thread are taken ahead."""
+        """Do the same for what does not fit into memory together: at most two arguments a thread are taken ahead."""
         waiting: deque[Future] = deque()
         for argument in arguments:
             waiting.append(self.start(function, argument))

@@ -28,7 +28,7 @@ def complete(path: Path | str) -> Iterator[Path]:
         _sync(aside)
         _remove(path)
         os.replace(aside, path)
-        _sync_folder(path.parent)
+        _sync(path.parent, inside=False)
     except BaseException:
         _remove(aside)
         raise
@@ -62,12 +62,12 @@ def read_json(path: Path | str) -> Any:
 
 
 def remedy(path: Path | str) -> str:
-    """What to do about a damaged file: what is deleted must be a job's whole output, which may be a folder.
+    """Say what to do about a damaged file: what is deleted must be a job's whole output, which may be a folder.
 
     Snakemake leaves a time stamp in the folders that it knows.
     """
     path = Path(path)
-    output = next((each for each in path.parents if (each / ".snakemake_timestamp").exists()), path)
+    output = next((folder for folder in path.parents if (folder / ".snakemake_timestamp").exists()), path)
     return f"delete {'it' if output == path else output} and run again"
 
 
@@ -78,18 +78,10 @@ def _remove(path: Path) -> None:
         path.unlink(missing_ok=True)
 
 
-def _sync(path: Path) -> None:
-    for each in [path, *path.rglob("*")] if path.is_dir() else [path]:
-        if each.is_dir():
-            _sync_folder(each)
-        else:
-            with open(each, "rb") as file:
-                os.fsync(file.fileno())
-
-
-def _sync_folder(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _sync(path: Path, *, inside: bool = True) -> None:
+    for place in [path, *(path.rglob("*") if inside else ())]:
+        descriptor = os.open(place, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -9,7 +9,6 @@ import os
 import sys
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, TextIO
 
 FIRST, EVERY, REDRAW = 2.0, 10.0, 0.2  # seconds to the first line, between lines, between redraws on a terminal
@@ -22,7 +21,7 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """Counts towards `total` and reports pace and remaining time.
+    """Count towards `total` and reports pace and remaining time.
 
     `start` is where a resumed command goes on: it counts as done, not towards the pace. `total` 0 means unknown.
     """
@@ -47,7 +46,7 @@ class Progress:
         self._printed = False
 
     def __enter__(self) -> Progress:
-        """Start the clock."""
+        """Begin anew: what came before does not count towards the pace."""
         self._began = self._clock()
         return self
 
@@ -58,49 +57,42 @@ class Progress:
         now = self._clock()
         if now >= self._next:
             self._next = now + (REDRAW if self._terminal else EVERY)
-            self._print(self.line(now), last=False)
+            self._print(self.line(now), end="" if self._terminal else "\n")
 
     def line(self, now: float | None = None) -> str:
-        """The line as it stands."""
-        seconds = max((self._clock() if now is None else now) - self._began, 1e-9)
-        pace = (self.done - self._start) / seconds
-        of = f" of {self.total:,}" if self.total else ""
-        text = f"{self.done:,}{of} {self.unit}"
+        """Return the line as it stands."""
+        pace = (self.done - self._start) / max((self._clock() if now is None else now) - self._began, 1e-9)
+        text = f"{self.label}: " if self.label else ""
         if self.total:
-            text += f" ({100 * self.done // self.total} %)"
+            text += f"{self.done:,} of {self.total:,} {self.unit} ({100 * self.done // self.total} %)"
+        else:
+            text += f"{self.done:,} {self.unit}"
         text += f", {amount(pace)} {self.unit}/s"
         if pace and self.total > self.done:
             text += f", {duration((self.total - self.done) / pace)} left"
-        text += "".join(f", {name.replace('_', ' ')} {amount(float(value))}" for name, value in self._numbers.items())
-        return f"{self.label}: {text}" if self.label else text
+        return text + "".join(f", {name.replace('_', ' ')} {amount(float(x))}" for name, x in self._numbers.items())
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Print a last line, unless nothing was printed and the work was short."""
         now = self._clock()
         if self._printed or now - self._began >= FIRST:
-            took = f", after {duration(now - self._began)}"
-            self._print(self.line(now) + took, last=True)
+            self._print(f"{self.line(now)}, after {duration(now - self._began)}", end="\n")
 
-    def _print(self, text: str, *, last: bool) -> None:
-        if not _first_process():
-            return
-        self._printed = True
-        before, after = ("\r\x1b[K", "\n" if last else "") if self._terminal else ("", "\n")
-        self._stream.write(before + text + after)
-        self._stream.flush()
+    def _print(self, text: str, end: str) -> None:
+        if _first_process():
+            self._printed = True
+            print(("\r\x1b[K" if self._terminal else "") + text, end=end, file=self._stream, flush=True)
 
 
 def duration(seconds: float) -> str:
-    """``1:02`` (minutes and seconds), or ``3:01:02`` with hours."""
+    """Write ``1:02`` (minutes and seconds), or ``3:01:02`` with hours."""
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 def amount(value: float) -> str:
-    """A number with three digits that matter: 0.00123, 5.12, 45.2, 1,234."""
+    """Write a number with three digits that matter: 0.00123, 5.12, 45.2, 1,234."""
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:#.3g}".rstrip(".")
 
 

@@ -30,16 +30,16 @@ class Run:
     starts: np.ndarray
 
     def __len__(self) -> int:
-        """The number of queries Q."""
+        """Return the number of queries Q."""
         return len(self.starts) - 1
 
     def ranked(self, query: int) -> tuple[np.ndarray, np.ndarray]:
-        """The passages and the scores of one query, views."""
+        """Return the passages and the scores of one query, as views."""
         cut = slice(self.starts[query], self.starts[query + 1])
         return self.passages[cut], self.scores[cut]
 
     def split(self, counts: Iterable[int]) -> list[Run]:
-        """The run of the first so many queries, of the next so many, and so on."""
+        """Cut into the run of the first so many queries, of the next so many, and so on."""
         edges = np.cumsum([0, *counts])
         parts = [self.starts[first : last + 1] for first, last in pairwise(edges.tolist())]
         return [
@@ -51,7 +51,7 @@ class Run:
     def of(cls, passages: list[np.ndarray], scores: list[np.ndarray]) -> Run:
         """Join one array of passages and one of scores per query."""
         starts = np.zeros(len(passages) + 1, dtype=np.int64)
-        np.cumsum([len(each) for each in passages], out=starts[1:])
+        np.cumsum([len(ranked) for ranked in passages], out=starts[1:])
         return cls(
             np.concatenate([np.empty(0, np.int32), *passages]).astype(np.int32, copy=False),
             np.concatenate([np.empty(0, np.float32), *scores]).astype(np.float32, copy=False),
@@ -62,8 +62,8 @@ class Run:
 def write_run(path: Path | str, run: Run) -> None:
     """Write a run, one row per query."""
     columns = [
-        pa.LargeListArray.from_arrays(pa.array(run.starts, pa.int64()), pa.array(each)).cast(field.type)
-        for each, field in zip((run.passages, run.scores), RUN, strict=True)
+        pa.LargeListArray.from_arrays(pa.array(run.starts, pa.int64()), pa.array(values)).cast(field.type)
+        for values, field in zip((run.passages, run.scores), RUN, strict=True)
     ]
     with complete(path) as aside:
         table = pa.Table.from_arrays(columns, schema=RUN)
@@ -71,7 +71,7 @@ def write_run(path: Path | str, run: Run) -> None:
 
 
 def count_queries(path: Path | str) -> int:
-    """The number of queries Q of a run."""
+    """Return the number of queries Q of a run."""
     return open_parquet(Path(path), RUN).metadata.num_rows
 
 
@@ -81,14 +81,15 @@ def read_run(path: Path | str, rows: np.ndarray | None = None) -> Run:
     groups = (file.metadata.row_group(group).column(0).num_values for group in range(file.num_row_groups))
     most = sum(groups)  # an empty list counts as one value
     passages, scores = np.empty(most, np.int32), np.empty(most, np.float32)
-    wanted = np.ones(file.metadata.num_rows, bool) if rows is None else np.zeros(file.metadata.num_rows, bool)
-    wanted[rows if rows is not None else ...] = True
-    lengths, done, held = np.zeros(len(wanted), np.int64), 0, 0
+    keep = np.zeros(file.metadata.num_rows, bool)
+    keep[... if rows is None else rows] = True
+    lengths, query, end = np.zeros(len(keep), np.int64), 0, 0
     for batch in read_batches(file, Path(path), QUERIES_AT_ONCE):
-        here = wanted[done : done + len(batch)]
+        here = keep[query : query + len(batch)]
         batch = batch if here.all() else batch.filter(pa.array(here))
-        found = batch["passages"].flatten()
-        lengths[done + np.flatnonzero(here)] = batch["passages"].value_lengths().to_numpy()
-        passages[held : held + len(found)], scores[held : held + len(found)] = found, batch["scores"].flatten()
-        done, held = done + len(here), held + len(found)
-    return Run(passages[:held], scores[:held], np.concatenate([[0], np.cumsum(lengths)]))
+        lengths[query + np.flatnonzero(here)] = batch["passages"].value_lengths().to_numpy()
+        values = batch["passages"].flatten()
+        place = slice(end, end + len(values))
+        passages[place], scores[place] = values, batch["scores"].flatten()
+        query, end = query + len(here), end + len(values)
+    return Run(passages[:end], scores[:end], np.concatenate([[0], np.cumsum(lengths)]))

@@ -161,7 +161,7 @@ def test_success_ends_with_status_0(capsys):
 WAITS = """
 import sys, time
 from cdmae.cli import command
-from cdmae.files import collections
+from cdmae.collections import store
 
 @command
 def main(*, seconds: float):

@@ -298,9 +298,9 @@ def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
 def test_only_one_process_fetches_an_archive(home, tmp_path):
     """The forums of CQADupStack come in one archive, which ir_datasets would unpack twice into the same file."""
     loaded(home, dataset="beir/cqadupstack/tex")
-    with open(tmp_path / "home" / ".beir-cqadupstack.lock") as held, fetching.alone("beir/cqadupstack/unix"):
-        with pytest.raises(BlockingIOError):
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    with fetching.alone("beir/cqadupstack/unix"):
+        with open(tmp_path / "home" / ".beir-cqadupstack.lock") as locked, pytest.raises(BlockingIOError):
+            fcntl.flock(locked, fcntl.LOCK_EX | fcntl.LOCK_NB)
         with open(tmp_path / "home" / ".beir-nq.lock", "w") as other:
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 

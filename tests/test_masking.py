@@ -184,15 +184,6 @@ def test_algorithm1_masks_at_most_one_word_in_part():
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
 
 
-def test_algorithm1_is_equivariant_under_permutations():
-    # Without noise, and for noise that is permuted as well: the last step looks at values only.
-    draw = np.random.default_rng(0)
-    values = draw.normal(size=(20, 50)).astype(np.float32)
-    order = draw.permutation(50)
-    k = draw.integers(0, 51, 20)
-    assert np.array_equal(top(values, k)[:, order], top(np.ascontiguousarray(values[:, order]), k))
-
-
 def test_algorithm1_masking_by_importance_needs_it():
     with pytest.raises(InputError, match="needs the importance"):
         select(batch_of([[11, 12]]), Side("importance", 0.5))
@@ -213,12 +204,6 @@ def test_the_highest_are_those_of_sorting():
 # --- every strategy --------------------------------------------------------------------------------------------------
 
 STRATEGIES = pytest.mark.parametrize("name", masking.names())
-
-
-def test_the_strategies_are_the_files_of_the_folder():
-    assert masking.names() == [
-        "idf", "importance", "inverse_frequency", "pmi_span", "span", "uniform", "whole_word",
-    ]  # fmt: skip
 
 
 @STRATEGIES

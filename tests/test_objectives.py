@@ -156,7 +156,7 @@ def test_the_sides_of_the_competitors() -> None:
     encoder, decoder = masking.sides(SETTINGS, "word")
     plain = masking.PLAIN
     assert made["mae"] == {"encoder": encoder, "decoder": decoder}
-    assert made["retromae"] == {"encoder": encoder, "decoder": dataclasses.replace(decoder, each=True)}
+    assert made["retromae"] == {"encoder": encoder, "decoder": dataclasses.replace(decoder, per_position=True)}
     assert made["dupmae"] == {**made["retromae"], "passage": plain}
     assert made["bowdpr"] == {"encoder": encoder, "passage": plain}
     assert made["condenser"] == {"encoder": encoder}

@@ -46,17 +46,10 @@ def test_harvest_finds_docstrings_in_order_and_imports_nothing(tmp_path, monkeyp
 @pytest.mark.parametrize(
     "file",
     [
-        "tests/a.py",
-        "test/a.py",
-        "_vendor/a.py",
-        "externals/a.py",
-        "generated/a.py",
-        "test_a.py",
-        "conftest.py",
-        "a_pb2.py",
-        "hook-a.py",
+        "tests/a.py", "test/a.py", "_vendor/a.py", "externals/a.py", "generated/a.py", "test_a.py", "conftest.py",
+        "a_pb2.py", "hook-a.py",
     ],
-)
+)  # fmt: skip
 def test_harvest_skips_tests_and_vendored_and_generated_files(tmp_path, monkeypatch, file):
     package = make_package(
         tmp_path, monkeypatch, {"__init__.py": "", "kept.py": '"""Kept."""\n', file: '"""Skipped."""\n'}

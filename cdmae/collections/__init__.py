@@ -40,14 +40,14 @@ def names() -> list[str]:
 
 
 def source(name: str) -> ModuleType:
-    """The module of a source; raises `InputError` for a name that is none."""
+    """Return the module of a source; raises `InputError` for a name that is none."""
     if name not in names():
         raise InputError(f"{name} is not a source of collections; allowed: {', '.join(names())}")
     return importlib.import_module(f"cdmae.collections.sources.{name}")
 
 
 def relevant(qrels: dict[str, pd.DataFrame]) -> dict[str, int]:
-    """How many queries of each judged split have a relevant passage, one of grade 1 or more: what it can be trained on.
+    """Count the queries of each judged split that have a relevant passage, one of grade 1 or more: training needs it.
 
     qrels: split -> frame (query_id, passage_id, grade), without an id of a passage that is not there.
     """

@@ -1,19 +1,23 @@
-"""Passages, queries and judgments, read row by row and checked against each other, whatever they come from.
+"""Passages, queries and judgments, read row by row from text files or ir_datasets, and checked against each other.
 
-The passages are read twice: once to check everything, with 8 bytes kept of each id, and once to be written, in
-batches. So what is wrong is known before anything is written, and 8.8 M passages need no more memory than a batch.
+The passages are read twice: once to check everything, and once to be written in batches. The first pass keeps 8 bytes
+of each id. So faults are known before anything is written, and 8.8 M passages need little more memory than a batch.
 
-Counted and dropped, as evaluation tools do: passages without title and text, and the queries of a judged split that
-have no judgment. A judgment of such a passage is counted and kept: every system misses what nobody can find, as in
-trec_eval. Everything else that is wrong is an error.
+Evaluation tools drop passages without title and text, and queries of a judged split that have no judgment. They are
+counted and dropped here, too. A judgment of a dropped passage is counted and kept: every system misses what nobody can
+find, as in trec_eval. Everything else that is wrong is an error.
 """
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterator
+import gzip
+import os
+import re
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cdmae import collections
@@ -27,16 +31,19 @@ if TYPE_CHECKING:
 
     from cdmae.collections.store import Collection
 
+_GRADE = re.compile(r"[+-]?[0-9]+")  # int() would take 1_0 and digits of other scripts, too
+_SAMPLE = 1000  # lines from which the size of a file is estimated
+_PACKED = 3  # how many times a text shrinks in a .gz
+
 
 class Rows(Protocol):
-    """Rows that can be read more than once, from one file or something like it.
+    """Rows that can be read more than once; `path` is their name in messages.
 
     (id, title, text) for passages, (id, text) for queries, (query_id, passage_id, grade) for judgments.
     """
 
     @property
-    def path(self) -> Any:
-        """What messages name, and what tells equal rows of several splits."""
+    def path(self) -> Any: ...  # noqa: D102
 
     def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Yield the number of each row, from 1, and what it holds."""
@@ -46,8 +53,8 @@ class Rows(Protocol):
 class Parts:
     """What a collection is read from: queries and judgments by split; several splits may share their queries.
 
-    In `published` collections, which nobody can mend, judgments of unknown passages are counted and kept, too, those of
-    unknown queries and repeated ones counted and dropped.
+    Nobody can mend a `published` collection. Its judgments of unknown passages are counted and kept, too; its repeated
+    judgments and those of unknown queries are counted and dropped.
     """
 
     passages: Rows
@@ -60,179 +67,293 @@ class Parts:
 
 
 def check(parts: Parts) -> dict[str, int]:
-    """Read everything and keep no passages; raises `InputError` for the first fault. Returns `datasets.relevant`."""
-    return collections.relevant(_read(parts)[2])
+    """Read everything and keep no passages; raises `InputError` for the first fault. Returns `collections.relevant`."""
+    return collections.relevant(_read(parts)[1])
 
 
 def load(parts: Parts, about: dict[str, Any]) -> Collection:
     """Read and check everything; the passages are read a second time as they are written."""
-    from cdmae.collections.store import Collection
+    import pyarrow as pa
 
-    passages, queries, qrels, counts = _read(parts)
-    return Collection(_stream(parts.passages, passages), queries, qrels, {**about, **counts})
+    from cdmae.collections.store import PASSAGES, Collection
+
+    queries, qrels, counts = _read(parts)
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        with Progress(counts["passages"], unit="passages", label="collection") as progress:
+            for batch in _batches((row for _, row in parts.passages.rows() if _has_text(row)), PASSAGES):
+                yield batch
+                progress.advance(len(batch))
+
+    return Collection(pa.RecordBatchReader.from_batches(PASSAGES, batches()), queries, qrels, {**about, **counts})
 
 
-def _read(parts: Parts) -> tuple[int, dict[str, pd.DataFrame], dict[str, pd.DataFrame], dict[str, Any]]:
-    """The number of passages with text, queries and judgments by split, and what was counted and dropped."""
-    known, empty = _ids(parts.passages)
-    passages = len(known) - len(empty)
-    about = {"passages": passages, "passages without text, dropped": len(empty), "queries": {}}
+def _read(parts: Parts) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame], dict[str, Any]]:
+    """Return queries and judgments by split, and what was counted and dropped."""
+    ids, has_text = _passage_ids(parts.passages)
+    dropped = len(has_text) - int(has_text.sum())
+    about = {"passages": len(has_text) - dropped, "passages without text, dropped": dropped, "queries": {}}
     by_path = {rows.path: _queries(rows) for rows in parts.queries.values()}
-    kept_queries, kept_qrels = {}, {}
+    queries, qrels = {}, {}
     for split, rows in parts.queries.items():
         frame = by_path[rows.path]
         counts: dict[str, int] = {"read": len(frame)}
         if split in parts.qrels:
-            judged, odd = _qrels(parts, split, frame, known, empty)
-            frame = frame[frame["query_id"].isin(judged["query_id"])].reset_index(drop=True)
-            counts |= {**odd, "judged": len(frame), "judgments": len(judged)}
-            kept_qrels[split] = judged
-        kept_queries[split] = frame
+            qrels[split], odd = _qrels(parts, split, frame, ids, has_text)
+            frame = frame[frame["query_id"].isin(qrels[split]["query_id"])].reset_index(drop=True)
+            counts |= {**odd, "judged": len(frame), "judgments": len(qrels[split])}
+        queries[split] = frame
         about["queries"][split] = counts
-    return passages, kept_queries, kept_qrels, about
+    return queries, qrels, about
 
 
-def _ids(passages: Rows) -> tuple[Ids, Ids]:
-    """The ids of all passages, and of those without title and text."""
-    known, empty = Ids(), Ids()
-    for _, (passage_id, title, text) in passages.rows():
-        known.add(passage_id)
-        if not _has_text(title, text):
-            empty.add(passage_id)
-    if len(known) == len(empty):
-        raise InputError(f"{passages.path} holds no passages" + (": all are without text" if len(known) else ""))
-    _check_unique(passages, known)
-    return known, empty
+def _passage_ids(passages: Rows) -> tuple[np.ndarray, np.ndarray]:
+    """Return the hashes of the ids of all passages, int64 [P], and which passages have title or text, bool [P].
 
-
-def _has_text(title: str, text: str) -> bool:
-    return bool(text.strip() or title.strip())
-
-
-def _stream(passages: Rows, total: int) -> pa.RecordBatchReader:
-    """The passages with text, batch by batch."""
+    A hash takes 8 bytes, where a string in a set takes about 120.
+    """
     import pyarrow as pa
 
-    from cdmae.collections.store import PASSAGES, ROW_GROUP
+    table = _table(((hash(row[0]), _has_text(row)) for _, row in passages.rows()), hash=pa.int64(), text=pa.bool_())
+    ids, has_text = table["hash"].to_numpy(), table["text"].to_numpy()
+    if not has_text.any():
+        raise InputError(f"{passages.path} holds no passages" + (": all are without text" if len(ids) else ""))
+    _check_unique(passages, ids)
+    return ids, has_text
 
-    def batches() -> Iterator[pa.RecordBatch]:
-        kept = (row for _, row in passages.rows() if _has_text(*row[1:]))
-        with Progress(total, unit="passages", label="collection") as progress:
-            while batch := list(islice(kept, ROW_GROUP)):
-                columns = [pa.array(column, pa.string()) for column in zip(*batch, strict=True)]
-                yield pa.record_batch(columns, schema=PASSAGES)
-                progress.advance(len(batch))
 
-    return pa.RecordBatchReader.from_batches(PASSAGES, batches())
+def _has_text(passage: tuple[str, str, str]) -> bool:
+    return bool(passage[2].strip() or passage[1].strip())
 
 
 def _queries(queries: Rows) -> pd.DataFrame:
-    import pandas as pd
+    import numpy as np
+    import pyarrow as pa
 
-    ids, texts, known = [], [], Ids()
-    for number, (query_id, text) in queries.rows():
-        if not text.strip():
-            raise InputError(f"{queries.path}, line {number}: the query {query_id} has no text")
-        known.add(query_id)
-        ids.append(query_id)
-        texts.append(text)
-    if not ids:
+    frame = _table((row for _, row in queries.rows()), query_id=pa.string(), text=pa.string()).to_pandas()
+    for at in np.flatnonzero(frame["text"].str.strip() == "")[:1]:
+        raise InputError(f"{_place(queries, at)}: the query {frame['query_id'].iloc[at]} has no text")
+    if frame.empty:
         raise InputError(f"{queries.path} holds no queries")
-    _check_unique(queries, known)
-    return pd.DataFrame({"query_id": ids, "text": texts}, dtype="str")
+    _check_unique(queries, np.array([hash(name) for name in frame["query_id"]]))
+    return frame
 
 
 def _qrels(
-    parts: Parts, split: str, queries: pd.DataFrame, known: Ids, empty: Ids
+    parts: Parts, split: str, queries: pd.DataFrame, ids: np.ndarray, has_text: np.ndarray
 ) -> tuple[pd.DataFrame, dict[str, int]]:
-    """The judgments of a split, without an id where the passage is not there, and how many are odd and why."""
+    """Return the judgments of a split, without an id where the passage is missing, and how many are odd and why."""
     import numpy as np
-    import pandas as pd
+    import pyarrow as pa
 
     qrels = parts.qrels[split]
-    numbers, judged, hashes = array("q"), ([], [], array("h")), Ids()
-    for number, row in qrels.rows():
-        if not -(2**15) <= row[2] < 2**15:
-            raise InputError(f"{qrels.path}, line {number}: the grade is {row[2]}; allowed: a small whole number")
-        numbers.append(number)
-        hashes.add(row[1])
-        for column, value in zip(judged, row, strict=True):
-            column.append(value)
-    if not numbers:
+    types = {"query_id": pa.string(), "passage_id": pa.string(), "grade": pa.int16()}
+    frame = _table((row for _, row in qrels.rows()), **types).to_pandas()
+    if frame.empty:
         raise InputError(f"{qrels.path} holds no judgments; delete it if the split has none")
-    frame = pd.DataFrame({"query_id": judged[0], "passage_id": judged[1]}, dtype="str").assign(
-        grade=np.array(judged[2])
-    )
-    wrong = {
+    hashes = np.array([hash(name) for name in frame["passage_id"]])
+    odd = {
         "of unknown queries": ~frame["query_id"].isin(queries["query_id"]).to_numpy(),
-        "of unknown passages": ~known.hold(hashes),
+        "of unknown passages": ~np.isin(hashes, ids),
         "repeated": frame.duplicated(["query_id", "passage_id"]).to_numpy(),
     }
-    lost = empty.hold(hashes)
-    counts = {"judgments read": len(frame), "judgments of dropped passages": int(lost.sum())}
-    for fault, rows in wrong.items():
+    without_text = np.isin(hashes, ids[~has_text])
+    counts = {"judgments read": len(frame), "judgments of dropped passages": int(without_text.sum())}
+    for fault, rows in odd.items():
         if not rows.any():
             continue
         if not parts.published:
             at = int(np.argmax(rows))
-            raise _fault(
-                fault, f"{qrels.path}, line {numbers[at]}", frame.iloc[at], parts.queries[split], parts.passages
+            query, passage = frame.loc[at, ["query_id", "passage_id"]]
+            raise InputError(
+                _place(qrels, at)
+                + {
+                    "of unknown queries": f": the query {query} is not in {parts.queries[split].path}",
+                    "of unknown passages": f": the passage {passage} is not in {parts.passages.path}",
+                    "repeated": f" judges query {query}, passage {passage} a second time",
+                }[fault]
             )
         counts[f"judgments {fault}"] = int(rows.sum())
-    frame["passage_id"] = frame["passage_id"].mask(lost | wrong["of unknown passages"])
-    dropped = wrong["of unknown queries"] | wrong["repeated"]
-    return frame[~dropped].reset_index(drop=True), counts
+    frame["passage_id"] = frame["passage_id"].mask(without_text | odd["of unknown passages"])
+    return frame[~(odd["of unknown queries"] | odd["repeated"])].reset_index(drop=True), counts
 
 
-def _fault(fault: str, where: str, row: pd.Series, queries: Rows, passages: Rows) -> InputError:
-    if fault == "repeated":
-        return InputError(f"{where} judges query {row['query_id']}, passage {row['passage_id']} a second time")
-    name, known = ("query", queries) if fault == "of unknown queries" else ("passage", passages)
-    return InputError(f"{where}: the {name} {row[f'{name}_id']} is not in {known.path}")
+def _table(rows: Iterable[tuple[Any, ...]], **types: pa.DataType) -> pa.Table:
+    """Return rows as columns."""
+    import pyarrow as pa
+
+    return pa.Table.from_batches(_batches(rows, pa.schema(types.items())), pa.schema(types.items()))
 
 
-# --- ids -------------------------------------------------------------------------------------------------------------
+def _batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Yield rows as columns, as many at a time as a collection keeps together."""
+    import pyarrow as pa
+
+    from cdmae.collections import store
+
+    rows = iter(rows)
+    while batch := list(islice(rows, store.ROW_GROUP)):
+        columns = zip(schema.types, zip(*batch, strict=True), strict=True)
+        yield pa.record_batch([pa.array(column, dtype) for dtype, column in columns], schema=schema)
 
 
-class Ids:
-    """The ids of a file as 64-bit hashes: 8 bytes each, where a set of strings takes about 120."""
+def _check_unique(rows: Rows, hashes: np.ndarray) -> None:
+    """Raise for the first row whose id came before; reads the file again only if two hashes are equal."""
+    import numpy as np
 
-    def __init__(self) -> None:
-        """Begin without ids."""
-        self._hashes = array("q")
-
-    def __len__(self) -> int:
-        """The number of ids, repeated ones included."""
-        return len(self._hashes)
-
-    def add(self, name: str) -> None:
-        """Add an id."""
-        self._hashes.append(hash(name))
-
-    def array(self) -> np.ndarray:
-        """The hashes in the order in which they came: int64."""
-        import numpy as np
-
-        return np.array(self._hashes, dtype=np.int64)
-
-    def hold(self, others: Ids) -> np.ndarray:
-        """Which of the other ids are among these: bool."""
-        import numpy as np
-
-        return np.isin(others.array(), self.array())
-
-    def repeated(self) -> set[int]:
-        """The hashes that came more than once."""
-        import numpy as np
-
-        found = np.sort(self.array())
-        return set(found[1:][found[1:] == found[:-1]].tolist())
-
-
-def _check_unique(rows: Rows, ids: Ids) -> None:
-    """Raise for the first line whose id came before; reads the file again only if two hashes were equal."""
-    repeated = ids.repeated()
+    ordered = np.sort(hashes)
+    repeated = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
     first: dict[str, int] = {}
     for number, row in rows.rows() if repeated else ():
         if hash(row[0]) in repeated and first.setdefault(row[0], number) != number:
             raise InputError(f"{rows.path}, line {number}: the id {row[0]} came already in line {first[row[0]]}")
+
+
+def _place(rows: Rows, at: int) -> str:
+    """Name the file and the line of row `at`, counted from 0 without a header."""
+    return f"{rows.path}, line {next(islice(rows.rows(), at, None))[0]}"
+
+
+# --- text files ------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class File:
+    """A text file and the parser of its lines, which raises ValueError saying what a line holds and what is allowed.
+
+    `beir` and `msmarco` bring the parsers. They return what `Rows` say, or None for a header.
+    """
+
+    path: Path
+    parse: Callable[[int, str], tuple[Any, ...] | None]
+
+    def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        """Yield the number of each line, from 1, and what it holds."""
+        for number, line in lines(self.path):
+            try:
+                row = self.parse(number, line)
+            except ValueError as error:
+                raise InputError(f"{self.path}, line {number}: {error}") from None
+            if row is not None:
+                yield number, row
+
+    def size(self) -> tuple[int, float, int]:
+        """Estimate the number of rows, the words in the last column of one, and the values in the first column."""
+        rows, words, read, first = 0, 0, 0, set()
+        for _, line in islice(lines(self.path), _SAMPLE):
+            row = self.parse(rows + 1, line)
+            rows, read = rows + 1, read + len(line.encode()) + 1
+            words += len(str(row[-1]).split()) if row else 0
+            first.update(row[:1] if row else ())
+        share = read / (self.path.stat().st_size * (_PACKED if self.path.suffix == ".gz" else 1)) if read else 1.0
+        whole = max(rows, round(rows / share)) if rows == _SAMPLE else rows
+        return whole, words / max(1, rows), round(len(first) * whole / max(1, rows))
+
+
+def lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield the number of each line, from 1, and its text; ``.gz`` files are unpacked on the way.
+
+    Empty lines at the end are passed over; one in the middle, bytes that are not UTF-8 and damaged archives are errors.
+    """
+    number, empty = 0, 0
+    try:
+        with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
+            for number, raw in enumerate(file, start=1):
+                if number == 1:
+                    if raw[:2] == b"\x1f\x8b":
+                        raise InputError(f"{path} is a gzip archive; name it {path.name}.gz or unpack it")
+                    raw = raw.removeprefix(b"\xef\xbb\xbf")
+                line = raw.decode("utf-8").rstrip("\r\n")
+                if not line or line.isspace():
+                    empty = empty or number
+                    continue
+                if empty:
+                    raise InputError(f"{path}, line {empty} is empty; every line holds one entry")
+                yield number, line
+    except UnicodeDecodeError as error:
+        byte = error.object[error.start]
+        raise InputError(f"{path}, line {number} is not UTF-8 (byte 0x{byte:02x}); convert the file to UTF-8") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        where = f"after line {number}" if number else "at its beginning"
+        raise InputError(f"{path} is not a complete gzip archive ({where}: {error}); fetch it again") from None
+    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}); allowed: a file") from None
+
+
+def grade(text: str) -> int:
+    """Read the grade of a judgment; raises ValueError, as parsers of lines do, for anything but a small number."""
+    if not _GRADE.fullmatch(text.strip()):
+        raise ValueError(f"the grade is {text!r}; allowed: a whole number")
+    if not -(2**15) <= (number := int(text)) < 2**15:
+        raise ValueError(f"the grade is {number}; allowed: a small whole number")
+    return number
+
+
+def find(folder: Path, stem: str, suffix: str) -> Path | None:
+    """Return the file `stem` + `suffix` in a folder, plain or with ``.gz`` after it, or None; refuse both."""
+    paths = [path for path in (folder / f"{stem}{suffix}", folder / f"{stem}{suffix}.gz") if path.exists()]
+    if len(paths) == 2:
+        raise InputError(f"{folder} holds both {paths[0].name} and {paths[1].name}; keep one of them")
+    return paths[0] if paths else None
+
+
+def check_folder(path: str) -> Path:
+    """Return the folder of a collection's files; raises `InputError` where it is none."""
+    folder = Path(path).expanduser()
+    check_readable(folder, f"path is {path}, and {folder.absolute()}")
+    return folder
+
+
+def check_readable(folder: Path, name: str) -> None:
+    """Raise `InputError` where a folder, called `name`, is none or cannot be looked into: it would seem to be empty."""
+    try:
+        next(os.scandir(folder), None)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        state = "a file" if isinstance(error, NotADirectoryError) else "not there"
+        raise InputError(f"{name} is {state}; allowed: a folder with the collection's files") from None
+    except OSError as error:
+        raise InputError(f"{name} cannot be read: {error.strerror}") from None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a source of text files offers, from a function that finds the files that its settings name."""
+
+    source: str
+    parts: Callable[[Any], Parts]
+
+    def splits(self, settings: Any) -> dict[str, bool]:
+        """Return split -> whether it has judgments; raises `InputError` for missing files."""
+        parts = self.parts(settings)
+        return {split: split in parts.qrels for split in parts.queries}
+
+    def depends(self, settings: Any) -> list[Path]:
+        """List the files from which the collection is made, each once."""
+        parts = self.parts(settings)
+        files = [parts.passages, *parts.queries.values(), *parts.qrels.values()]
+        return list(dict.fromkeys(file.path for file in files))
+
+    def version(self, settings: Any) -> dict[str, str]:
+        """Return nothing: only the files decide."""
+        return {}
+
+    def expected(self, settings: Any) -> tuple[int, float, dict[str, int]]:
+        """Estimate passages, words in one, and queries by split from the files' sizes and their first lines."""
+        parts = self.parts(settings)
+        passages, words, _ = parts.passages.size()
+        queries = {split: parts.qrels.get(split, file).size()[2] for split, file in parts.queries.items()}
+        return passages, words, queries
+
+    def check(self, settings: Any, name: str) -> dict[str, int]:
+        """Read all files and raise `InputError`, with file and line, for what is wrong with the collection `name`.
+
+        Returns how many queries of each judged split have a relevant passage.
+        """
+        try:
+            return check(self.parts(settings))
+        except InputError as error:
+            raise InputError(f"collections.{name}: {error}") from None
+
+    def load(self, settings: Any, threads: int = 1) -> Collection:
+        """Read the collection; `threads` is not used because nothing is computed."""
+        return load(self.parts(settings), {"source": self.source, "titles": settings.titles})

@@ -89,24 +89,24 @@ def _write_passages(path: Path, passages: pa.Table | pa.RecordBatchReader, judge
 
     if isinstance(passages, pa.Table):
         passages = passages.cast(PASSAGES).combine_chunks().to_reader(ROW_GROUP)
-    wanted, rows, done = pa.array(judged, pa.string()), np.full(len(judged), -1, dtype=np.int32), 0
+    names, rows, done = pa.array(judged, pa.string()), np.full(len(judged), -1, dtype=np.int32), 0
     with complete(path) as aside, pq.ParquetWriter(aside, PASSAGES, write_page_checksum=True) as writer:
         for batch in passages:
-            found = pc.index_in(batch["passage_id"], wanted)
-            here = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
-            rows[found.drop_null().to_numpy()] = done + here
+            places = pc.index_in(batch["passage_id"], names)
+            here = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
+            rows[places.drop_null().to_numpy()] = done + here
             writer.write_batch(batch)
             done += len(batch)
     return done, pd.Series(rows, index=judged)[rows >= 0]
 
 
 def count_passages(folder: Path | str) -> int:
-    """The number of passages P of a collection."""
+    """Return the number of passages P of a collection."""
     return int(_passages(folder)[1][-1])
 
 
 def read_passages(folder: Path | str, columns: list[str] | None = None) -> pa.Table:
-    """The passages of a collection, whole: a table (passage_id, title, text), P rows. Those of MS MARCO take 4 GB."""
+    """Read all passages of a collection: a table (passage_id, title, text), P rows. Those of MS MARCO take 4 GB."""
     file = _passages(folder)[0]
     with reading(Path(folder) / "passages.parquet"):
         return file.read(columns)
@@ -120,65 +120,65 @@ def stream_passages(
     first: int = 0,
     last: int | None = None,
 ) -> Iterator[pa.Table]:
-    """The passages from row `first` up to `last`, the end without it, in tables of `rows` rows, the last one shorter.
+    """Yield the passages from row `first` up to `last` (None: the end) in tables of `rows` rows, the last one shorter.
 
-    No more of the file is held than a table and what Parquet keeps together.
+    No more of the file is in memory than a table and what Parquet keeps together.
     """
     file, edges = _passages(folder)
     last = int(edges[-1]) if last is None else last
     groups = np.flatnonzero((edges[:-1] < last) & (edges[1:] > first) & (first < last))
     begin = int(edges[groups[0]]) if len(groups) else 0
-    held = file.schema_arrow.empty_table().select(columns or PASSAGES.names)
+    table = file.schema_arrow.empty_table().select(columns or PASSAGES.names)
     for batch in read_batches(file, Path(folder) / "passages.parquet", rows, groups.tolist(), columns):
-        wanted = batch.slice(max(0, first - begin), max(0, last - max(first, begin)))
+        inside = batch.slice(max(0, first - begin), max(0, last - max(first, begin)))
         begin += len(batch)
-        held = pa.concat_tables([held, pa.Table.from_batches([wanted])])
-        while len(held) >= rows:
-            yield held.slice(0, rows)
-            held = held.slice(rows)
-    if len(held):
-        yield held
+        table = pa.concat_tables([table, pa.Table.from_batches([inside])])
+        while len(table) >= rows:
+            yield table.slice(0, rows)
+            table = table.slice(rows)
+    if len(table):
+        yield table
 
 
 def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
-    """The passages of some rows, in their order; reads the row groups they lie in, one after the other."""
+    """Return the passages of some rows, in their order; reads the row groups they lie in, one after the other."""
     file, edges = _passages(folder)
     rows = np.asarray(rows, dtype=np.int64)
     group = np.searchsorted(edges, rows, side="right") - 1
     order = np.argsort(group, kind="stable")
     with reading(Path(folder) / "passages.parquet"):
         parts = [
-            file.read_row_group(each).take(rows[order][group[order] == each] - edges[each])
-            for each in np.unique(group).tolist()
+            file.read_row_group(number).take(rows[order][group[order] == number] - edges[number])
+            for number in np.unique(group).tolist()
         ]
-    found = pa.concat_tables([file.schema_arrow.empty_table(), *parts])
-    return found.take(np.argsort(order))
+    table = pa.concat_tables([file.schema_arrow.empty_table(), *parts])
+    return table.take(np.argsort(order))
 
 
 def _passages(folder: Path | str) -> tuple[pq.ParquetFile, np.ndarray]:
-    """The file of a collection's passages, and where its row groups begin and end: int64 [groups + 1]."""
+    """Return the file of a collection's passages, and where its row groups begin and end: int64 [groups + 1]."""
     file = open_parquet(Path(folder) / "passages.parquet", PASSAGES)
     lengths = [file.metadata.row_group(group).num_rows for group in range(file.num_row_groups)]
     return file, np.cumsum([0, *lengths])
 
 
 def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
-    """The queries of a split: a frame (query_id, text), Q rows; the row number is the internal id."""
-    frame = read_frame(Path(folder) / "queries.parquet", QUERIES)
-    found = frame["split"].unique().tolist()
-    if split not in found:
-        raise InputError(f"{folder} has no queries for split {split!r}; it has {found or 'none'}")
-    return frame.loc[frame["split"] == split, ["query_id", "text"]].reset_index(drop=True)
+    """Return the queries of a split: a frame (query_id, text), Q rows; the row number is the internal id."""
+    return _read_split(folder, "queries", "queries", QUERIES, split)
 
 
 def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
-    """The judgments of a split: a frame (query int32, passage int32, grade int16) of row numbers, sorted.
+    """Return the judgments of a split: a frame (query int32, passage int32, grade int16) of row numbers, sorted.
 
     The row after the last is that of judged passages which the collection does not have: measures count what a run
     cannot find, all else leaves it out.
     """
-    frame = read_frame(Path(folder) / "qrels.parquet", QRELS)
-    found = frame["split"].unique().tolist()
-    if split not in found:
-        raise InputError(f"{folder} has no judgments for split {split!r}; it has {found or 'none'}")
-    return frame.loc[frame["split"] == split, ["query", "passage", "grade"]].reset_index(drop=True)
+    return _read_split(folder, "qrels", "judgments", QRELS, split)
+
+
+def _read_split(folder: Path | str, file: str, rows: str, schema: pa.Schema, split: str) -> pd.DataFrame:
+    frame = read_frame(Path(folder) / f"{file}.parquet", schema)
+    splits = frame["split"].unique().tolist()
+    if split not in splits:
+        raise InputError(f"{folder} has no {rows} for split {split!r}; it has {splits or 'none'}")
+    return frame.loc[frame["split"] == split, schema.names[1:]].reset_index(drop=True)

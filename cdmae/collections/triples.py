@@ -24,12 +24,12 @@ _COLUMNS = ("query", "positive", "negative")
 
 
 def read(path: Path | str, queries: pa.Array, passages: pa.Array, depth: int) -> Run:
-    """The first `depth` distinct negatives of every query; queries and passages are the ids, string [Q] and [P].
+    """Return the first `depth` distinct negatives of every query; queries and passages are the ids, string [Q] and [P].
 
     Raises `InputError` for a file of another form, and for one of another collection: an unknown passage.
     """
     query_rows, passage_rows = _table(queries), _table(passages)
-    found: list[list[np.ndarray]] = [[] for _ in range(len(queries))]
+    negatives_of: list[list[np.ndarray]] = [[] for _ in range(len(queries))]
     with Progress(0, unit="triples", label="negatives") as progress:
         for batch in _batches(path):
             query, negative = _rows(batch["query"], query_rows), _rows(batch["negative"], passage_rows)
@@ -39,12 +39,12 @@ def read(path: Path | str, queries: pa.Array, passages: pa.Array, depth: int) ->
             begins = np.flatnonzero(np.diff(query, prepend=-2))
             for begin, end in zip(begins, [*begins[1:], len(query)], strict=True):
                 if query[begin] >= 0:  # those without judgments are not in the split
-                    found[query[begin]].append(_distinct(negative[begin:end]))
+                    negatives_of[query[begin]].append(_distinct(negative[begin:end]))
             progress.advance(len(query))
-    ranked = [_distinct(np.concatenate(parts))[:depth] if parts else np.empty(0, np.int32) for parts in found]
+    ranked = [_distinct(np.concatenate(parts))[:depth] if parts else np.empty(0, np.int32) for parts in negatives_of]
     if not any(map(len, ranked)):
         raise InputError(f"{path} has none of the {len(queries):,} queries of the split")
-    return Run.of(ranked, [-np.arange(len(each), dtype=np.float32) for each in ranked])
+    return Run.of(ranked, [-np.arange(len(rows), dtype=np.float32) for rows in ranked])
 
 
 def _batches(path: Path | str) -> Iterator[pa.RecordBatch]:
@@ -61,7 +61,7 @@ def _batches(path: Path | str) -> Iterator[pa.RecordBatch]:
 
 
 def _table(ids: pa.Array) -> np.ndarray:
-    """The row of every id: int32, -1 where a number is no id."""
+    """Return the row of every id: int32, -1 where a number is no id."""
     try:
         numbers = ids.cast(pa.int64()).to_numpy(zero_copy_only=False)
     except pa.ArrowInvalid as error:
@@ -76,7 +76,7 @@ def _table(ids: pa.Array) -> np.ndarray:
 
 
 def _rows(ids: pa.Array, table: np.ndarray) -> np.ndarray:
-    """The rows of ids, -1 for unknown ones: int32."""
+    """Return the rows of ids, -1 for unknown ones: int32."""
     numbers = ids.to_numpy()
     inside = (numbers >= 0) & (numbers < len(table))
     return np.where(inside, table[np.where(inside, numbers, 0)], -1)

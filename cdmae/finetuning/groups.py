@@ -37,15 +37,15 @@ class Lists:
     starts: np.ndarray  # int64
 
     def __getitem__(self, row: int) -> np.ndarray:
-        """The passages of one row, a view."""
+        """Return the passages of one row, a view."""
         return self.passages[self.starts[row] : self.starts[row + 1]]
 
     def lengths(self) -> np.ndarray:
-        """How many passages each row has, int64."""
+        """Return how many passages each row has, int64."""
         return np.diff(self.starts)
 
     def take(self, rows: np.ndarray) -> Lists:
-        """Only these rows, in this order."""
+        """Return only these rows, in this order."""
         lengths = self.lengths()[rows]
         starts = _starts(lengths)
         index = np.repeat(self.starts[rows] - starts[:-1], lengths) + np.arange(starts[-1])
@@ -65,20 +65,20 @@ class Examples:
     seed: int
 
     def __len__(self) -> int:
-        """The number of examples E."""
+        """Return the number of examples E."""
         return len(self.queries)
 
     def pool(self, example: int) -> np.ndarray:
-        """All negatives that an example may draw: the mined ones, then random ones; int32, at least N - 1 of them."""
+        """Return the negatives that an example may draw: the mined ones, then random ones; int32, at least N - 1."""
         mined = self.mined[example]
-        wanted = max(self.random_negatives, self.group - 1 - len(mined))
-        if not wanted:
+        number = max(self.random_negatives, self.group - 1 - len(mined))
+        if not number:
             return mined
         generator = np.random.default_rng(seed_of(self.seed, "random negatives", int(self.queries[example])))
-        return np.concatenate([mined, self._random(example, mined, wanted, generator)])
+        return np.concatenate([mined, self._random(example, mined, number, generator)])
 
     def draw(self, examples: np.ndarray, epoch: int) -> np.ndarray:
-        """The groups of some examples in an epoch: int32 [B, N], the positive first.
+        """Return the groups of some examples in an epoch: int32 [B, N], the positive first.
 
         Of several positives an epoch takes the next; negatives are drawn from the pool without replacement.
         """
@@ -91,16 +91,16 @@ class Examples:
         return groups
 
     def drawn(self, example: int, epochs: int) -> np.ndarray:
-        """All that an example draws in the first `epochs` epochs, int32, each passage once."""
+        """Return all that an example draws in the first `epochs` epochs, int32, each passage once."""
         row = np.array([example])
         return np.unique(np.concatenate([self.draw(row, epoch)[0] for epoch in range(epochs)]))
 
     def order(self, epoch: int) -> np.ndarray:
-        """The order in which an epoch visits the examples, int64 [E]."""
+        """Return the order in which an epoch visits the examples, int64 [E]."""
         return np.random.default_rng(seed_of(self.seed, "order", epoch)).permutation(len(self))
 
     def batches(self, queries: int, steps: int, start: int = 0) -> Iterator[tuple[int, int, np.ndarray]]:
-        """The steps from `start` to `steps`: (step, epoch, examples [B]), B = `queries`.
+        """Yield the steps from `start` to `steps`: (step, epoch, examples [B]), B = `queries`.
 
         The incomplete batch at the end of an epoch is left out: no batch holds a query twice.
         """
@@ -113,7 +113,7 @@ class Examples:
             yield step, epoch, order[place * queries : (place + 1) * queries]
 
     def excluded(self, examples: np.ndarray, groups: np.ndarray) -> np.ndarray:
-        """Which passages of the batch are positives of a query other than the one in its group: bool [B, B x N].
+        """Return which passages of the batch are positives of a query other than the one in its group: bool [B, B x N].
 
         They would be false negatives that the qrels know of; texts equal to a positive's count as that positive.
         """
@@ -130,28 +130,28 @@ class Examples:
         excluded[np.arange(len(examples)), np.arange(len(examples)) * size] = False
         return excluded
 
-    def _random(self, example: int, mined: np.ndarray, wanted: int, generator: np.random.Generator) -> np.ndarray:
-        """Up to `wanted` distinct random passages, neither mined nor of a positive's text."""
+    def _random(self, example: int, mined: np.ndarray, number: int, generator: np.random.Generator) -> np.ndarray:
+        """Return up to `number` distinct random passages, neither mined nor of a positive's text."""
         positives = self.texts[self.positives[example]]
-        found = np.empty(0, dtype=np.int32)
-        everything = wanted + len(mined) > len(self.texts) // 8  # a tiny collection: trying at random would take long
+        drawn = np.empty(0, dtype=np.int32)
+        everything = number + len(mined) > len(self.texts) // 8  # a tiny collection: trying at random would take long
         for _ in range(1 if everything else 64):
             some = (
                 generator.permutation(len(self.texts))
                 if everything
-                else generator.integers(len(self.texts), size=wanted + 8)
+                else generator.integers(len(self.texts), size=number + 8)
             ).astype(np.int32)
             some = some[~np.isin(some, mined) & ~np.isin(self.texts[some], positives)]
-            found = np.concatenate([found, some])
-            found = found[np.sort(np.unique(found, return_index=True)[1])]  # distinct, in the order drawn
-            if len(found) >= wanted:
+            drawn = np.concatenate([drawn, some])
+            drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]  # distinct, in the order drawn
+            if len(drawn) >= number:
                 break
-        if len(found) + len(mined) < self.group - 1:
+        if len(drawn) + len(mined) < self.group - 1:
             raise InputError(
-                f"query {self.queries[example]} can have only {len(found) + len(mined)} negatives in a collection of "
-                f"{len(self.texts)} passages; group is {self.group}; allowed: at most {len(found) + len(mined) + 1}"
+                f"query {self.queries[example]} can have only {len(drawn) + len(mined)} negatives in a collection of "
+                f"{len(self.texts)} passages; group is {self.group}; allowed: at most {len(drawn) + len(mined) + 1}"
             )
-        return found[:wanted]
+        return drawn[:number]
 
 
 def read(
@@ -185,7 +185,7 @@ def read(
 def make(
     run: Run, qrels: pd.DataFrame, texts: np.ndarray, *, depth: int, group: int, random_negatives: int, seed: int
 ) -> tuple[Examples, dict[str, int]]:
-    """Examples of a run minus the qrels; the counts say what was left out and why.
+    """Return examples of a run minus the qrels; the counts say what was left out and why.
 
     qrels: frame (query, passage, grade) of rows, sorted; grades of 1 and more are positive. texts: see `text_ids`.
     """
@@ -195,27 +195,19 @@ def make(
     mined, duplicates = _without(run, positives, texts, depth)
     judged, negatives = counts > 0, mined.lengths() > 0
     kept = np.flatnonzero(judged & negatives)
-    examples = Examples(
-        queries=kept.astype(np.int32),
-        positives=positives.take(kept),
-        mined=mined.take(kept),
-        texts=texts,
-        group=group,
-        random_negatives=random_negatives,
-        seed=seed,
-    )
+    rows = kept.astype(np.int32), positives.take(kept), mined.take(kept)
+    examples = Examples(*rows, texts, group=group, random_negatives=random_negatives, seed=seed)
+    short = examples.mined.lengths() + random_negatives < group - 1
     return examples, {
         "left out for want of a judged passage": int((~judged).sum()),
         "left out for want of negatives": int((judged & ~negatives).sum()),
         "negatives removed that have the text of a positive": duplicates,
-        "with short lists, completed by random passages": int(
-            (examples.mined.lengths() + random_negatives < group - 1).sum()
-        ),
+        "with short lists, completed by random passages": int(short.sum()),
     }
 
 
 def text_ids(collection: Path | str) -> np.ndarray:
-    """A number per passage, int64 [P], equal where title and text are, but for case and white space.
+    """Return a number per passage, int64 [P], equal where title and text are, but for case and white space.
 
     Of the text, not of its word-pieces: a teacher with another tokenizer must know what its student draws. From a
     64-bit hash: among 10^8 compared pairs a false match is expected 5 x 10^-12 times.
@@ -243,7 +235,7 @@ class Teacher:
         return cls(read_run(path), str(path))
 
     def scores(self, queries: np.ndarray, passages: np.ndarray) -> np.ndarray:
-        """The scores of the groups of some queries: [B], [B, N] -> float32 [B, N].
+        """Return the scores of the groups of some queries: [B], [B, N] -> float32 [B, N].
 
         Raises `InputError` where one is missing.
         """
@@ -295,12 +287,12 @@ class Teacher:
 
 
 def _thousand(examples: Examples) -> np.ndarray:
-    """A thousand examples from one end to the other, or all: int64 [E']."""
+    """Return a thousand examples from one end to the other, or all: int64 [E']."""
     return np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
 
 
 def _without(run: Run, positives: Lists, texts: np.ndarray, depth: int) -> tuple[Lists, int]:
-    """The top `depth` of each list minus passages of a positive's text; and how many of those were no positives."""
+    """Return the top `depth` of each list minus passages of a positive's text; count those that are no positives."""
     rows = np.arange(len(run))
     relevant = np.unique(_keys(rows, Lists(texts[positives.passages], positives.starts), len(texts)))
     judged = np.unique(_keys(rows, positives, len(texts)))
@@ -320,12 +312,12 @@ def _without(run: Run, positives: Lists, texts: np.ndarray, depth: int) -> tuple
 
 
 def _keys(rows: np.ndarray, lists: Lists, passages: int) -> np.ndarray:
-    """One number per (row, passage), int64."""
+    """Return one number per (row, passage), int64."""
     return np.repeat(rows.astype(np.int64), lists.lengths()) * passages + lists.passages
 
 
 def _within(keys: np.ndarray, ordered: np.ndarray) -> np.ndarray:
-    """Which of the keys occur in a sorted array."""
+    """Return which of the keys occur in a sorted array."""
     if not len(ordered):
         return np.zeros(len(keys), dtype=bool)
     return ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys

@@ -71,7 +71,7 @@ def train(
 
 
 def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Sequences:
-    """A step's data: the B x N pairs of some examples in an epoch, group by group, the positive first."""
+    """Return a step's data: the B x N pairs of some examples in an epoch, group by group, the positive first."""
     drawn = data.examples.draw(rows, epoch)
     asked = np.repeat(data.examples.queries[rows], drawn.shape[1])
     return sequences.pairs(
@@ -101,43 +101,43 @@ def learn(
         packed = pairs.take(np.tile(rows.ravel(), passes)).pack(device)
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
         with setup.autocast(stage.precision, device):
-            found = scores(network, packed, generator=generator).view(passes, *rows.shape)
-        loss, numbers = objective(found, stage)
+            logits = scores(network, packed, generator=generator).view(passes, *rows.shape)
+        loss, numbers = objective(logits, stage)
         share = len(rows) / queries
         (loss * share).backward()
         for name, value in numbers.items():
             totals[name] = totals.get(name, 0) + value * share
-    group.add_up([*(each.grad for each in network.parameters()), *totals.values()])
+    group.add_up([*(weight.grad for weight in network.parameters()), *totals.values()])
     return totals
 
 
 def hardest(
     network: nn.Module, pairs: Sequences, queries: np.ndarray, stage: Stage, device: torch.device
 ) -> np.ndarray:
-    """The pairs that some queries are learnt from, int64 [B, M]: the positive of each, then its best negatives."""
+    """Return the pairs from which some queries learn, int64 [B, M]: the positive of each, then its best negatives."""
     rows = np.arange(len(pairs)).reshape(-1, stage.group)[queries]
     if stage.forward_factor == 1:
         return rows
     kept = stage.group // stage.forward_factor
-    found = score_all(network, pairs.take(rows.ravel()), stage.precision, stage.chunk * stage.max_length, device)
-    best = np.argsort(-found.reshape(rows.shape)[:, 1:], axis=1, kind="stable")[:, : kept - 1] + 1
+    logits = score_all(network, pairs.take(rows.ravel()), stage.precision, stage.chunk * stage.max_length, device)
+    best = np.argsort(-logits.reshape(rows.shape)[:, 1:], axis=1, kind="stable")[:, : kept - 1] + 1
     return np.take_along_axis(rows, np.concatenate([np.zeros((len(rows), 1), np.int64), best], axis=1), axis=1)
 
 
-def objective(found: Tensor, stage: Stage) -> tuple[Tensor, dict[str, Tensor]]:
-    """The list-wise loss of scores [1, B, M], or with R-Drop of [2, B, M], the same pairs under two dropout masks.
+def objective(logits: Tensor, stage: Stage) -> tuple[Tensor, dict[str, Tensor]]:
+    """Return the list-wise loss of logits [1, B, M], or with R-Drop of [2, B, M]: the same pairs, two dropout masks.
 
     accuracy: the share of queries whose positive is best; spread: the standard deviation of the scores within a group
     relative to their size, 0 where the model does not read its input.
     """
-    listwise = losses.listwise(found[0])
-    loss = losses.rdrop(found[0], found[1], weight=stage.rdrop) if len(found) == 2 else listwise
-    held = found[0].detach()
+    listwise = losses.listwise(logits[0])
+    loss = losses.rdrop(logits[0], logits[1], weight=stage.rdrop) if len(logits) == 2 else listwise
+    values = logits[0].detach()
     numbers = {
         "loss": loss.detach(),
         "listwise": listwise.detach(),
-        "accuracy": (held.argmax(-1) == 0).float().mean(),
-        "spread": held.std(-1).mean() / held.abs().mean().clamp_min(1e-12),
+        "accuracy": (values.argmax(-1) == 0).float().mean(),
+        "spread": values.std(-1).mean() / values.abs().mean().clamp_min(1e-12),
     }
     return loss, numbers
 
@@ -151,22 +151,22 @@ def scores(network: nn.Module, packed: Packed, *, generator: torch.Generator | N
     Dropout follows the model's config when a generator is given, and is off when not. The head computes in float32
     under autocast too: bfloat16 has 8 bits for a score, and half of the best ten would tie.
     """
-    config, found = network.config, attention.cls(network.base_model, packed, generator=generator)
+    config, states = network.config, attention.cls(network.base_model, packed, generator=generator)
     share = config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
     head = network.classifier
-    with torch.autocast(found.device.type, enabled=False):
+    with torch.autocast(states.device.type, enabled=False):
         if config.model_type == "bert":
-            found = torch.tanh(network.bert.pooler.dense(found))
+            states = torch.tanh(network.bert.pooler.dense(states))
         else:
-            found, head = head.activation(head.dense(attention.drop(found, share, generator))), head.out_proj
-        return head(attention.drop(found, share, generator)).squeeze(-1)
+            states, head = head.activation(head.dense(attention.drop(states, share, generator))), head.out_proj
+        return head(attention.drop(states, share, generator)).squeeze(-1)
 
 
 @torch.no_grad()
 def score_all(network: nn.Module, pairs: Sequences, precision: str, budget: int, device: torch.device) -> np.ndarray:
-    """The scores of many pairs, float32 [n], computed in chunks of at most `budget` word-pieces sorted by length."""
-    found = np.empty(len(pairs), dtype=np.float32)
+    """Score many pairs, float32 [n], in chunks of at most `budget` word-pieces sorted by length."""
+    logits = np.empty(len(pairs), dtype=np.float32)
     for rows in sequences.chunks(pairs.lengths, budget):
         with setup.autocast(precision, device):
-            found[rows] = scores(network, pairs.take(rows).pack(device)).cpu().numpy()
-    return found
+            logits[rows] = scores(network, pairs.take(rows).pack(device)).cpu().numpy()
+    return logits

@@ -154,7 +154,7 @@ class Batch:
 def batch(
     data: Data, rows: np.ndarray, epoch: int, model: Model, stage: Stage, teacher: Teacher | None = None
 ) -> Batch:
-    """The batch of some examples in an epoch."""
+    """Return the batch of some examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)  # [B, N]
     asked, lengths = data.examples.queries[rows], model.lengths
     queries = sequences.single(data.queries, asked, lengths["query_length"], model.vocabulary)
@@ -191,9 +191,9 @@ def learn(network: nn.Module, batch: Batch, stage: Stage, group: Ranks, *, seed:
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         return objective(vectors[: batch.queries], vectors[batch.queries :], batch, stage)
 
-    rows = [torch.from_numpy(each).to(device) for each in cuts]
+    rows = [torch.from_numpy(cut).to(device) for cut in cuts]
     numbers = cached_backward(encode, rows, loss, len(batch.sequences), group)
-    group.add_up([each.grad for each in network.parameters()])
+    group.add_up([cut.grad for cut in network.parameters()])
     return numbers
 
 
@@ -230,7 +230,7 @@ def cached_backward(
 
 
 def objective(queries: Tensor, passages: Tensor, batch: Batch, stage: Stage) -> tuple[Tensor, dict[str, Tensor]]:
-    """The loss of a batch, equation 10, with a teacher L_kl + alpha L_cont; and numbers that tell how it goes.
+    """Return the loss of a batch, equation 10, with a teacher L_kl + alpha L_cont; and numbers that tell how it goes.
 
     The student's scores are divided by the stage's temperature, the teacher's are not.
     queries: [B, D]; passages: [B x N, D]. accuracy: the share of queries whose positive is the best of its group;

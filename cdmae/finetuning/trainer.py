@@ -76,7 +76,7 @@ def train(
     """
     device = setup.device()
     network, plan = model.network.to(device), schedule(stage, len(examples), name)
-    with loop.joined(state, name, device) as (held, group):
+    with loop.joined(state, name, device) as (saved, group):
         group.check_batch("queries", stage.queries)
         seconds, later = loop.train(
             network,
@@ -86,13 +86,13 @@ def train(
             settings=stage,
             schedule=plan,
             columns=columns,
-            held=held,
+            held=saved,
             group=group,
         )
         if group.first:
             about = {
                 "settings": asdict(stage),
-                "parameters": sum(each.numel() for each in network.parameters()),
+                "parameters": sum(weight.numel() for weight in network.parameters()),
                 "name": name,
                 "seed": seed,
                 "queries": len(examples),
@@ -100,7 +100,7 @@ def train(
                 "seconds": round(seconds, 1),
                 "notes": [*notes, *later],
             }
-            with held.finish(output) as aside:
+            with saved.finish(output) as aside:
                 checkpoint.save(aside, model, encoder, about)
 
 

@@ -30,7 +30,7 @@ BLOCK = 1024  # words
 
 
 def log_normalisers(totals: np.ndarray, normaliser: str) -> np.ndarray:
-    """The logarithm of what the counts of each order are divided by, float64 [L].
+    """Return the logarithm of what the counts of each order are divided by, float64 [L].
 
     `order`: the number of n-grams of that order, as equation 7 says; `pooled`: the number of n-grams of all orders.
     """
@@ -48,7 +48,7 @@ def ami(
     edges: str = "literal",
     threads: int = 1,
 ) -> np.ndarray:
-    """The importance of every word, AMI(w_i) of equation 8, in nats: float32 [W].
+    """Return the importance of every word, AMI(w_i) of equation 8, in nats: float32 [W].
 
     counts [L, W]: occurrences of the n-gram that begins at each word, 0 where it would leave its segment; totals [L].
 
@@ -161,7 +161,7 @@ class Table:
     settings: dict[str, Any]
 
     def score(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-        """The importance of each word-piece of one segment (a title or a text): float32 [n]."""
+        """Return the importance of each word-piece of one segment (a title or a text): float32 [n]."""
         words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
         counts = self.ngrams.look_up(words)
         values = ami(counts, self.ngrams.totals, **self.settings)
@@ -187,5 +187,5 @@ def write(folder: Path | str, values: np.ndarray, table: Table) -> None:
 
 
 def read_values(folder: Path | str) -> np.ndarray:
-    """The importance of every word-piece of a collection, float16 [T], memory-mapped."""
+    """Return the importance of every word-piece of a collection, float16 [T], memory-mapped."""
     return read_array(Path(folder) / "values.npy")

@@ -83,7 +83,7 @@ def number_words(ids, edges, first, last, word_starts, size, segments, words):
 
 @compiled
 def find(slots, key):
-    """The place of a key in a table, or where it should be put."""
+    """Return the place of a key in a table, or where it should be put."""
     mask = len(slots) - 1
     slot = np.int64(mix(key) & np.uint64(mask - 1))  # an even place
     while slots[slot] and slots[slot] != key + np.uint64(1):
@@ -93,7 +93,7 @@ def find(slots, key):
 
 @compiled
 def grow(slots):
-    """The same table with twice the room."""
+    """Return the same table with twice the room."""
     larger = np.zeros(2 * len(slots), np.uint64)
     for old in range(0, len(slots), 2):
         if slots[old]:
@@ -105,11 +105,11 @@ def grow(slots):
 
 @compiled
 def longer(keys):
-    """The same keys with twice the room."""
-    found = np.empty(2 * len(keys), np.uint64)
+    """Return the same keys with twice the room."""
+    larger = np.empty(2 * len(keys), np.uint64)
     for index in range(len(keys)):
-        found[index] = keys[index]
-    return found
+        larger[index] = keys[index]
+    return larger
 
 
 @compiled
@@ -198,8 +198,8 @@ def partition(order, words, vocabulary, numbers, shorter, left, shift, where, si
             key = np.uint64(numbers_[place]) * np.uint64(vocabulary) + np.uint64(last_[place])
             inside = left_[place] >= order
             counted = inside & (shorter_[place] > 1) & (following_[place] > 1)
-            found = (mix(key) >> np.uint64(shift)) if counted else np.uint64(outside + inside)
-            where_[place] = found
+            chosen = (mix(key) >> np.uint64(shift)) if counted else np.uint64(outside + inside)
+            where_[place] = chosen
         for place in range(stop):
             sizes[where_[place]] += 1
     for place in range(length, len(where)):
@@ -287,7 +287,7 @@ def count_partitions(entries, begins, shift):
 
 @compiled
 def room(keys):
-    """How many slots a table of so many keys gets: a power of two, at most two thirds of them taken."""
+    """Return how many slots a table of so many keys gets: a power of two, at most two thirds of them taken."""
     size = 16
     while size < keys + keys // 2:
         size *= 2

@@ -73,12 +73,12 @@ def count_to(folder: Path | str, tokens: Tokens, *, unit: str, window: int, thre
     with complete(folder) as aside:
         aside.mkdir()
 
-        def allocate(shape: tuple[int, int], kind: type) -> np.ndarray:
-            found = np.lib.format.open_memmap(aside / "counts.npy", "w+", kind, shape)
+        def allocate(shape: tuple[int, int], dtype: type) -> np.ndarray:
+            array = np.lib.format.open_memmap(aside / "counts.npy", "w+", dtype, shape)
             if hasattr(os, "posix_fallocate"):  # a full disk is an error now, and would be a crash (SIGBUS) later
                 with open(aside / "counts.npy", "r+b") as file:
                     os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
-            return found
+            return array
 
         counts = count(tokens, unit=unit, window=window, threads=threads, memory=memory, allocate=allocate)
         counts._write_rest(aside)
@@ -104,15 +104,18 @@ def count(
     with Threads(threads) as pool:
         words, segments, word_keys = _words(tokens, unit, pool)
         pieces = len(tokens.word_starts)
-        text = _Text(words, len(tokens.word_starts) + len(word_keys), _left(segments, window, pool), pool, memory)
+        left = np.empty(len(words), np.uint8)
+        parts = shares(segments, pool.number)
+        pool.run(lambda part: counting.room_left(segments, *part, window, left), parts)
+        text = _Text(words, pieces + len(word_keys), left, pool, memory)
         counts = allocate((window, len(words)), np.uint32)
         occurrences = _occurrences(text, counts[0])
         numbers, rows, repeated = words, None, []
         for order in range(2, window + 1):
-            numbers, found = text.count(order, numbers, counts[order - 2], counts[order - 1])
-            rows = pool.start(_canonical, found, rows, text.vocabulary)  # beside the counting of the next order
+            numbers, grams = text.count(order, numbers, counts[order - 2], counts[order - 1])
+            rows = pool.start(_canonical, grams, rows, text.vocabulary)  # beside the counting of the next order
             repeated.append(rows)
-        tables = [each.result() for each in repeated]
+        tables = [future.result() for future in repeated]
     lengths = np.diff(segments)
     by_key = np.argsort(word_keys)
     table = Table(
@@ -129,7 +132,7 @@ def count(
 
 
 def segment_edges(tokens: Tokens) -> np.ndarray:
-    """Where the title and the text of each passage begin, in word-pieces: int64 [2 P + 1]."""
+    """Return where the title and the text of each passage begin, in word-pieces: int64 [2 P + 1]."""
     return np.append(np.stack([tokens.starts[:-1], tokens.text_starts], axis=1).ravel(), tokens.starts[-1])
 
 
@@ -144,7 +147,7 @@ def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
 
 
 def _words(tokens: Tokens, unit: str, pool: Threads) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The words as numbers uint32 [W], the segments in words int64 [2 P + 1], the keys of words of several pieces."""
+    """Return the words as numbers, uint32 [W], the segments in words, int64 [2 P + 1], and longer words' keys."""
     ids, pieces, edges = np.asarray(tokens.ids), len(tokens.word_starts), segment_edges(tokens)
     if unit == "wordpiece":
         _check_size(len(ids))
@@ -171,18 +174,12 @@ def _check_size(words: int) -> None:
         raise InputError(f"the collection has {words} words; at most {MOST_WORDS} can be counted together")
 
 
-def _left(segments: np.ndarray, window: int, pool: Threads) -> np.ndarray:
-    left = np.empty(segments[-1], np.uint8)
-    pool.run(lambda part: counting.room_left(segments, *part, window, left), shares(segments, pool.number))
-    return left
-
-
 def _occurrences(text: _Text, counts: np.ndarray) -> np.ndarray:
     """Occurrences of each word, uint32 [V], and at each position, written to `counts`."""
     parts = text.parts()
-    found = np.zeros((len(parts), text.vocabulary), np.uint32)
-    text.pool.run(lambda part, into: counting.count_numbers(text.words[part], into), parts, found)
-    occurrences = found.sum(axis=0, dtype=np.uint32)
+    by_part = np.zeros((len(parts), text.vocabulary), np.uint32)
+    text.pool.run(lambda part, into: counting.count_numbers(text.words[part], into), parts, by_part)
+    occurrences = by_part.sum(axis=0, dtype=np.uint32)
     text.pool.run(lambda part: counting.spread(text.words[part], occurrences, counts[part]), parts)
     return occurrences
 
@@ -204,7 +201,7 @@ class _Text:
     memory: int | None
 
     def parts(self) -> list[slice]:
-        """A stretch of the text for each thread."""
+        """Return a stretch of the text for each thread."""
         edges = np.linspace(0, len(self.words), self.pool.number + 1).astype(int).tolist()
         return [slice(begin, end) for begin, end in zip(edges[:-1], edges[1:], strict=True)]
 
@@ -223,50 +220,46 @@ class _Text:
 
         def partition(part: slice, size: np.ndarray) -> None:
             rest = slice(part.start, None)
-            given = (self.words[rest], self.vocabulary, numbers[rest], shorter[rest], self.left[rest])
-            counting.partition(order, *given, shift, where[part], size)
+            columns = (self.words[rest], self.vocabulary, numbers[rest], shorter[rest], self.left[rest])
+            counting.partition(order, *columns, shift, where[part], size)
 
         self.pool.run(partition, parts, sizes)
-        found, repeated = np.empty(len(self.words), np.uint32), []
-        known, bases = 0, np.zeros(sizes.shape[1], np.uint64)
+        following, repeated = np.empty(len(self.words), np.uint32), []
         for low, high in _rounds(sizes[:, :-2].sum(axis=0), self.memory):
-            begins, steps, ends = _layout(sizes, low, high)
-            entries = np.empty(ends.max() + np.uint64(1), np.uint64)
-            self._scatter(order, numbers, where, steps, ends.copy(), entries)
-            for first, more in zip(range(low, high, GROUP), self._repeated(entries, begins, shift), strict=True):
-                bases[first : min(high, first + GROUP)] = known
-                known += len(more[0])
-                repeated.append(more)
-            self._collect(where, steps, ends, entries, bases, found, counts)
-        return found, repeated
+            known = sum(len(keys) for keys, _ in repeated)
+            repeated += self._round(order, numbers, where, sizes, (low, high), shift, known, following, counts)
+        return following, repeated
 
-    def _scatter(
-        self, order: int, numbers: np.ndarray, where: np.ndarray, steps: np.ndarray, ends: np.ndarray,
-        entries: np.ndarray,
-    ) -> None:  # fmt: skip
+    def _round(
+        self, order: int, numbers: np.ndarray, where: np.ndarray, sizes: np.ndarray, between: tuple[int, int],
+        shift: int, known: int, following: np.ndarray, counts: np.ndarray,
+    ) -> list[Repeated]:  # fmt: skip
+        """Count the n-grams of the partitions `between` two; `known` repeated ones have a number already."""
+        low, high = between
+        begins, steps, ends = _layout(sizes, low, high)
+        entries, bases = np.empty(ends.max() + np.uint64(1), np.uint64), np.zeros(sizes.shape[1], np.uint64)
+        groups = range(0, high - low, GROUP)
+
         def scatter(part: slice, end: np.ndarray) -> None:
             rest = slice(part.start, None)
             counting.scatter(order, self.words[rest], self.vocabulary, numbers[rest], where[part], steps, end, entries)
 
-        self.pool.run(scatter, self.parts(), ends)
+        def collect(part: slice, end: np.ndarray) -> None:
+            counting.collect(where[part], steps, end, entries, bases, following[part], counts[part])
 
-    def _repeated(self, entries: np.ndarray, begins: np.ndarray, shift: int) -> list[Repeated]:
-        groups = range(0, len(begins) - 1, GROUP)
-        return self.pool.run(lambda at: counting.count_partitions(entries, begins[at : at + GROUP + 1], shift), groups)
-
-    def _collect(
-        self, where: np.ndarray, steps: np.ndarray, ends: np.ndarray, entries: np.ndarray, bases: np.ndarray,
-        found: np.ndarray, counts: np.ndarray,
-    ) -> None:  # fmt: skip
-        self.pool.run(
-            lambda part, end: counting.collect(where[part], steps, end, entries, bases, found[part], counts[part]),
-            self.parts(),
-            ends,
+        self.pool.run(scatter, self.parts(), ends.copy())
+        repeated = self.pool.run(
+            lambda at: counting.count_partitions(entries, begins[at : at + GROUP + 1], shift), groups
         )
+        for at, (keys, _) in zip(groups, repeated, strict=True):
+            bases[low + at : min(high, low + at + GROUP)] = known
+            known += len(keys)
+        self.pool.run(collect, self.parts(), ends)
+        return repeated
 
 
 def _layout(sizes: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Where each partition of a round begins, [high - low + 1]; the steps; and where each thread's part of each begins.
+    """Return where each partition of a round begins, [high - low + 1]; the steps; where the threads' parts of it begin.
 
     Each thread's two entries for what is not counted come last.
     """
@@ -283,12 +276,12 @@ def _rounds(sizes: np.ndarray, memory: int | None) -> list[tuple[int, int]]:
     """Ranges of partitions whose keys fit into `memory` bytes; a single partition always goes."""
     if memory is None:
         return [(0, len(sizes))]
-    rounds, low, held = [], 0, 0
+    rounds, low, taken = [], 0, 0
     for index, size in enumerate((sizes * ENTRY).tolist()):
-        if index > low and held + size > memory:
+        if index > low and taken + size > memory:
             rounds.append((low, index))
-            low, held = index, 0
-        held += size
+            low, taken = index, 0
+        taken += size
     return [*rounds, (low, len(sizes))]
 
 
@@ -299,8 +292,8 @@ def _canonical(
 
     Returns the row of each number, the sorted keys, and their counts: the same whatever the numbers were.
     """
-    keys = np.concatenate([np.empty(0, np.uint64), *(each for each, _ in repeated)])
-    counts = np.concatenate([np.empty(0, np.uint32), *(each for _, each in repeated)])
+    keys = np.concatenate([np.empty(0, np.uint64), *(part for part, _ in repeated)])
+    counts = np.concatenate([np.empty(0, np.uint32), *(part for _, part in repeated)])
     if before is not None:
         prefixes, last = np.divmod(keys, np.uint64(vocabulary))
         keys = before.result()[0][prefixes] * np.uint64(vocabulary) + last

@@ -17,7 +17,7 @@ GROUNDS = (None, 230, 223, 217, 210, 203)
 
 
 def score(text: str, table: Path | str, tokenizer: Path | str) -> list[tuple[str, float]]:
-    """The words of `text` as the tokenizer spells them, and their importance in nats (equation 8)."""
+    """Return the words of `text` as the tokenizer spells them, and their importance in nats (equation 8)."""
     vocabulary, pieces = Vocabulary.read(tokenizer), read_pieces(tokenizer)
     ids = np.asarray(tokenise(pa.table({"title": [""], "text": [text]}), tokenizer, 1).ids)
     if not len(ids):
@@ -30,19 +30,15 @@ def score(text: str, table: Path | str, tokenizer: Path | str) -> list[tuple[str
 
 
 def for_terminal(words: list[tuple[str, float]]) -> str:
-    """The words on grounds as dark as they are important, next to each other."""
+    """Return the words on grounds as dark as they are important, next to each other."""
     top = max([value for _, value in words if value > 0], default=1.0)
-    return " ".join(_shaded(word, GROUNDS[_level(value / top)]) for word, value in words)
+    grounds = [GROUNDS[round(max(0.0, min(1.0, value / top)) * (len(GROUNDS) - 1))] for _, value in words]
+    return " ".join(
+        word if ground is None else f"\x1b[48;5;{ground}m\x1b[38;5;16m{word}\x1b[0m"
+        for (word, _), ground in zip(words, grounds, strict=True)
+    )
 
 
 def as_numbers(words: list[tuple[str, float]]) -> str:
-    """One word a line: word, tab, importance."""
+    """Return one word a line: word, tab, importance."""
     return "\n".join(f"{word}\t{value:.2f}" for word, value in words)
-
-
-def _level(share: float) -> int:
-    return round(max(0.0, min(1.0, share)) * (len(GROUNDS) - 1))
-
-
-def _shaded(word: str, ground: int | None) -> str:
-    return word if ground is None else f"\x1b[48;5;{ground}m\x1b[38;5;16m{word}\x1b[0m"

@@ -41,7 +41,7 @@ class Table:
         return len(self.keys) + 1
 
     def words(self, ids: np.ndarray, word_starts: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The words of one segment's word-pieces `ids`: their numbers, -1 for unknown, and where each begins."""
+        """Return the words of one segment's word-pieces `ids`: their numbers, -1 for unknown, and where each begins."""
         ids = np.asarray(ids, dtype=np.int64)
         begins = np.ones(len(ids), bool) if self.unit == "wordpiece" else np.asarray(word_starts)[ids]
         begins[:1] = True
@@ -50,16 +50,15 @@ class Table:
         lengths = np.diff(np.append(starts, len(ids)))
         for depth in range(1, lengths.max(initial=1)):
             longer = np.flatnonzero((lengths > depth) & (numbers >= 0))
-            keys = numbers[longer].astype(np.uint64) * np.uint64(self.pieces) + ids[starts[longer] + depth].astype(
-                np.uint64
-            )
+            following = ids[starts[longer] + depth].astype(np.uint64)
+            keys = numbers[longer].astype(np.uint64) * np.uint64(self.pieces) + following
             rows = _find(self.word_keys, keys)
             numbers[longer] = -1
             numbers[longer[rows >= 0]] = self.word_numbers[rows[rows >= 0]]
         return numbers, starts
 
     def look_up(self, words: np.ndarray) -> np.ndarray:
-        """The counts of the n-grams that begin at each of the `words` of one segment: int64 [L, W].
+        """Return the counts of the n-grams that begin at each of the `words` of one segment: int64 [L, W].
 
         An n-gram that the table does not hold has a count of 1, the count it must have had; 0 where the n-gram would
         leave the segment.
@@ -76,13 +75,13 @@ class Table:
             rows = np.full(inside, -1)
             rows[known] = _find(self.keys[order - 2], keys)
             counts[order - 1, :inside] = 1
-            found = rows >= 0
-            counts[order - 1, :inside][found] = self.counts[order - 2][rows[found]]
+            hits = rows >= 0
+            counts[order - 1, :inside][hits] = self.counts[order - 2][rows[hits]]
         return counts
 
 
 def _find(table: np.ndarray, keys: np.ndarray) -> np.ndarray:
-    """The rows of `keys` in the sorted `table`, -1 where there is none."""
+    """Return the rows of `keys` in the sorted `table`, -1 where there is none."""
     if not len(table):
         return np.full(len(keys), -1)
     rows = np.minimum(np.searchsorted(table, keys), len(table) - 1)
@@ -91,7 +90,10 @@ def _find(table: np.ndarray, keys: np.ndarray) -> np.ndarray:
 
 def write(folder: Path, table: Table) -> None:
     """Write `table` into the existing `folder`: ``table.json`` and an array a file."""
-    for name, array in _arrays(table).items():
+    arrays = {name: getattr(table, name) for name in ("word_keys", "word_numbers", "occurrences", "totals")}
+    for order, (keys, counts) in enumerate(zip(table.keys, table.counts, strict=True), 2):
+        arrays |= {f"keys_{order}": keys, f"counts_{order}": counts}
+    for name, array in arrays.items():
         write_array(folder / f"{name}.npy", array)
     write_json(folder / "table.json", {"unit": table.unit, "pieces": table.pieces, "window": table.window})
 
@@ -110,11 +112,3 @@ def read(folder: Path | str) -> Table:
         return Table(about["unit"], about["pieces"], *words, keys, counts, totals)
     except (OSError, KeyError, TypeError) as error:
         raise InputError(f"{folder} holds no table of n-grams ({error!r}); delete it and run again") from None
-
-
-def _arrays(table: Table) -> dict[str, np.ndarray]:
-    return {
-        **{name: getattr(table, name) for name in ("word_keys", "word_numbers", "occurrences", "totals")},
-        **{f"keys_{order}": keys for order, keys in enumerate(table.keys, 2)},
-        **{f"counts_{order}": counts for order, counts in enumerate(table.counts, 2)},
-    }

@@ -69,10 +69,10 @@ class Side:
     become [MASK] and a random token; the others stay.
 
     Some objectives mask otherwise. beyond: all that this other side masks is masked here, too, and `ratio` counts it.
-    each: the input stays as it is, and every position has a mask of its own, of what it must not see. next: the input
-    is the other span where the encoder reads one of two. sampled: every token has a number in [0, 1) to sample its
-    replacement by. spans: of each passage, one after the other. A `PLAIN` side is the text as it is, to be predicted
-    whole.
+    per_position: the input stays as it is, and every position has a mask of its own, of what it must not see. next: the
+    input is the other span where the encoder reads one of two. sampled: every token has a number in [0, 1) to sample
+    its replacement by. spans: of each passage, one after the other. A `PLAIN` side is the text as it is, to be
+    predicted whole.
     """
 
     strategy: str
@@ -82,7 +82,7 @@ class Side:
     mask_share: float = 0.8
     random_share: float = 0.1
     beyond: str = ""
-    each: bool = False
+    per_position: bool = False
     next: bool = False
     sampled: bool = False
     spans: int = 1
@@ -92,7 +92,7 @@ PLAIN = Side("", 0.0)
 
 
 def sides(settings: Any, unit: str = "word") -> tuple[Side, Side]:
-    """The encoder's and the decoder's side of an encoder's settings; `unit` is the importance's."""
+    """Return the encoder's and the decoder's side of an encoder's settings; `unit` is the importance's."""
     shares = {"mask_share": settings.mask_share, "random_share": settings.random_share}
     return (
         Side(settings.encoder_masking, settings.encoder_ratio, settings.sigma, unit, **shares),
@@ -111,14 +111,14 @@ def names() -> list[str]:
 
 @cache  # listing the folder takes as long as masking a batch
 def strategy(name: str) -> ModuleType:
-    """The module of a strategy; raises `InputError` for an unknown name."""
+    """Return the module of a strategy; raises `InputError` for an unknown name."""
     if name not in names():
         raise InputError(f"masking is {name!r}; allowed: {', '.join(names())}")
     return importlib.import_module(f"{__name__}.strategies.{name}")
 
 
 def values(names: Iterable[str], tokens: Tokens, importance: Path | None) -> dict[str, np.ndarray]:
-    """What some strategies must know of each word-piece, float16 [T], by strategy; not those that know nothing.
+    """Return what some strategies must know of each word-piece, float16 [T], by strategy; not those that know nothing.
 
     importance: the folder of an importance, for those that read one. Raises `InputError` where it is missing.
     """
@@ -129,12 +129,11 @@ def values(names: Iterable[str], tokens: Tokens, importance: Path | None) -> dic
 def read(
     tokens: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary, importance: np.ndarray | None = None
 ) -> Batch:
-    """The passages `rows` of a collection, cut to `length` word-pieces, with their `importance` (float16 [T])."""
+    """Read the passages `rows` of a collection, cut to `length` word-pieces, with their `importance` (float16 [T])."""
     rows = np.asarray(rows, dtype=np.int64)
     starts = tokens.starts[rows]
-    return read_spans(
-        tokens, rows, starts, np.minimum(tokens.starts[rows + 1] - starts, length), vocabulary, importance
-    )
+    lengths = np.minimum(tokens.starts[rows + 1] - starts, length)
+    return read_spans(tokens, rows, starts, lengths, vocabulary, importance)
 
 
 def read_spans(
@@ -148,16 +147,8 @@ def read_spans(
     """Word-pieces ``starts .. starts + lengths`` of a collection; their draws are those of the `rows`."""
     shape = len(rows), int(lengths.max(initial=0))
     ids, word_starts, candidates = np.zeros(shape, np.int32), np.zeros(shape, bool), np.zeros(shape, bool)
-    _read(
-        np.asarray(tokens.ids),
-        starts,
-        lengths,
-        vocabulary.word_starts,
-        vocabulary.special,
-        ids,
-        word_starts,
-        candidates,
-    )
+    arrays = np.asarray(tokens.ids), starts, lengths, vocabulary.word_starts, vocabulary.special
+    _read(*arrays, ids, word_starts, candidates)
     values = None
     if importance is not None:
         halves = np.zeros(shape, np.uint16)
@@ -190,7 +181,7 @@ def mask(batch: Batch, side: Side, vocabulary: Vocabulary, key: np.uint64) -> tu
 
 
 def hide(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
-    """What each position of a passage must not see, chosen for it alone by the side's strategy: bool [B, n, n].
+    """Return what each position of a passage must not see, chosen for it alone by the side's strategy: bool [B, n, n].
 
     ``[b, i]`` is the mask of position i: as many tokens as in any mask of the passage, drawn anew, and itself.
     """
@@ -222,10 +213,10 @@ def _corrupt(inputs, chosen, draws, mask_id, ordinary, mask_share, both_shares):
     # All places are drawn for, without a branch: one on what is chosen would be guessed wrong half the time.
     masked, replaced = np.uint64(mask_share * 2.0**32), np.uint64(both_shares * 2.0**32)
     for passage in range(len(inputs)):
-        seen, predicted, given = inputs[passage], chosen[passage], draws[passage]
+        seen, predicted, bits = inputs[passage], chosen[passage], draws[passage]
         for place in range(len(seen)):
-            share = given[place] >> np.uint64(32)
-            other = ordinary[(given[place] & LOWER) * np.uint64(len(ordinary)) >> np.uint64(32)]
+            share = bits[place] >> np.uint64(32)
+            other = ordinary[(bits[place] & LOWER) * np.uint64(len(ordinary)) >> np.uint64(32)]
             other = other if share < replaced else seen[place]
             other = np.int32(mask_id) if share < masked else other
             seen[place] = other if predicted[place] else seen[place]

@@ -24,7 +24,7 @@ AREA = 0.00492867323399  # of each layer, under exp(-x^2 / 2)
 
 
 def _ziggurat() -> np.ndarray:
-    """The right edges of the layers, from the lowest (as wide as its area demands) to the top at 0: [257]."""
+    """Return the right edges of the layers, from the lowest (as wide as its area demands) to the top at 0: [257]."""
     edges = np.zeros(LAYERS + 1)
     edges[0] = AREA / np.exp(-0.5 * EDGE**2)
     edges[1] = EDGE
@@ -38,28 +38,28 @@ HEIGHTS = np.exp(-0.5 * EDGES**2)
 
 
 def key(seed: int, purpose: str, epoch: int) -> np.uint64:
-    """The key of a purpose and an epoch: the same in every process, and unlike every other key."""
+    """Return the key of a purpose and an epoch: the same in every process, and unlike every other key."""
     text = f"{int(seed)} {purpose} {int(epoch)}".encode()
     return np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little"))
 
 
 def draws(key: np.uint64, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
     """64 random bits for each position of the passages `rows`: uint64 [B, length]."""
-    found = np.empty((len(rows), length), np.uint64)
-    _draws(np.uint64(key), rows, np.uint64(salt), found)
-    return found
+    bits = np.empty((len(rows), length), np.uint64)
+    _draws(np.uint64(key), rows, np.uint64(salt), bits)
+    return bits
 
 
 def uniforms(key: np.uint64, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
-    """Numbers in [0, 1): float32 [B, length]."""
+    """Return numbers in [0, 1): float32 [B, length]."""
     return (draws(key, rows, length, salt=salt) >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
 
 
 def normals(key: np.uint64, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
-    """Standard normal numbers: float32 [B, length]."""
-    found = np.empty((len(rows), length), np.float32)
-    _normals(draws(key, rows, length, salt=salt), found)
-    return found
+    """Return standard normal numbers: float32 [B, length]."""
+    numbers = np.empty((len(rows), length), np.float32)
+    _normals(draws(key, rows, length, salt=salt), numbers)
+    return numbers
 
 
 @compiled
@@ -71,10 +71,10 @@ def _scramble(state):  # noqa: ANN001, ANN202
 
 
 @compiled
-def _draws(key, rows, salt, found):  # noqa: ANN001, ANN202
+def _draws(key, rows, salt, bits):  # noqa: ANN001, ANN202
     for passage in range(len(rows)):
         state = _scramble(_scramble(key + salt * GOLDEN) + np.uint64(rows[passage]) * GOLDEN)
-        into = found[passage]
+        into = bits[passage]
         for place in range(len(into)):
             into[place] = _scramble(state + (np.uint64(place) + np.uint64(1)) * GOLDEN)
 
@@ -85,16 +85,16 @@ def _uniform(draw):  # noqa: ANN001, ANN202
 
 
 @compiled
-def _normals(draws, found):  # noqa: ANN001, ANN202
+def _normals(draws, numbers):  # noqa: ANN001, ANN202
     for passage in range(len(draws)):
-        given, into = draws[passage], found[passage]
-        for place in range(len(given)):
-            layer = np.int64(given[place] & np.uint64(LAYERS - 1))
-            x = (2.0 * _uniform(given[place]) - 1.0) * EDGES[layer]
+        bits, into = draws[passage], numbers[passage]
+        for place in range(len(bits)):
+            layer = np.int64(bits[place] & np.uint64(LAYERS - 1))
+            x = (2.0 * _uniform(bits[place]) - 1.0) * EDGES[layer]
             into[place] = x if abs(x) < EDGES[layer + 1] else np.nan
-        for place in range(len(given)):
+        for place in range(len(bits)):
             if np.isnan(into[place]):  # one in a hundred lies outside its layer's rectangle
-                into[place] = _normal(given[place])
+                into[place] = _normal(bits[place])
 
 
 @compiled

@@ -48,7 +48,7 @@ def describe(
     seed: int,
     example: str,
 ) -> dict[str, Any]:
-    """What the decoder's masks fall on, by importance and uniformly at the same ratio.
+    """Return what the decoder's masks fall on, by importance and uniformly at the same ratio.
 
     ``uniform`` and ``importance``: the commonest masked words with their share of the masked words, and the share of
     stop-words and punctuation among the masked word-pieces, and these pieces' entropy in bits: how varied what the
@@ -61,7 +61,7 @@ def describe(
     side = masking.Side("importance", settings["decoder_ratio"], settings["sigma"], table.ngrams.unit)
     rows = np.unique(np.linspace(0, max(0, len(tokens) - 1), SAMPLE).astype(np.int64))[: len(tokens)]
     batch = masking.read(tokens, rows, settings["max_length"] - 2, vocabulary, values)
-    stop = _stop_pieces(pieces)
+    stop = np.array([piece in STOP_WORDS or not any(map(str.isalnum, piece)) for piece in pieces])  # or punctuation
     masks = {name: _select(batch, replace(side, strategy=name), seed) for name in ("uniform", "importance")}
     return {
         **{
@@ -84,13 +84,8 @@ def _select(batch: masking.Batch, side: masking.Side, seed: int, epoch: int = 0)
     return masking.strategy(side.strategy).select(batch, side, masking.key(seed, "decoder", epoch))
 
 
-def _stop_pieces(pieces: list[str]) -> np.ndarray:
-    """The word-pieces that are a stop-word or punctuation: bool [V]."""
-    return np.array([piece in STOP_WORDS or not any(map(str.isalnum, piece)) for piece in pieces])
-
-
 def _whole(batch: masking.Batch) -> np.ndarray:
-    """The word-pieces that are a whole word: bool [B, n]; "##" continues, so "a" of "aorta" is no stop-word."""
+    """Return the word-pieces that are a whole word: bool [B, n]; "##" continues, so "a" of "aorta" is no stop-word."""
     after = np.ones_like(batch.word_starts)
     after[:, :-1] = batch.word_starts[:, 1:] | (np.arange(1, batch.ids.shape[1]) >= batch.lengths[:, None])
     return batch.word_starts & after
@@ -107,18 +102,17 @@ def _noise(batch: masking.Batch, side: masking.Side, stop: np.ndarray, seed: int
 
 
 def _entropy(ids: np.ndarray) -> float:
-    """The entropy of the distribution of some word-pieces, in bits."""
+    """Return the entropy of the distribution of some word-pieces, in bits."""
     counts = np.unique(ids, return_counts=True)[1]
     p = counts / max(1, counts.sum())
     return round(float(-(p * np.log2(p)).sum()), 3)
 
 
 def _top(batch: masking.Batch, mask: np.ndarray, pieces: list[str]) -> list[list[Any]]:
-    """The commonest masked words (a word counts where its first piece is masked) and their shares."""
+    """Return the commonest masked words (a word counts where its first piece is masked) and their shares."""
     counts: Counter[tuple[int, ...]] = Counter()
     rows, places = np.nonzero(mask & batch.word_starts)
-    single = _whole(batch)
-    is_single = single[rows, places]
+    is_single = _whole(batch)[rows, places]
     values, times = np.unique(batch.ids[rows, places][is_single], return_counts=True)
     counts.update({(int(value),): int(count) for value, count in zip(values, times, strict=True)})
     for row, place in zip(rows[~is_single].tolist(), places[~is_single].tolist(), strict=True):
@@ -149,21 +143,17 @@ def _example(
         return {"words": [], "importance": [], "uniform": [], "importance_aware": []}
     values = table.score(ids, vocabulary)
     one = masking.read(tokens, np.array([0]), len(ids), vocabulary, values)
-    many = masking.Batch(
-        *(np.repeat(each, DRAWS, axis=0) for each in (one.ids, one.lengths)),
-        np.arange(DRAWS),
-        *(np.repeat(each, DRAWS, axis=0) for each in (one.word_starts, one.candidates, one.importance)),
-    )
+    many = masking.Batch(**{name: np.repeat(array, DRAWS, axis=0) for name, array in vars(one).items()})
+    many = replace(many, rows=np.arange(DRAWS))
     begins = np.flatnonzero(one.word_starts[0])
     ends = np.append(begins[1:], len(ids))
     shares = {
-        each: _select(many, replace(side, strategy=each), seed).mean(axis=0) for each in ("uniform", "importance")
+        strategy: _select(many, replace(side, strategy=strategy), seed).mean(axis=0)
+        for strategy in ("uniform", "importance")
     }
     return {
         "words": [_spell(tuple(ids[a:b].tolist()), pieces) for a, b in zip(begins, ends, strict=True)],
         "importance": [round(float(value), 4) for value in values[begins]],
-        **{
-            name: (np.add.reduceat(shares[strategy], begins) / (ends - begins)).round(4).tolist()
-            for name, strategy in (("uniform", "uniform"), ("importance_aware", "importance"))
-        },
+        "uniform": (np.add.reduceat(shares["uniform"], begins) / (ends - begins)).round(4).tolist(),
+        "importance_aware": (np.add.reduceat(shares["importance"], begins) / (ends - begins)).round(4).tolist(),
     }

@@ -75,7 +75,7 @@ class Batch:
     pull: Tensor | None = None
 
     def __getitem__(self, side: str) -> View:
-        """The view of a side."""
+        """Return the view of a side."""
         return self.views[side]
 
 
@@ -92,7 +92,7 @@ class Texts:
     epochs: np.ndarray
 
     def __getitem__(self, which: slice | np.ndarray) -> Texts:
-        """Some of them."""
+        """Return some of them."""
         return Texts(self.rows[which], self.begins[which], self.lengths[which], self.epochs[which])
 
 
@@ -112,14 +112,14 @@ class Masked:
     draws: np.ndarray | None = None
 
     def __getitem__(self, cut: slice) -> Masked:
-        """A range of passages, views."""
+        """Return a range of passages, views."""
         rows = slice(self.inputs.starts[cut.start], self.inputs.starts[cut.stop])
         texts = None if self.texts is None else self.texts[cut]
         draws = None if self.draws is None else self.draws[rows]
         return Masked(self.inputs[cut], self.chosen[rows], self.labels[rows], texts, self.hide, draws)
 
     def view(self, total: int, *, with_cls: bool, on: torch.device) -> View:
-        """These passages on the device; `total` predicted tokens share the global batch's loss."""
+        """Put these passages on the device; `total` predicted tokens share the global batch's loss."""
         needed = self.chosen
         if with_cls:
             needed = needed.copy()
@@ -127,7 +127,7 @@ class Masked:
         index = np.flatnonzero(needed)
         chosen = np.flatnonzero(self.chosen)
         count = packed.row_count(len(chosen), on)
-        masked, labels, weights = (np.zeros(count, kind) for kind in (np.int64, np.int64, np.float32))
+        masked, labels, weights = (np.zeros(count, dtype) for dtype in (np.int64, np.int64, np.float32))
         masked[: len(chosen)] = np.searchsorted(index, chosen) if with_cls else np.arange(len(chosen))
         labels[: len(chosen)] = self.labels[chosen]
         weights[: len(chosen)] = 1 / max(1, total)
@@ -139,7 +139,7 @@ class Masked:
             draws = np.zeros(count, np.float32)
             draws[: len(chosen)] = self.draws[chosen]
             draws = packed.put(draws, on)
-        return View(inputs, rows, *(packed.put(each, on) for each in (masked, labels, weights)), hidden, draws)
+        return View(inputs, rows, *(packed.put(array, on) for array in (masked, labels, weights)), hidden, draws)
 
     def _hidden(self, places: np.ndarray, rows: int, columns: int) -> np.ndarray:
         """From the places of the content, bool [B, n, n], to the grids of the predicted rows and of all rows.
@@ -163,7 +163,7 @@ class Step:
     spans: int = 1
 
     def batches(self, rows: int, on: torch.device, rank: int = 0, ranks: int = 1) -> Iterator[Batch]:
-        """The micro-batches of about `rows` rows each; process `rank` of `ranks` gets every `ranks`-th of them.
+        """Yield the micro-batches of about `rows` rows each; process `rank` of `ranks` gets every `ranks`-th of them.
 
         Weights refer to the global batch: adding up the gradients of all micro-batches, wherever they were computed,
         is all there is to accumulation and to data parallelism.
@@ -181,7 +181,7 @@ class Step:
 
 
 def _cuts(starts: np.ndarray, rows: int, ranks: int) -> np.ndarray:
-    """Where to cut passages at `starts` into pieces of about `rows` rows, none of them empty.
+    """Return where to cut passages at `starts` into pieces of about `rows` rows, none of them empty.
 
     As many pieces for every one of `ranks` processes, if there are passages enough.
     """
@@ -222,7 +222,7 @@ class Reader:
         return np.minimum(np.diff(self.tokens.starts), self.length * self.spans)
 
     def steps(self, begin: int, end: int, *, ahead: bool = False) -> Iterator[Step]:
-        """The steps begin .. end - 1; `ahead`: a thread reads on while the caller computes on another device."""
+        """Yield the steps begin .. end - 1; `ahead`: a thread reads on while the caller computes on another device."""
         at_once = max(1, PASSAGES_AT_ONCE // self.batch)
         spans = [(first, min(end, first + at_once)) for first in range(begin, end, at_once)]
         if not ahead:
@@ -238,7 +238,7 @@ class Reader:
                 yield from steps
 
     def read(self, begin: int, end: int) -> list[Step]:
-        """Some steps at once."""
+        """Return some steps at once."""
         places = np.arange(begin * self.batch, end * self.batch)
         epochs, rows = self.passages(places)
         order = np.lexsort((self.lengths[rows], places // self.batch))  # within each step by length
@@ -263,7 +263,7 @@ class Reader:
         return epochs, rows
 
     def texts(self, rows: np.ndarray, epochs: np.ndarray) -> Texts:
-        """The passages `rows`, or two neighbouring spans of each, in their epochs.
+        """Return the passages `rows`, or two neighbouring spans of each, in their epochs.
 
         Both spans are at most as long as a passage may be; where they meet is drawn from the middle half, and moved to
         the begin of a word. Their draws are told apart by rows beyond those of the collection.
@@ -308,13 +308,13 @@ class Reader:
             if draws is not None:
                 key = masking.key(self.seed, name, epoch)
                 draws[here] = uniforms(key, batch.rows, batch.ids.shape[1], salt=masking.SAMPLE)[real]
-        hide = partial(self.hide, name) if side.each else None
+        hide = partial(self.hide, name) if side.per_position else None
         return Masked(Ragged(inputs, starts), chosen, labels, texts, hide, draws)
 
     def choose(self, name: str, batch: masking.Batch, masked: np.ndarray, epoch: int) -> tuple[np.ndarray, np.ndarray]:
-        """What a side sees of a batch, int32 [B, n], and what it must predict, bool [B, n]; `masked` is so already."""
+        """Return what a side sees, int32 [B, n], and what it must predict, bool [B, n], which includes `masked`."""
         side, key = self.sides[name], masking.key(self.seed, name, epoch)
-        if side == PLAIN or side.each:
+        if side == PLAIN or side.per_position:
             return batch.ids, batch.candidates
         if not side.beyond:
             return masking.mask(batch, side, self.vocabulary, key)
@@ -326,7 +326,7 @@ class Reader:
         return masking.corrupt(batch, chosen, side, self.vocabulary, key), chosen
 
     def hide(self, name: str, texts: Texts) -> np.ndarray:
-        """What each position of some texts must not see on a side: bool [B, n, n]."""
+        """Return what each position of some texts must not see on a side: bool [B, n, n]."""
         longest = int(texts.lengths.max(initial=0))
         hidden = np.zeros((len(texts.rows), longest, longest), bool)
         for epoch in np.unique(texts.epochs).tolist():
@@ -337,6 +337,6 @@ class Reader:
         return hidden
 
     def batch_of(self, texts: Texts, side: Side) -> masking.Batch:
-        """Some texts as masking reads them, with what the side's strategy must know."""
+        """Return some texts as masking reads them, with what the side's strategy must know."""
         values = self.values.get(side.strategy)
         return masking.read_spans(self.tokens, texts.rows, texts.begins, texts.lengths, self.vocabulary, values)

@@ -28,8 +28,8 @@ FOLDER = "snapshots"
 class Snapshots:
     """The snapshots of a training that is under way."""
 
-    def __init__(self, held: State, steps: Sequence[int], last: int, write: Callable[[Path, int], None]) -> None:
-        """`steps`: those to keep; `last`: the last that is computed; `write`: fills a folder with a step's encoder.
+    def __init__(self, state: State, steps: Sequence[int], last: int, write: Callable[[Path, int], None]) -> None:
+        """Take the `steps` to keep, the `last` that is computed, and what fills a folder with a step's encoder.
 
         Raises `InputError` for steps that the training does not reach.
         """
@@ -38,42 +38,39 @@ class Snapshots:
             raise InputError(
                 f"a snapshot of step {beyond[0]:,} is asked for; allowed: from 1 to {last:,}, the last step"
             )
-        self._held, self._steps, self._write = held, steps, write
+        self._state, self._steps, self._write = state, steps, write
 
     def keep(self, step: int) -> None:
         """Write the snapshot of `step` if it is one to keep; called after every number of updates, the first resumed.
 
         Raises `InputError` where the training has gone on from a step behind one whose snapshot is not there.
         """
-        if not self._held.writes:
+        if not self._state.writes:
             return
-        if step == self._held.step:
-            self._check(step)
+        if step == self._state.step:
+            for earlier in self._steps:
+                if earlier < step and not _place(self._state.folder, earlier).is_dir():
+                    raise InputError(
+                        f"the training goes on from step {step:,} and the snapshot of step {earlier:,} is not in "
+                        f"{self._state.folder}; delete this folder and run again"
+                    )
         if step in self._steps:
-            with complete(_place(self._held.folder, step)) as aside:
+            with complete(_place(self._state.folder, step)) as aside:
                 aside.mkdir()
                 self._write(aside, step)
 
-    def _check(self, begin: int) -> None:
-        for step in self._steps:
-            if step < begin and not _place(self._held.folder, step).is_dir():
-                raise InputError(
-                    f"the training goes on from step {begin:,} and the snapshot of step {step:,} is not in "
-                    f"{self._held.folder}; delete this folder and run again"
-                )
-
     def copy(self, folder: Path) -> None:
         """Put all of them into the finished encoder's folder, each with its part of the training curve."""
-        header, *rows = (self._held.folder / "steps.tsv").read_text(encoding="utf-8").splitlines()
+        header, *rows = (self._state.folder / "steps.tsv").read_text(encoding="utf-8").splitlines()
         for step in self._steps:
             place = _place(folder, step)
-            shutil.copytree(_place(self._held.folder, step), place, copy_function=link)
+            shutil.copytree(_place(self._state.folder, step), place, copy_function=link)
             kept = [row for row in rows if int(row.split("\t")[0]) <= step]
             (place / "steps.tsv").write_text("".join(f"{row}\n" for row in [header, *kept]), encoding="utf-8")
 
     def discard(self) -> None:
         """Delete what lies beside the state: the training is finished and its output written."""
-        shutil.rmtree(self._held.folder / FOLDER, ignore_errors=True)
+        shutil.rmtree(self._state.folder / FOLDER, ignore_errors=True)
 
 
 def _place(folder: Path, step: int) -> Path:

@@ -74,7 +74,7 @@ def pretrain(
         "settings": asdict(settings),
         "start": asdict(start),
         "seed": seed,
-        "parameters": sum(each.numel() for each in model.parameters()),
+        "parameters": sum(weight.numel() for weight in model.parameters()),
     }
     if not settings.pretrained:
         with ranks.joined(device) as group:
@@ -88,16 +88,16 @@ def pretrain(
         taken = {"settings": asdict(replace(settings, take_step=step)), "steps": step, "passages": len(reader.tokens)}
         write(folder, model, tokenizer, about | taken)
 
-    with loop.joined(state, name, device) as (held, group):
-        kept = Snapshots(held, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
-        about |= train(model.to(device), settings, reader, held, group, name=name, seed=seed, passed=kept.keep)
+    with loop.joined(state, name, device) as (saved, group):
+        kept = Snapshots(saved, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
+        about |= train(model.to(device), settings, reader, saved, group, name=name, seed=seed, passed=kept.keep)
         if group.first:
-            about["notes"] += probes.doubts(held.folder, name)
-            with held.finish(output) as aside:
+            about["notes"] += probes.doubts(saved.folder, name)
+            with saved.finish(output) as aside:
                 write(aside, model, tokenizer, about)
-                probes.copy(held.folder, aside)
+                probes.copy(saved.folder, aside)
                 kept.copy(aside)
-            probes.discard(held.folder)
+            probes.discard(saved.folder)
             kept.discard()
 
 
@@ -105,7 +105,7 @@ def train(
     model: PreTrainedModel,
     settings: Encoder,
     reader: Reader,
-    held: State,
+    saved: State,
     group: Ranks,
     *,
     name: str,
@@ -120,7 +120,7 @@ def train(
     network = objectives.objective(settings.objective).create(model, settings, seed).to(group.device)
     plan = schedule(settings, len(reader.tokens))
     rows = micro_batch(model.config, settings.decoder_layers, group.device)
-    seen = probes.Probes(network, reader, plan.last, held, rows=rows, device=group.device)
+    seen = probes.Probes(network, reader, plan.last, saved, rows=rows, device=group.device)
 
     def look(step: int) -> None:
         passed(step)
@@ -142,7 +142,7 @@ def train(
         columns=COLUMNS,
         shown=SIDES,
         guessing=math.log(model.config.vocab_size),
-        held=held,
+        held=saved,
         group=group,
     )
     look(plan.last)
@@ -181,7 +181,7 @@ def learn(
         loss.backward()
         for name, value in {"loss": loss.detach(), **numbers}.items():
             total[name] = total[name] + value if name in total else value
-    group.add_up([*(each.grad for each in network.parameters()), *total.values()])
+    group.add_up([*(weight.grad for weight in network.parameters()), *total.values()])
     return total
 
 
@@ -196,27 +196,27 @@ def read(
     values: Path | None,
     seed: int,
 ) -> Reader:
-    """The steps of a pre-training; raises `InputError` where settings, model and files do not fit together."""
+    """Return the steps of a pre-training; raises `InputError` where settings, model and files do not fit together."""
     positions = config.max_position_embeddings
     if settings.max_length > positions:
         raise InputError(f"max_length is {settings.max_length}; allowed: up to {positions}, the positions of the start")
     if tokens is None:
         raise InputError(f"objective {settings.objective} needs the tokens of a collection (--tokens)")
     vocabulary = Vocabulary.read(tokenizer)
-    found = read_tokens(tokens)
-    if len(found.word_starts) != vocabulary.size:
+    collection = read_tokens(tokens)
+    if len(collection.word_starts) != vocabulary.size:
         raise InputError(
-            f"{tokens} was made by a tokenizer of {len(found.word_starts):,} word-pieces, "
+            f"{tokens} was made by a tokenizer of {len(collection.word_starts):,} word-pieces, "
             f"{tokenizer} has {vocabulary.size:,}; tokenise the collection again"
         )
     unit = "word" if values is None else table.read(values).unit
     sides = objectives.objective(settings.objective).sides(settings, unit)
-    known = masking.values([side.strategy for side in sides.values() if side.strategy], found, values)
-    return Reader(found, known, vocabulary, sides, batch=settings.batch, max_length=settings.max_length, seed=seed)
+    known = masking.values([side.strategy for side in sides.values() if side.strategy], collection, values)
+    return Reader(collection, known, vocabulary, sides, batch=settings.batch, max_length=settings.max_length, seed=seed)
 
 
 def schedule(settings: Encoder, passages: int) -> Schedule:
-    """How long a pre-training is.
+    """Return how long a pre-training is.
 
     `epochs` passes are rounded up to whole steps: 20 x 8,841,823 / 2048 is the paper's 86,346. What comes after
     `take_step` would not be used and is not computed; the schedule's horizon stays. The curve has a thousand rows.

@@ -23,12 +23,12 @@ LONG = np.uint64(1 << 63)
 
 
 def kinds(marks: bool) -> np.ndarray:
-    """What each byte of UTF-8 is: uint8 [256]; without `marks` text is cut at blanks only."""
-    found = np.full(256, LETTER, np.uint8)
-    found[list(BLANKS.encode())] = BLANK
+    """Return what each byte of UTF-8 is: uint8 [256]; without `marks` text is cut at blanks only."""
+    kinds_of = np.full(256, LETTER, np.uint8)
+    kinds_of[list(BLANKS.encode())] = BLANK
     if marks:
-        found[list(MARKS.encode())] = MARK
-    return found
+        kinds_of[list(MARKS.encode())] = MARK
+    return kinds_of
 
 
 class Chunks:
@@ -49,13 +49,13 @@ class Chunks:
         size = int(offsets[-1] - offsets[0])
         self.letters = _with_room(self.letters, self.edges[self.known], size)
         self.edges = _with_room(self.edges, self.known + 1, size)
-        numbers, found, self.known, self.slots = _cut(
+        numbers, counts, self.known, self.slots = _cut(
             data, offsets, kinds, self.slots, self.letters, self.edges, self.known
         )
-        return numbers, found
+        return numbers, counts
 
     def texts(self, first: int) -> list[str]:
-        """The chunks from number `first` on."""
+        """Return the chunks from number `first` on."""
         edges = self.edges[first : self.known + 1].tolist()
         letters = self.letters[edges[0] : edges[-1]].tobytes()
         return [letters[a - edges[0] : b - edges[0]].decode() for a, b in zip(edges[:-1], edges[1:], strict=True)]
@@ -70,7 +70,7 @@ def _with_room(array: np.ndarray, used: int, more: int) -> np.ndarray:
 
 
 def segments(titles: pa.Array, texts: pa.Array) -> tuple[np.ndarray, np.ndarray]:
-    """The UTF-8 bytes of titles and texts in turn, and where each begins and ends: uint8 [.], int64 [2 P + 1]."""
+    """Return the UTF-8 bytes of titles and texts in turn, uint8 [.], and their edges, int64 [2 P + 1]."""
     columns = [column.cast(pa.large_string()).fill_null("") for column in (titles, texts)]
     turns = np.arange(2 * len(titles)).reshape(2, -1).T.ravel()
     joined = pa.concat_arrays(columns).take(pa.array(turns))
@@ -84,7 +84,7 @@ def _cut(data, offsets, kinds, slots, letters, edges, known):  # noqa: ANN001, A
     # A slot is a chunk's tag and, beside it, its number + 1. Up to seven bytes are their own tag, with a 1 in front;
     # longer chunks have a hash as tag, and are compared letter by letter.
     numbers = np.empty(offsets[-1] - offsets[0], np.int32)
-    found = np.zeros(len(offsets) - 1, np.int64)
+    counts = np.zeros(len(offsets) - 1, np.int64)
     met = 0
     for segment in range(len(offsets) - 1):
         before = met
@@ -139,8 +139,8 @@ def _cut(data, offsets, kinds, slots, letters, edges, known):  # noqa: ANN001, A
                     continue
             numbers[met] = slots[slot + 1] - np.uint64(1)
             met += 1
-        found[segment] = met - before
-    return numbers[:met].copy(), found, known, slots
+        counts[segment] = met - before
+    return numbers[:met].copy(), counts, known, slots
 
 
 @compiled
@@ -159,12 +159,12 @@ def _grow(slots):  # noqa: ANN001, ANN202
 
 
 @compiled
-def lengths(numbers, found, edges):  # noqa: ANN001, ANN201
-    """The word-pieces per segment, int64 [S], from the chunks per segment, `found` [S], and a chunk's `edges`."""
-    sums = np.zeros(len(found), np.int64)
+def lengths(numbers, counts, edges):  # noqa: ANN001, ANN201
+    """Count the word-pieces of each segment, int64 [S], from its chunks, `counts` [S], and a chunk's `edges`."""
+    sums = np.zeros(len(counts), np.int64)
     met = 0
-    for segment in range(len(found)):
-        for _ in range(found[segment]):
+    for segment in range(len(counts)):
+        for _ in range(counts[segment]):
             sums[segment] += edges[numbers[met] + 1] - edges[numbers[met]]
             met += 1
     return sums

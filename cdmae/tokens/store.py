@@ -29,12 +29,12 @@ class Tokens:
     word_starts: np.ndarray
 
     def __len__(self) -> int:
-        """The number of passages P."""
+        """Return the number of passages P."""
         return len(self.starts) - 1
 
     @classmethod
     def of(cls, ids: np.ndarray, lengths: np.ndarray, word_starts: np.ndarray) -> Tokens:
-        """Tokens from the lengths of their segments: title, text, title, text, ...; int64 [2 P]."""
+        """Return tokens from the lengths of their segments: title, text, title, text, ...; int64 [2 P]."""
         edges = np.concatenate([[0], np.cumsum(lengths)])
         return cls(ids, edges[::2].copy(), edges[1::2].copy(), word_starts)
 
@@ -48,17 +48,17 @@ def write_tokens(folder: Path | str, tokens: Tokens) -> None:
 
 
 def stream_tokens(
-    folder: Path | str, parts: Iterable[tuple[np.ndarray, np.ndarray]], kind: type, word_starts: np.ndarray
+    folder: Path | str, parts: Iterable[tuple[np.ndarray, np.ndarray]], dtype: type, word_starts: np.ndarray
 ) -> None:
-    """Write what `write_tokens` would, from `parts` as they come: ids of type `kind`, and lengths as `Tokens.of`."""
+    """Write what `write_tokens` would, from `parts` as they come: ids of `dtype`, and lengths as `Tokens.of`."""
     lengths = [np.empty(0, np.int64)]
     with complete(folder) as aside:
         aside.mkdir()
-        with appending(aside / "ids.npy", kind) as append:
-            for ids, each in parts:
+        with appending(aside / "ids.npy", dtype) as append:
+            for ids, counts in parts:
                 append(ids)
-                lengths.append(each)
-        tokens = Tokens.of(np.empty(0, kind), np.concatenate(lengths), word_starts)
+                lengths.append(counts)
+        tokens = Tokens.of(np.empty(0, dtype), np.concatenate(lengths), word_starts)
         for name in TOKENS[1:]:
             write_array(aside / f"{name}.npy", getattr(tokens, name))
 
@@ -66,14 +66,14 @@ def stream_tokens(
 def read_tokens(folder: Path | str) -> Tokens:
     """Read what `write_tokens` wrote; the ids stay on disk. Raises `InputError` where places or ids lead nowhere."""
     folder = Path(folder)
-    found = Tokens(
+    tokens = Tokens(
         ids=read_array(folder / "ids.npy"),
         starts=np.array(read_array(folder / "starts.npy")),
         text_starts=np.array(read_array(folder / "text_starts.npy")),
         word_starts=np.array(read_array(folder / "word_starts.npy")),
     )
-    _check_tokens(folder, found)
-    return found
+    _check_tokens(folder, tokens)
+    return tokens
 
 
 def _check_tokens(folder: Path, tokens: Tokens) -> None:
@@ -95,12 +95,12 @@ def _check_tokens(folder: Path, tokens: Tokens) -> None:
 
 
 def _largest(ids: np.ndarray) -> int:
-    """The largest of memory-mapped numbers, read block by block beside the map, which would keep all of them."""
+    """Return the largest of memory-mapped numbers, read block by block beside the map, which would keep all of them."""
     if not isinstance(ids, np.memmap):
         return int(ids.max(initial=0))
     largest, block = 0, 1 << 22
     with open(str(ids.filename), "rb") as file:
         file.seek(ids.offset)
-        while len(found := np.fromfile(file, ids.dtype, block)):
-            largest = max(largest, int(found.max()))
+        while len(values := np.fromfile(file, ids.dtype, block)):
+            largest = max(largest, int(values.max()))
     return largest

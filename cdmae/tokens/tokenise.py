@@ -50,7 +50,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
 
 
 def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
-    """The word-pieces of a tokenizer trained on `texts`, and their ids."""
+    """Return the word-pieces of a tokenizer trained on `texts`, and their ids."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
@@ -91,15 +91,14 @@ def _continues(tokenizer: Tokenizer, letter: str) -> bool:
 
 
 def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
-    """The tokenizer of a folder or of a name at the hub; raises `InputError` for one that is not BERT's WordPiece."""
+    """Load the tokenizer of a folder or a name at the hub; raises `InputError` for one that is not BERT's WordPiece."""
     from transformers import AutoTokenizer
 
     try:
         tokenizer = AutoTokenizer.from_pretrained(str(folder))
     except (OSError, ValueError) as error:
-        raise InputError(
-            f"{folder} holds no tokenizer that transformers can load: {str(error).splitlines()[0]}"
-        ) from None
+        cause = str(error).splitlines()[0]
+        raise InputError(f"{folder} holds no tokenizer that transformers can load: {cause}") from None
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # what transformers makes up without files
         raise InputError(
             f"{folder} holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json or vocab.txt"
@@ -116,7 +115,7 @@ class Texts:
     collection: Path
 
     def __iter__(self) -> Iterator[str]:
-        """All titles, then all texts."""
+        """Yield all titles, then all texts."""
         for name in ("title", "text"):
             for passages in stream_passages(self.collection, [name]):
                 yield from filter(None, passages[name].to_pylist())
@@ -126,15 +125,15 @@ class Texts:
 
 
 def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
-    """The word-pieces of `passages` (columns title and text) by the tokenizer in the folder `tokenizer`.
+    """Return the word-pieces of `passages` (columns title and text) by the tokenizer in the folder `tokenizer`.
 
     The ids are those that the Hugging Face tokenizer gives for the title and for the text without special tokens. A
     special token spelt out in a text, such as ``[MASK]``, becomes that special token there, and so it does here.
     """
     vocabulary = Vocabulary.read(tokenizer)
     done = list(_tokenised([passages], tokenizer, vocabulary, threads))
-    ids = np.concatenate([np.empty(0, _kind(vocabulary)), *(pieces for pieces, _ in done)])
-    lengths = np.concatenate([np.empty(0, np.int64), *(each for _, each in done)])
+    ids = np.concatenate([np.empty(0, _dtype(vocabulary)), *(pieces for pieces, _ in done)])
+    lengths = np.concatenate([np.empty(0, np.int64), *(part for _, part in done)])
     return Tokens.of(ids, lengths, vocabulary.word_starts)
 
 
@@ -142,10 +141,10 @@ def tokenise_to(folder: Path | str, passages: Iterable[pa.Table], tokenizer: Pat
     """Tokenise as `tokenise` does, passages as they come, straight into the files that `write_tokens` would write."""
     vocabulary = Vocabulary.read(tokenizer)
     done = _tokenised(passages, tokenizer, vocabulary, threads)
-    stream_tokens(folder, done, _kind(vocabulary), vocabulary.word_starts)
+    stream_tokens(folder, done, _dtype(vocabulary), vocabulary.word_starts)
 
 
-def _kind(vocabulary: Vocabulary) -> type:
+def _dtype(vocabulary: Vocabulary) -> type:
     return np.uint16 if vocabulary.size <= 1 << 16 else np.uint32
 
 
@@ -155,7 +154,7 @@ def _tokenised(
     """Stretch by stretch the ids, and the lengths of their segments: title, text, title, text, ..."""
     workers: SimpleQueue[_Worker] = SimpleQueue()
     for _ in range(max(1, threads)):
-        workers.put(_Worker(tokenizer, _kind(vocabulary)))
+        workers.put(_Worker(tokenizer, _dtype(vocabulary)))
 
     def work(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         worker = workers.get()
@@ -185,12 +184,12 @@ def _batches(passages: pa.Table) -> Iterator[pa.RecordBatch]:
 class _Worker:
     """Tokenises batches, one at a time, and remembers the word-pieces of the chunks it met."""
 
-    def __init__(self, tokenizer: Path | str, kind: type) -> None:
+    def __init__(self, tokenizer: Path | str, dtype: type) -> None:
         self.backend = read_backend(tokenizer)
-        self.kind = kind
+        self.dtype = dtype
         added = self.backend.get_added_tokens_decoder().values()
-        self.added = [each.content.encode() for each in added]
-        self.always = any(each.normalized for each in added)  # they may be met in other spellings
+        self.added = [token.content.encode() for token in added]
+        self.always = any(token.normalized for token in added)  # they may be met in other spellings
         self.mark = next((mark for mark in MARKS if self.backend.token_to_id(mark) is not None), "")
         self.mark_id = self.backend.token_to_id(self.mark)
         self.forget()
@@ -205,29 +204,29 @@ class _Worker:
         texts = self.chunks.texts(first)
         if joined and self.mark:
             texts = [self.mark.join([*texts[at : at + JOINED], ""]) for at in range(0, len(texts), JOINED)]
-        found = [each.ids for each in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
-        pieces = np.fromiter(chain.from_iterable(found), np.uint32, sum(map(len, found)))
+        encoded = [encoding.ids for encoding in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
+        pieces = np.fromiter(chain.from_iterable(encoded), np.uint32, sum(map(len, encoded)))
         if joined and self.mark:
             ends = np.flatnonzero(pieces == self.mark_id)
             pieces = np.delete(pieces, ends)
             ends -= np.arange(len(ends))
         else:
-            ends = np.cumsum(list(map(len, found)), dtype=np.int64)
+            ends = np.cumsum(list(map(len, encoded)), dtype=np.int64)
         self.edges = np.concatenate([self.edges, ends + self.edges[-1]])
         self.pieces = np.concatenate([self.pieces, pieces])
 
     def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """The ids of a batch, and the lengths of its segments: title, text, title, text, ..."""
+        """Return the ids of a batch, and the lengths of its segments: title, text, title, text, ..."""
         if self.chunks.known > REMEMBERED:
             self.forget()
         data, offsets = chunks.segments(*batch.columns)
         # A special token may be spelt out, and has punctuation marks inside.
         met = self.always or any(map(data.tobytes().__contains__, self.added))
         before = self.chunks.known
-        numbers, found = self.chunks.cut(data, offsets, chunks.kinds(marks=not met))
+        numbers, counts = self.chunks.cut(data, offsets, chunks.kinds(marks=not met))
         if self.chunks.known > before:
             self.learn(before, joined=not met)
-        lengths = chunks.lengths(numbers, found, self.edges)
-        ids = np.empty(lengths.sum(), self.kind)
+        lengths = chunks.lengths(numbers, counts, self.edges)
+        ids = np.empty(lengths.sum(), self.dtype)
         chunks.gather(numbers, self.edges, self.pieces, ids)
         return ids, lengths

@@ -42,12 +42,17 @@ class Vocabulary:
         tokenizer = read_backend(folder)
         pieces = _pieces(tokenizer)
         special = np.zeros(len(pieces), dtype=bool)
-        special[[index for index, each in tokenizer.get_added_tokens_decoder().items() if each.special]] = True
+        special[[index for index, token in tokenizer.get_added_tokens_decoder().items() if token.special]] = True
         special[[index for index, piece in enumerate(pieces) if piece in SPECIALS]] = True
+        ids = {f"{name}_id": tokenizer.token_to_id(f"[{name.upper()}]") for name in ("pad", "cls", "sep", "mask")}
+        if lacking := [name[:-3].upper() for name, number in ids.items() if number is None]:
+            raise InputError(
+                f"the tokenizer in {folder} has no [{lacking[0]}]; only BERT's WordPiece tokenizers are supported"
+            )
         unused = np.array([not piece or re.fullmatch(r"\[unused\d+\]", piece) is not None for piece in pieces])
         return cls(
             size=len(pieces),
-            **{f"{name}_id": _id(tokenizer, f"[{name.upper()}]", folder) for name in ("pad", "cls", "sep", "mask")},
+            **ids,
             special=special,
             ordinary=np.flatnonzero(~special & ~unused).astype(np.int32),
             word_starts=np.array([not piece.startswith("##") for piece in pieces]),
@@ -55,7 +60,7 @@ class Vocabulary:
 
 
 def read_pieces(folder: Path | str) -> list[str]:
-    """The word-pieces by id, as the vocabulary spells them."""
+    """Return the word-pieces by id, as the vocabulary spells them."""
     return _pieces(read_backend(folder))
 
 
@@ -64,15 +69,8 @@ def _pieces(tokenizer: Tokenizer) -> list[str]:
     return [by_id.get(index, "") for index in range(max(by_id) + 1)]
 
 
-def _id(tokenizer: Tokenizer, piece: str, folder: Path | str) -> int:
-    found = tokenizer.token_to_id(piece)
-    if found is None:
-        raise InputError(f"the tokenizer in {folder} has no {piece}; only BERT's WordPiece tokenizers are supported")
-    return found
-
-
 def read_backend(folder: Path | str) -> Tokenizer:
-    """A folder's tokenizer, which neither cuts nor pads; raises `InputError` for one that is not BERT's WordPiece."""
+    """Load a folder's tokenizer, which neither cuts nor pads; raises `InputError` if it is not BERT's WordPiece."""
     from tokenizers import Tokenizer
 
     path = Path(folder) / "tokenizer.json"
@@ -87,10 +85,10 @@ def read_backend(folder: Path | str) -> Tokenizer:
 
 def check(parts: dict[str, Any], folder: Path | str) -> None:
     """Raise `InputError` for a tokenizer, as it stands in ``tokenizer.json``, that is not BERT's WordPiece."""
-    found = [(parts.get(name) or {}).get("type") for name in ("model", "normalizer", "pre_tokenizer")]
-    if found != ["WordPiece", "BertNormalizer", "BertPreTokenizer"]:
+    types = [(parts.get(name) or {}).get("type") for name in ("model", "normalizer", "pre_tokenizer")]
+    if types != ["WordPiece", "BertNormalizer", "BertPreTokenizer"]:
         raise InputError(
-            f"the tokenizer in {folder} is made of {found}; only BERT's WordPiece tokenizers are supported"
+            f"the tokenizer in {folder} is made of {types}; only BERT's WordPiece tokenizers are supported"
         )
     for added in parts.get("added_tokens", []):
         if any(letter in BLANKS for letter in added["content"]):

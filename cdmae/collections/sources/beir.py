@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdmae.collections.judged import Parts
-from cdmae.collections.text_files import File, Layout, check_folder, check_readable, find, grade
+from cdmae.collections.judged import File, Layout, Parts, check_folder, check_readable, find, grade
 from cdmae.errors import InputError
 from cdmae.fields import setting
 
@@ -39,7 +38,7 @@ class Settings:
 
 
 def _files(settings: Settings) -> Parts:
-    """The files of the passages, and by split of the queries and the judgments."""
+    """Return the files of the passages, and by split of the queries and the judgments."""
     folder = check_folder(settings.path)
     corpus = find(folder, "corpus", ".jsonl")
     if corpus is None:
@@ -68,53 +67,53 @@ def _qrels_paths(folder: Path) -> dict[str, Path]:
         raise InputError(f"{folder.parent / loose[0]} is a file; allowed: a folder with {layout}")
     if folder.is_dir():
         check_readable(folder, str(folder))
-    found = sorted(path for path in folder.glob("*") if not path.name.startswith("."))
+    files = sorted(path for path in folder.glob("*") if not path.name.startswith("."))
     paths: dict[str, Path] = {}
-    for path in found:
+    for path in files:
         split = path.name.removesuffix(".gz").removesuffix(".tsv")
         if path.name.removesuffix(".gz").endswith(".tsv"):
             paths[split] = find(folder, split, ".tsv") or path
-    if found and not paths:
-        raise InputError(f"{folder} holds {', '.join(path.name for path in found[:3])} but no .tsv; allowed: {layout}")
+    if files and not paths:
+        raise InputError(f"{folder} holds {', '.join(path.name for path in files[:3])} but no .tsv; allowed: {layout}")
     return paths
 
 
 def _object(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
     try:
-        found = json.loads(line)
+        entry = json.loads(line)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON ({error.msg} at column {error.colno}); allowed: one object a line") from None
     except RecursionError:
         raise ValueError("JSON that is nested too deeply; allowed: one object a line, with text in it") from None
-    if not isinstance(found, dict):
-        raise ValueError(f"not a JSON object but {type(found).__name__}; allowed: an object with the keys {keys}")
+    if not isinstance(entry, dict):
+        raise ValueError(f"not a JSON object but {type(entry).__name__}; allowed: an object with the keys {keys}")
     for key in keys:
-        if key not in found:
-            raise ValueError(f"lacks the key {key!r}; it has {sorted(found)}")
-    if isinstance(found["_id"], int) and not isinstance(found["_id"], bool):
-        found["_id"] = str(found["_id"])
+        if key not in entry:
+            raise ValueError(f"lacks the key {key!r}; it has {sorted(entry)}")
+    if isinstance(entry["_id"], int) and not isinstance(entry["_id"], bool):
+        entry["_id"] = str(entry["_id"])
     for key in (*keys, "title"):
-        value = found.get(key, "")
+        value = entry.get(key, "")
         if not isinstance(value, str):
             raise ValueError(f"{key!r} is {json.dumps(value)[:40]}; allowed: text")
         if "\\ud" in line.lower() and any("\ud800" <= letter <= "\udfff" for letter in value):
             raise ValueError(f"{key!r} holds half a surrogate pair, which is no character")
-    if not found["_id"].strip():
+    if not entry["_id"].strip():
         raise ValueError("'_id' is empty; allowed: text that names the entry")
-    return found
+    return entry
 
 
 def _passage(titles: bool) -> Any:
     def parse(number: int, line: str) -> tuple[str, str, str]:
-        found = _object(line, ("_id", "text"))
-        return found["_id"], found.get("title", "") if titles else "", found["text"]
+        entry = _object(line, ("_id", "text"))
+        return entry["_id"], entry.get("title", "") if titles else "", entry["text"]
 
     return parse
 
 
 def _query(number: int, line: str) -> tuple[str, str]:
-    found = _object(line, ("_id", "text"))
-    return found["_id"], found["text"]
+    entry = _object(line, ("_id", "text"))
+    return entry["_id"], entry["text"]
 
 
 def _judgment(number: int, line: str) -> tuple[str, str, int] | None:

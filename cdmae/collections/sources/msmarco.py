@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdmae.collections.judged import Parts
-from cdmae.collections.text_files import File, Layout, check_folder, find, grade
+from cdmae.collections.judged import File, Layout, Parts, check_folder, find, grade
 from cdmae.errors import InputError
 from cdmae.fields import setting
 
@@ -36,7 +35,7 @@ class Settings:
 
 
 def _files(settings: Settings) -> Parts:
-    """The files of the passages, and by split of the queries and the judgments."""
+    """Return the files of the passages, and by split of the queries and the judgments."""
     folder = check_folder(settings.path)
     passages = find(folder, "collection", ".tsv")
     if passages is None:
@@ -62,8 +61,8 @@ check, load = _layout.check, _layout.load
 
 def _by_split(folder: Path, kind: str) -> dict[str, Path]:
     names = {path.name.removesuffix(".gz") for path in folder.glob(f"{kind}.*.tsv*")}
-    found = sorted(name[len(kind) + 1 : -len(".tsv")] for name in names if name.endswith(".tsv"))
-    return {split: path for split in found if (path := find(folder, f"{kind}.{split}", ".tsv"))}
+    splits = sorted(name[len(kind) + 1 : -len(".tsv")] for name in names if name.endswith(".tsv"))
+    return {split: path for split in splits if (path := find(folder, f"{kind}.{split}", ".tsv"))}
 
 
 def _passage(titles: bool) -> Any:
@@ -95,5 +94,5 @@ def _judgment(number: int, line: str) -> tuple[str, str, int]:
 
 
 def _refusal(columns: list[str], allowed: str) -> str:
-    found = "the id is empty" if not columns[0] else f"{len(columns)} columns separated by tabs"
-    return f"{found}; allowed: {allowed}"
+    fault = "the id is empty" if not columns[0] else f"{len(columns)} columns separated by tabs"
+    return f"{fault}; allowed: {allowed}"

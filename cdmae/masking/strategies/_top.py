@@ -13,18 +13,18 @@ HALF = np.int32(0x7FFFFFFF)
 @compiled
 def budget(candidates, ratio):
     """Algorithm 1, line 6: k = floor(n x p), n the candidates of each passage: int64 [B]."""
-    found = np.empty(len(candidates), np.int64)
+    budgets = np.empty(len(candidates), np.int64)
     for passage in range(len(candidates)):
         number = 0
         for place in range(candidates.shape[1]):
             number += candidates[passage, place]
-        found[passage] = np.floor(number * ratio + 1e-9)  # 0.29 x 100 is 28.999999999999996 in floating point
-    return found
+        budgets[passage] = np.floor(number * ratio + 1e-9)  # 0.29 x 100 is 28.999999999999996 in floating point
+    return budgets
 
 
 @compiled
 def top(values, k):
-    """The k[b] highest `values` of each row, ties from the left: bool [B, n].
+    """Return the k[b] highest `values` of each row, ties from the left: bool [B, n].
 
     values float32 [B, n], minus infinity for what is no candidate.
     """
@@ -32,32 +32,32 @@ def top(values, k):
     length = values.shape[1]
     ordered = np.empty(length, np.int32)  # sorts as the values do
     for row in range(len(values)):
-        wanted = k[row]
-        if wanted == 0:
+        number = k[row]
+        if number == 0:
             continue
         bits = values[row].view(np.int32)
         low, high = HALF, ~HALF
         for place in range(length):
-            each = bits[place] ^ ((bits[place] >> 31) & HALF)
-            ordered[place] = each
-            low = each if each < low else low
-            high = each if each > high else high
-        # Bisection: the largest value that at least `wanted` reach. Counting all is cheap, guessing a branch is not.
+            code = bits[place] ^ ((bits[place] >> 31) & HALF)
+            ordered[place] = code
+            low = code if code < low else low
+            high = code if code > high else high
+        # Bisection: the largest value that at least `number` reach. Counting all is cheap, guessing a branch is not.
         first, last = np.int64(low), np.int64(high)
         reached = length
-        while first < last and reached != wanted:
+        while first < last and reached != number:
             middle = (first + last + 1) >> 1
             reached_ = count_from(ordered, np.int32(middle))
-            if reached_ >= wanted:
+            if reached_ >= number:
                 first, reached = middle, reached_
             else:
                 last = middle - 1
-        ties = wanted
-        if reached != wanted:
+        ties = number
+        if reached != number:
             ties -= count_from(ordered, np.int32(first + 1)) if first < HALF else 0
         for place in range(length):
             chosen[row, place] = ordered[place] >= first
-        if reached != wanted:
+        if reached != number:
             for place in range(length):
                 if ordered[place] == first:
                     chosen[row, place] = ties > 0
@@ -67,8 +67,8 @@ def top(values, k):
 
 @compiled
 def count_from(ordered, least):
-    """How many of `ordered` int32 are at least `least`."""
-    found = np.int32(0)
+    """Return how many of `ordered` int32 are at least `least`."""
+    number = np.int32(0)
     for place in range(len(ordered)):
-        found += np.int32(ordered[place] >= least)
-    return found
+        number += np.int32(ordered[place] >= least)
+    return number

@@ -24,13 +24,8 @@ def weighted(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
     if batch.importance is None:
         raise InputError(f"masking by {side.strategy} needs the weights of the tokens")
     noise = np.empty(batch.ids.shape, np.float32)
-    _perturb(
-        draws(key, batch.rows, batch.ids.shape[1], salt=SELECT),
-        batch.importance,
-        batch.word_starts,
-        batch.candidates,
-        noise,
-    )
+    bits = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)
+    _perturb(bits, batch.importance, batch.word_starts, batch.candidates, noise)
     return top(noise, budget(batch.candidates, side.ratio))
 
 
@@ -47,26 +42,26 @@ def _perturb(draws, weights, word_starts, candidates, noise):  # noqa: ANN001, A
 
 
 def frequencies(tokens: Tokens) -> np.ndarray:
-    """How often the collection has each of its words, in the order of the text: int64 [W]."""
+    """Return how often the collection has each of its words, in the order of the text: int64 [W]."""
     words, _ = _numbered(tokens)
     return np.bincount(words)[words]
 
 
 def document_frequencies(tokens: Tokens) -> np.ndarray:
-    """How many passages have each of the collection's words, in the order of the text: int64 [W]."""
+    """Return how many passages have each of the collection's words, in the order of the text: int64 [W]."""
     words, passages = _numbered(tokens)
-    found = np.zeros(int(words.max(initial=0)) + 1, np.int64)
-    _count_passages(words, passages, np.full(len(found), -1, np.int64), found)
-    return found[words]
+    passages_with = np.zeros(int(words.max(initial=0)) + 1, np.int64)
+    _count_passages(words, passages, np.full(len(passages_with), -1, np.int64), passages_with)
+    return passages_with[words]
 
 
 def spread(logarithms: np.ndarray, tokens: Tokens) -> np.ndarray:
-    """The logarithms of the words' weights [W], for each of their word-pieces: float16 [T]."""
+    """Return the logarithms of the words' weights [W], for each of their word-pieces: float16 [T]."""
     return ami.broadcast(logarithms, tokens, "word")
 
 
 def _numbered(tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
-    """The words as numbers uint32 [W], and where each passage begins among them, int64 [P + 1]."""
+    """Return the words as numbers uint32 [W], and where each passage begins among them, int64 [P + 1]."""
     ids, edges, pieces = np.asarray(tokens.ids), ngrams.segment_edges(tokens), len(tokens.word_starts)
     segments = np.zeros(len(edges), np.int64)
     count_words(ids, edges, 0, len(edges) - 1, tokens.word_starts, segments[1:])
@@ -77,9 +72,9 @@ def _numbered(tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
 
 
 @compiled
-def _count_passages(words, passages, last, found):  # noqa: ANN001, ANN202
+def _count_passages(words, passages, last, passages_with):  # noqa: ANN001, ANN202
     for passage in range(len(passages) - 1):
         for place in range(passages[passage], passages[passage + 1]):
             word = words[place]
-            found[word] += last[word] != passage
+            passages_with[word] += last[word] != passage
             last[word] = passage

@@ -15,7 +15,7 @@ from cdmae.tokens.store import Tokens
 
 
 def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
-    """The logarithm of the inverse document frequency of the word of each word-piece: float16 [T]."""
+    """Return the logarithm of the inverse document frequency of the word of each word-piece: float16 [T]."""
     del importance
     having = document_frequencies(tokens)
     return spread(np.log(np.log1p((len(tokens) - having + 0.5) / (having + 0.5))), tokens)

@@ -16,13 +16,15 @@ from cdmae.tokens.store import Tokens
 
 
 def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
-    """The importance of each word-piece, as the rule `importance` estimated it: float16 [T]."""
+    """Return the importance of each word-piece, as the rule `importance` estimated it: float16 [T]."""
     if importance is None:
         raise InputError("masking by importance needs the importance of the tokens; name one under `importance`")
-    found = estimated.read_values(importance)
-    if len(found) != len(tokens.ids):
-        raise InputError(f"{importance} has {len(found):,} values, the tokens are {len(tokens.ids):,} word-pieces")
-    return found
+    importances = estimated.read_values(importance)
+    if len(importances) != len(tokens.ids):
+        raise InputError(
+            f"{importance} has {len(importances):,} values, the tokens are {len(tokens.ids):,} word-pieces"
+        )
+    return importances
 
 
 def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
@@ -44,11 +46,11 @@ def perturb(batch: Batch, sigma: float, unit: str, key: np.uint64) -> np.ndarray
 
 
 @compiled
-def _perturb(importance, word_starts, candidates, sigma, each, noise):  # noqa: ANN001, ANN202
+def _perturb(importance, word_starts, candidates, sigma, by_piece, noise):  # noqa: ANN001, ANN202
     scale, weight = (1.0, 0.0) if np.isinf(sigma) else (sigma, 1.0)
     for passage in range(len(noise)):
         shared = np.float32(0.0)
         for place in range(noise.shape[1]):
-            shared = noise[passage, place] if each or word_starts[passage, place] else shared
+            shared = noise[passage, place] if by_piece or word_starts[passage, place] else shared
             value = np.float32(weight * importance[passage, place] + scale * shared)
             noise[passage, place] = value if candidates[passage, place] else np.float32(-np.inf)

@@ -36,7 +36,7 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     if table.unit != "word":
         raise InputError("masking by pmi_span needs n-grams of words; the importance it names has the unit wordpiece")
     chosen = collocations(table)
-    if not any(each.any() for each in chosen):
+    if not any(units.any() for units in chosen):
         raise InputError(f"no n-gram of the collection occurs {SEEN} times; masking by pmi_span needs more text")
     begins = np.zeros(len(tokens.ids), np.float16)
     _segment(
@@ -67,19 +67,19 @@ def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
 
 
 def collocations(table: Table) -> list[np.ndarray]:
-    """Which n-grams of the table are units, per order from 2: bool [rows]."""
+    """Return which n-grams of the table are units, per order from 2: bool [rows]."""
     values = pmi(table)
     ranked, words = [], []
-    for order, (found, counts) in enumerate(zip(values, table.counts, strict=True), 2):
+    for order, (pmis, counts) in enumerate(zip(values, table.counts, strict=True), 2):
         rows = np.flatnonzero(counts >= SEEN)
-        rows = rows[np.argsort(-found[rows], kind="stable")]
+        rows = rows[np.argsort(-pmis[rows], kind="stable")]
         ranked.append(rows)
         words.append(np.concatenate([[0], np.cumsum(counts[rows].astype(np.int64) * order)]))
     quotas = [2.0**-order for order in range(1, len(ranked))] + [2.0 ** -(len(ranked) - 1)]
     low, high = 0, int(max(len(rows) / quota for rows, quota in zip(ranked, quotas, strict=True)))
     while low < high:  # the longest list that covers no more than it may
         size = (low + high + 1) // 2
-        covered = sum(each[min(int(size * quota), len(each) - 1)] for each, quota in zip(words, quotas, strict=True))
+        covered = sum(sums[min(int(size * quota), len(sums) - 1)] for sums, quota in zip(words, quotas, strict=True))
         low, high = (size, high) if covered <= COVERED * table.totals[0] else (low, size - 1)
     chosen = [np.zeros(len(counts), bool) for counts in table.counts]
     for rows, quota, into in zip(ranked, quotas, chosen, strict=True):
@@ -96,11 +96,11 @@ def pmi(table: Table) -> list[np.ndarray]:
     size = np.uint64(len(table.occurrences))
     log_p = [np.log(np.maximum(1, table.occurrences)) - np.log(table.totals[0])]
     totals = np.maximum(1, table.totals[1:])  # of the longest n-grams there may be none
-    log_p += [np.log(each) - np.log(total) for each, total in zip(table.counts, totals, strict=True)]
-    best, found = [log_p[0]], []  # of all ways of cutting, the whole included
+    log_p += [np.log(array) - np.log(total) for array, total in zip(table.counts, totals, strict=True)]
+    best, pmis = [log_p[0]], []  # of all ways of cutting, the whole included
     before: list[list[np.ndarray]] = []  # per length of the prefix: (rows of the prefix, of the rest), one order less
     for order, keys in enumerate(table.keys, 2):
-        prefix, last = (each.astype(np.int64) for each in np.divmod(np.asarray(keys), size))
+        prefix, last = (array.astype(np.int64) for array in np.divmod(np.asarray(keys), size))
         heads, tails = [prefix], [last]  # cut before the last word
         for length in range(order - 2, 0, -1):
             head, tail = before[order - 2 - length]
@@ -111,9 +111,9 @@ def pmi(table: Table) -> list[np.ndarray]:
         cut = np.full(len(keys), -np.inf)
         for length, (head, tail) in zip(range(order - 1, 0, -1), before, strict=True):
             np.maximum(cut, log_p[length - 1][head] + best[order - length - 1][tail], out=cut)
-        found.append(log_p[order - 1] - cut)
+        pmis.append(log_p[order - 1] - cut)
         best.append(np.maximum(log_p[order - 1], cut))
-    return found
+    return pmis
 
 
 @compiled
@@ -142,11 +142,11 @@ def _segment(
                     continue
                 first, last = begins[order - 2], begins[order - 1]
                 key = np.uint64(row) * np.uint64(size) + np.uint64(word)
-                found = _find(keys, first, last, key)
-                if found < 0:
+                ngram = _find(keys, first, last, key)
+                if ngram < 0:
                     break
-                row = found - first
-                if chosen[found]:
+                row = ngram - first
+                if chosen[ngram]:
                     reach = next_
             place = reach
 

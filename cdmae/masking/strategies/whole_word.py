@@ -42,9 +42,8 @@ def choose(draws, word_starts, candidates, budgets, chosen):  # noqa: ANN001, AN
         for index in range(words):
             if left == 0:
                 break
-            other = index + np.int64(
-                (draws[passage, index] >> np.uint64(32)) * np.uint64(words - index) >> np.uint64(32)
-            )
+            high = draws[passage, index] >> np.uint64(32)
+            other = index + np.int64(high * np.uint64(words - index) >> np.uint64(32))
             start, end = begins[other], ends[other + 1]
             begins[other], ends[other + 1] = begins[index], ends[index + 1]
             if end - start <= left:

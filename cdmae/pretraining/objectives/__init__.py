@@ -19,12 +19,12 @@ from cdmae.errors import InputError
 
 
 def objectives() -> list[str]:
-    """The names of the objectives: the files of this folder."""
+    """Return the names of the objectives: the files of this folder."""
     return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
 
 
 def objective(name: str) -> ModuleType:
-    """The module of an objective; raises `InputError` for an unknown name."""
+    """Return the module of an objective; raises `InputError` for an unknown name."""
     if name not in objectives():
         raise InputError(f"objective is {name!r}; allowed: {', '.join(objectives())}, none")
     return importlib.import_module(f"{__name__}.{name}")

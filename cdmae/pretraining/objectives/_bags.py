@@ -14,18 +14,18 @@ from cdmae.pretraining.objectives._parts import passages_of
 
 
 def bags(view: View, size: int) -> tuple[Tensor, Tensor]:
-    """Which of `size` word-pieces each passage has, float32 0 or 1 [B, V], and how many it has in all [B, 1].
+    """Return which of `size` word-pieces each passage has, float32 0 or 1 [B, V], and how many it has in all [B, 1].
 
     view: the passages as they are; special tokens are in no bag. A passage without word-pieces counts as one.
     """
     passages, real = len(view.inputs), view.weights > 0
     of = torch.where(real, passages_of(view).index_select(0, view.masked), passages)  # filler into a row of its own
-    found = torch.zeros(passages + 1, size, device=of.device)
-    found[of, view.labels] = 1
+    bag = torch.zeros(passages + 1, size, device=of.device)
+    bag[of, view.labels] = 1
     number = torch.zeros(passages + 1, device=of.device).index_add(0, of, real.float())
-    return found[:-1], number[:-1, None].clamp_min(1)
+    return bag[:-1], number[:-1, None].clamp_min(1)
 
 
 def loss(logits: Tensor, weights: Tensor) -> Tensor:
-    """The sum over the bag of -weight x log softmax(logits), for each passage: [B]; logits and weights [B, V]."""
+    """Sum over the bag -weight x log softmax(logits), for each passage: [B]; logits and weights [B, V]."""
     return -(weights * functional.log_softmax(logits.float(), dim=1)).sum(1)

@@ -29,8 +29,11 @@ class Given(nn.Module):
         electra = model.config.model_type == "electra"
         self.encoder = model.base_model
         self.head = ElectraHead(model) if electra else model.cls.predictions
+        # Buffers that no state keeps move to a device with the rest, and nobody trains them.
         for part in self.modules():
-            _freeze(part)
+            for name, weight in list(part.named_parameters(recurse=False)):
+                delattr(part, name)
+                part.register_buffer(name, weight.detach(), persistent=False)
 
 
 class ElectraHead(nn.Module):
@@ -47,19 +50,12 @@ class ElectraHead(nn.Module):
         return self.output.bias
 
     def forward(self, states: Tensor) -> Tensor:
-        """The logits of the states."""
+        """Return the logits of the states."""
         return self.output(self.predictions(states))
 
 
-def _freeze(part: nn.Module) -> None:
-    """Turn weights into buffers that no state keeps: they move to a device with the rest, and nobody trains them."""
-    for name, weight in list(part.named_parameters(recurse=False)):
-        delattr(part, name)
-        part.register_buffer(name, weight.detach(), persistent=False)
-
-
 def load(name: str, start: PreTrainedModel, length: int) -> Given:
-    """The generator in a folder, or of a name at the Hugging Face hub, for a `start` and texts of `length` word-pieces.
+    """Load the generator in a folder or of a name at the hub, for a `start` and texts of `length` word-pieces.
 
     Raises `InputError` for one that cannot be read, has no language-model head, reads fewer word-pieces, or has others
     than the start: what it samples is the start's input.
@@ -82,7 +78,7 @@ def _check_vocabulary(name: str, model: PreTrainedModel, start: PreTrainedModel)
             f"the generator {name} knows {sizes[0]:,} word-pieces, and the start, {of_start or 'with random weights'}, "
             f"{sizes[1]:,}; allowed: a generator with the vocabulary of the start's checkpoint"
         )
-    here, there = (tokenise.load_tokenizer(os.path.expanduser(each)).get_vocab() for each in (of_start, name))
+    here, there = (tokenise.load_tokenizer(os.path.expanduser(folder)).get_vocab() for folder in (of_start, name))
     for piece, number in sorted(here.items(), key=lambda item: item[1]):
         if there.get(piece) != number:
             raise InputError(

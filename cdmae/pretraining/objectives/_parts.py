@@ -12,7 +12,8 @@ from torch import Generator, Tensor, nn
 
 from cdmae.errors import InputError
 from cdmae.models import attention
-from cdmae.pretraining.batches import View
+from cdmae.pretraining.batches import Batch, View
+from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ def check_bert(model: BertForMaskedLM, objective: str) -> None:
 
 
 def weights_of(seed: int, purpose: str) -> Generator:
-    """What draws the new weights of a part: a function of the seed and the part's purpose."""
+    """Return what draws the new weights of a part: a function of the seed and the part's purpose."""
     return setup.generator(torch.device("cpu"), seed, purpose)
 
 
@@ -42,15 +43,33 @@ def read_states(states: Tensor, view: View) -> tuple[Tensor, Tensor]:
     return states.index_select(0, view.rows.layout.starts[:-1]), states.index_select(0, view.masked)
 
 
+def losses_of(
+    model: BertForMaskedLM, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]
+) -> tuple[Tensor, dict[str, Tensor]]:
+    """Predict from the states [M, D] of several views; return the loss, their sum, and the numbers to show.
+
+    The first view's loss is shown as the encoder's, that of the others as the decoder's.
+    """
+    views = [view for _, view in sides]
+    labels, weights = (torch.cat([getattr(view, name) for view in views]) for name in ("labels", "weights"))
+    loss, losses = predict(model.cls.predictions, torch.cat([states for states, _ in sides]), labels, weights)
+    first, others = views[0].weights, torch.cat([view.weights for view in views[1:]])
+    return loss, {
+        "encoder_loss": torch.dot(losses[: len(first)], first),
+        "decoder_loss": torch.dot(losses[len(first) :], others),
+        "spread": spread(h_c) * batch.share,
+    }
+
+
 def passages_of(view: View) -> Tensor:
-    """The passage of each of the view's `rows`, int64 [R]; 0 for filler."""
+    """Return the passage of each of the view's `rows`, int64 [R]; 0 for filler."""
     layout = view.rows.layout
     passages = layout.cells.div(layout.longest, rounding_mode="floor")
     return nn.functional.pad(passages, (0, layout.rows - len(passages)))
 
 
 def spread(h_c: Tensor) -> Tensor:
-    """The standard deviation of [CLS] over the passages of a micro-batch, relative to its size; 1 for one passage."""
+    """Return the standard deviation of [CLS] over a micro-batch's passages, relative to its size; 1 for one passage."""
     h_c = h_c.detach()
     if len(h_c) == 1:
         return h_c.new_ones(())

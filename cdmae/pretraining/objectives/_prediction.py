@@ -21,7 +21,7 @@ TINY = torch.finfo(torch.float32).tiny
 
 
 def predict(head: nn.Module, states: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """The weighted sum of -log P(label | state), and each -log P without gradient [M].
+    """Return the weighted sum of -log P(label | state), and each -log P without gradient [M].
 
     head: transformers' BertLMPredictionHead (dense, activation, LayerNorm, tied matrix with bias); states [M, D].
     """
@@ -37,15 +37,15 @@ class _CrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, weights: Tensor) -> Any:
-        kind = states.device.type
-        product = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else states.dtype
+        device = states.device.type
+        product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
         size, width = matrix.shape
-        wanted = any(ctx.needs_input_grad)
+        needs_gradient = any(ctx.needs_input_grad)
         losses = torch.empty_like(weights)
         of_states, of_matrix = torch.empty_like(states), states.new_zeros(width + ALIGNED, size)
-        with torch.autocast(kind, enabled=False):
+        with torch.autocast(device, enabled=False):
             w = _widened(matrix, bias, product)
-            at_once = max(1, LOGITS_AT_ONCE[kind] // size)
+            at_once = max(1, LOGITS_AT_ONCE[device] // size)
             for first in range(0, len(states), at_once):
                 cut = slice(first, first + at_once)
                 one = weights.new_ones(len(weights[cut]))
@@ -55,7 +55,7 @@ class _CrossEntropy(torch.autograd.Function):
                 of_label = flat[place]
                 others = flat.index_fill_(0, place, 0).view_as(p).sum(-1)  # 1 - p, whose p bfloat16 rounds to 1
                 losses[cut] = (others / of_label.float().clamp_min(TINY)).log1p()
-                if wanted:
+                if needs_gradient:
                     flat.index_copy_(0, place, -others)  # p is d loss / d logits now, but for the row's weight
                     of_states[cut] = (p @ w)[:, :width] * weights[cut, None]
                     of_matrix += _widened(states[cut] * weights[cut, None], weights[cut], product).t() @ p
@@ -66,12 +66,12 @@ class _CrossEntropy(torch.autograd.Function):
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        return *(each * gradient for each in ctx.saved_tensors), None, None
+        return *(saved * gradient for saved in ctx.saved_tensors), None, None
 
 
-def _widened(matrix: Tensor, column: Tensor, kind: torch.dtype) -> Tensor:
-    """The matrix with one more column, and columns of 0 up to an aligned width."""
-    wide = matrix.new_zeros(len(matrix), matrix.shape[1] + ALIGNED, dtype=kind)
+def _widened(matrix: Tensor, column: Tensor, dtype: torch.dtype) -> Tensor:
+    """Return the matrix with one more column, and columns of 0 up to an aligned width."""
+    wide = matrix.new_zeros(len(matrix), matrix.shape[1] + ALIGNED, dtype=dtype)
     wide[:, : matrix.shape[1]] = matrix
     wide[:, matrix.shape[1]] = column
     return wide

@@ -26,13 +26,13 @@ if TYPE_CHECKING:
 
 
 def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """The encoder's masks, and the passages as they are for their bags."""
+    """Return the encoder's masks, and the passages as they are for their bags."""
     encoder, _ = masking.sides(settings, unit)
     return {"encoder": encoder, "passage": masking.PLAIN}
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> BowDpr:
-    """The objective around a BERT with its LM head; nothing is new, so nothing depends on `seed`."""
+    """Return the objective around a BERT with its LM head; nothing is new, so nothing depends on `seed`."""
     del seed
     check_bert(model, "bowdpr")
     return BowDpr(model, settings.bag_weight)
@@ -61,5 +61,5 @@ class BowDpr(nn.Module):
     def bag_losses(self, h_c: Tensor, batch: Batch) -> Tensor:
         """L_bow of each passage: [B]."""
         head = self.model.cls.predictions
-        found, _ = _bags.bags(batch["passage"], len(head.bias))
-        return _bags.loss(head(h_c), found / found.sum(1, keepdim=True).clamp_min(1))
+        bags, _ = _bags.bags(batch["passage"], len(head.bias))
+        return _bags.loss(head(h_c), bags / bags.sum(1, keepdim=True).clamp_min(1))

@@ -33,13 +33,13 @@ if TYPE_CHECKING:
 
 
 def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """The encoder's masks, of two spans a passage."""
+    """Return the encoder's masks, of two spans a passage."""
     encoder, _ = masking.sides(settings, unit)
     return {"encoder": replace(encoder, spans=2)}
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> CoCondenser:
-    """The objective around a BERT with its LM head; the head's random weights depend on `seed`."""
+    """Return the objective around a BERT with its LM head; the head's random weights depend on `seed`."""
     return CoCondenser(*condenser.parts(model, settings, seed, "cocondenser"))
 
 
@@ -47,7 +47,7 @@ class CoCondenser(Condenser):
     """Encoder and head, and the contrast of the spans."""
 
     def prepare(self, batches: list[Batch], generators: list[Generator | None], group: Ranks) -> list[Batch]:
-        """A process's micro-batches with the contrastive loss of the global batch and its gradient at their vectors."""
+        """Add the contrastive loss of the global batch, and its gradient at their vectors, to micro-batches."""
         with torch.no_grad():
             pairs = zip(batches, generators, strict=True)
             own = [self.encode(batch["encoder"], generator)[1].float() for batch, generator in pairs]
@@ -55,7 +55,7 @@ class CoCondenser(Condenser):
         with torch.autocast(vectors.device.type, enabled=False):
             loss = contrast(vectors.requires_grad_())
         (gradient,) = torch.autograd.grad(loss, vectors)
-        pulls = gradient[first:].split([len(each) for each in own] + [len(gradient) - first - sum(map(len, own))])
+        pulls = gradient[first:].split([len(part) for part in own] + [len(gradient) - first - sum(map(len, own))])
         return [
             replace(batch, common=loss.detach(), pull=pull)
             for batch, pull in zip(batches, pulls[: len(batches)], strict=True)
@@ -77,13 +77,13 @@ def contrast(vectors: Tensor) -> Tensor:
 
 
 def together(own: list[Tensor], group: Ranks) -> tuple[Tensor, int]:
-    """The vectors of all processes [N, D], and where this process's begin."""
+    """Return the vectors of all processes [N, D], and where this process's begin."""
     mine = torch.cat(own)
     counts = torch.zeros(group.size, device=mine.device)
     counts[group.rank] = len(mine)
     group.add_up([counts])
     first = int(counts[: group.rank].sum())
-    found = mine.new_zeros(int(counts.sum()), mine.shape[1])
-    found[first : first + len(mine)] = mine
-    group.add_up([found])
-    return found, first
+    vectors = mine.new_zeros(int(counts.sum()), mine.shape[1])
+    vectors[first : first + len(mine)] = mine
+    group.add_up([vectors])
+    return vectors, first

@@ -11,15 +11,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Generator, Tensor, nn
 
 from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.models import attention, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import check_bert, read_states, spread, weights_of
-from cdmae.pretraining.objectives._prediction import predict
+from cdmae.pretraining.objectives._parts import check_bert, losses_of, read_states, weights_of
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -29,20 +27,20 @@ if TYPE_CHECKING:
 
 
 def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """The encoder's masks: the head predicts the same tokens."""
+    """Return the encoder's masks: the head predicts the same tokens."""
     encoder, _ = masking.sides(settings, unit)
     return {"encoder": encoder}
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Condenser:
-    """The objective around a BERT with its LM head; the head's random weights depend on `seed`."""
+    """Return the objective around a BERT with its LM head; the head's random weights depend on `seed`."""
     return Condenser(*parts(model, settings, seed, "condenser"))
 
 
 def parts(
     model: BertForMaskedLM, settings: Encoder, seed: int, name: str
 ) -> tuple[BertForMaskedLM, int, int, Generator]:
-    """What a Condenser is made of, for the objective `name`; raises `InputError` where they do not fit together."""
+    """Return the parts of a Condenser for the objective `name`; raises `InputError` where they do not fit together."""
     check_bert(model, name)
     layers = model.config.num_hidden_layers
     if settings.early_layers >= layers:
@@ -68,26 +66,14 @@ class Condenser(nn.Module):
         return loss, numbers
 
     def condensed(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor], Tensor]:
-        """The loss, its numbers and the late [CLS] [B, D]."""
+        """Return the loss, its numbers and the late [CLS] [B, D]."""
         view = batch["encoder"]
         early, h_c, encoded = self.encode(view, generator)
         condensed = self.condense(early, h_c, view, generator)
-        loss, each = predict(
-            self.model.cls.predictions, torch.cat([encoded, condensed]), view.labels.repeat(2), view.weights.repeat(2)
-        )
-        size = len(view.labels)
-        return (
-            loss,
-            {
-                "encoder_loss": torch.dot(each[:size], view.weights),
-                "decoder_loss": torch.dot(each[size:], view.weights),
-                "spread": spread(h_c) * batch.share,
-            },
-            h_c,
-        )
+        return *losses_of(self.model, batch, h_c, (encoded, view), (condensed, view)), h_c
 
     def encode(self, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
-        """The early states [S, D], the late [CLS] [B, D] and the late states of the masked tokens [M, D]."""
+        """Return the early states [S, D], the late [CLS] [B, D] and the late states of the masked tokens [M, D]."""
         states = attention.embed(self.model.bert, view.inputs, generator=generator)
         layers = self.model.bert.encoder.layer
         if self.early:
@@ -96,14 +82,14 @@ class Condenser(nn.Module):
         return states, *read_states(late, view)
 
     def condense(self, early: Tensor, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
-        """The head's states of the masked tokens [M, D]."""
+        """Return the head's states of the masked tokens [M, D]."""
         states = early.index_copy(0, view.inputs.starts[:-1].long(), h_c)
         return self.run(self.head, states, view, generator, last=True).index_select(0, view.masked)
 
     def run(
         self, layers: nn.ModuleList, states: Tensor, view: View, generator: Generator | None, *, last: bool = False
     ) -> Tensor:
-        """Some layers over the rows of a view; `last`: the last of them where its states are read only."""
+        """Return some layers over the rows of a view; `last`: the last of them where its states are read only."""
         rows, dropout = view.rows if last else None, self.model.config.hidden_dropout_prob
         return attention.run_layers(
             layers, states, view.inputs.layout, last_rows=rows, dropout=dropout, generator=generator

@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 
 def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """How both spans are masked for the encoder, and each for the decoder beside the other's vector."""
+    """Return how both spans are masked for the encoder, and each for the decoder beside the other's vector."""
     encoder, decoder = masking.sides(settings, unit)
     return {"encoder": encoder, "decoder": replace(decoder, next=True)}
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Mae:
-    """The objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
+    """Return the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
     check_bert(model, "cotmae")
     return Mae(model, settings.decoder_layers, False, weights_of(seed, "decoder"))

@@ -20,8 +20,8 @@ from cdmae.models import attention
 from cdmae.models.attention import Grid
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives import _bags, retromae
-from cdmae.pretraining.objectives._parts import check_bert, spread, weights_of
-from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
+from cdmae.pretraining.objectives._parts import check_bert, losses_of, weights_of
+from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE
 from cdmae.pretraining.objectives.retromae import RetroMae
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> DupMae:
-    """The objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
+    """Return the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
     check_bert(model, "dupmae")
     return DupMae(model, settings.bag_weight, weights_of(seed, "decoder"))
 
@@ -56,27 +56,18 @@ class DupMae(RetroMae):
         states = attention.hidden_states(self.model.bert, encoder.inputs, generator=generator)
         h_c = states.index_select(0, encoder.inputs.starts[:-1])
         encoded = states.index_select(0, encoder.rows.index).index_select(0, encoder.masked)
-        loss, each = predict(
-            self.model.cls.predictions,
-            torch.cat([encoded, self.decode(h_c, decoder, generator)]),
-            torch.cat([encoder.labels, decoder.labels]),
-            torch.cat([encoder.weights, decoder.weights]),
-        )
+        decoded = self.decode(h_c, decoder, generator)
+        loss, numbers = losses_of(self.model, batch, h_c, (encoded, encoder), (decoded, decoder))
         bow = self.bag_weight * batch.share * self.bag_losses(states, batch).mean()
-        size = len(encoder.labels)
-        return loss + bow, {
-            "encoder_loss": torch.dot(each[:size], encoder.weights),
-            "decoder_loss": torch.dot(each[size:], decoder.weights) + bow.detach(),
-            "spread": spread(h_c) * batch.share,
-        }
+        return loss + bow, {**numbers, "decoder_loss": numbers["decoder_loss"] + bow.detach()}
 
     def bag_losses(self, states: Tensor, batch: Batch) -> Tensor:
         """L_bow of each passage [B], from the encoder's last states [S, D]."""
-        found, number = _bags.bags(batch["passage"], len(self.model.cls.predictions.bias))
-        return _bags.loss(self.pooled(states, batch["encoder"]), found / number)
+        bags, number = _bags.bags(batch["passage"], len(self.model.cls.predictions.bias))
+        return _bags.loss(self.pooled(states, batch["encoder"]), bags / number)
 
     def pooled(self, states: Tensor, view: View) -> Tensor:
-        """The largest logit of each word-piece over a passage's positions but [CLS]: [B, V].
+        """Return the largest logit of each word-piece over a passage's positions but [CLS]: [B, V].
 
         Some passages at a time: what is kept for the backward pass is where the largest stood, and no logit.
         """
@@ -89,11 +80,11 @@ class DupMae(RetroMae):
         seen[:, 0] = False
         states = head.transform(states)
         at_once = max(1, LOGITS_AT_ONCE[states.device.type] // (longest * len(head.bias)))
-        found = []
+        largest = []
         for first in range(0, len(layout), at_once):
             cut = slice(first, min(first + at_once, len(layout)))
             rows = grid.sources[cut.start * longest : cut.stop * longest]
             logits = functional.linear(states.index_select(0, rows), head.decoder.weight, head.decoder.bias)
             logits = logits.view(-1, longest, logits.shape[1]).masked_fill(~seen[cut, :, None], -torch.inf)
-            found.append(logits.max(dim=1).values)
-        return torch.cat(found)
+            largest.append(logits.max(dim=1).values)
+        return torch.cat(largest)

@@ -11,14 +11,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Generator, Tensor, nn
 
 from cdmae import masking
 from cdmae.models import attention, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import check_bert, encode, spread, weights_of
-from cdmae.pretraining.objectives._prediction import predict
+from cdmae.pretraining.objectives._parts import check_bert, encode, losses_of, weights_of
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -28,12 +26,12 @@ if TYPE_CHECKING:
 
 
 def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """How the encoder's and the decoder's input are masked (equation 1)."""
+    """Return how the encoder's and the decoder's input are masked (equation 1)."""
     return dict(zip(("encoder", "decoder"), masking.sides(settings, unit), strict=True))
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Mae:
-    """The objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
+    """Return the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
     check_bert(model, "mae")
     return Mae(model, settings.decoder_layers, settings.projection, weights_of(seed, "decoder"))
 
@@ -42,7 +40,7 @@ class Mae(nn.Module):
     """Encoder, bottleneck and decoder."""
 
     def __init__(self, model: BertForMaskedLM, decoder_layers: int, projection: bool, generator: Generator) -> None:
-        """`generator` draws the decoder's weights."""
+        """Draw the decoder's weights by `generator`."""
         super().__init__()
         config, width = model.config, model.config.hidden_size
         self.model = model
@@ -59,18 +57,7 @@ class Mae(nn.Module):
         encoder, decoder = batch["encoder"], batch["decoder"]
         h_c, encoded = self.encode(encoder, generator)
         decoded = self.decode(self.bottleneck(h_c), decoder, generator)
-        loss, each = predict(
-            self.model.cls.predictions,
-            torch.cat([encoded, decoded]),
-            torch.cat([encoder.labels, decoder.labels]),
-            torch.cat([encoder.weights, decoder.weights]),
-        )
-        size = len(encoder.labels)
-        return loss, {
-            "encoder_loss": torch.dot(each[:size], encoder.weights),
-            "decoder_loss": torch.dot(each[size:], decoder.weights),
-            "spread": spread(h_c) * batch.share,
-        }
+        return losses_of(self.model, batch, h_c, (encoded, encoder), (decoded, decoder))
 
     def encode(self, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
         """Equation 2: the [CLS] states h_c [B, D], and the states of the masked tokens [M, D]."""
@@ -88,7 +75,7 @@ class Mae(nn.Module):
         return self.restore(self.decoder, h_b, view, generator)
 
     def restore(self, layers: nn.Module, h_b: Tensor, view: View, generator: Generator | None) -> Tensor:
-        """The states [M, D] of a view's masked tokens after the `layers` of a decoder, with h_b [B, D] beside them."""
+        """Return the states [M, D] of a view's masked tokens after a decoder's `layers`; h_b [B, D] is beside them."""
         inputs = attention.embed(self.model.bert, view.inputs, generator=generator)
         inputs = inputs.index_copy(0, view.inputs.starts[:-1].long(), h_b)
         dropout = self.model.config.hidden_dropout_prob

@@ -19,14 +19,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Generator, Tensor
 
 from cdmae import masking
 from cdmae.models import weights
 from cdmae.pretraining.batches import Batch
-from cdmae.pretraining.objectives._parts import check_bert, spread, weights_of
-from cdmae.pretraining.objectives._prediction import predict
+from cdmae.pretraining.objectives._parts import check_bert, losses_of, weights_of
 from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
@@ -37,13 +35,13 @@ if TYPE_CHECKING:
 
 
 def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """How both spans are masked for the encoder, for the decoder of each, and for the decoder beside the other."""
+    """Mask both spans for the encoder, for the decoder of each, and for the decoder beside the other."""
     encoder, decoder = masking.sides(settings, unit)
     return {"encoder": encoder, "decoder": decoder, "neighbour": replace(decoder, next=True)}
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Master:
-    """The objective around a BERT with its LM head; the decoders' random weights depend on `seed`."""
+    """Return the objective around a BERT with its LM head; the decoders' random weights depend on `seed`."""
     check_bert(model, "master")
     return Master(model, settings.decoder_layers, seed)
 
@@ -62,15 +60,4 @@ class Master(Mae):
         h_c, encoded = self.encode(views[0], generator)
         own = self.decode(h_c, views[1], generator)
         following = self.restore(self.neighbour, h_c, views[2], generator)
-        loss, each = predict(
-            self.model.cls.predictions,
-            torch.cat([encoded, own, following]),
-            torch.cat([view.labels for view in views]),
-            torch.cat([view.weights for view in views]),
-        )
-        size = len(views[0].labels)
-        return loss, {
-            "encoder_loss": torch.dot(each[:size], views[0].weights),
-            "decoder_loss": torch.dot(each[size:], torch.cat([view.weights for view in views[1:]])),
-            "spread": spread(h_c) * batch.share,
-        }
+        return losses_of(self.model, batch, h_c, *zip([encoded, own, following], views, strict=True))

@@ -13,15 +13,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-import torch
 from torch import Generator, Tensor, nn
 from torch.nn import functional
 
 from cdmae import masking
 from cdmae.models import attention, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import check_bert, encode, passages_of, spread, weights_of
-from cdmae.pretraining.objectives._prediction import predict
+from cdmae.pretraining.objectives._parts import check_bert, encode, losses_of, passages_of, weights_of
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -31,13 +29,13 @@ if TYPE_CHECKING:
 
 
 def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """The encoder's masks, and the decoder's for each position."""
+    """Return the encoder's masks, and the decoder's for each position."""
     encoder, decoder = masking.sides(settings, unit)
-    return {"encoder": encoder, "decoder": replace(decoder, each=True)}
+    return {"encoder": encoder, "decoder": replace(decoder, per_position=True)}
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> RetroMae:
-    """The objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
+    """Return the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
     check_bert(model, "retromae")
     return RetroMae(model, weights_of(seed, "decoder"))
 
@@ -46,7 +44,7 @@ class RetroMae(nn.Module):
     """Encoder and enhanced decoder."""
 
     def __init__(self, model: BertForMaskedLM, generator: Generator) -> None:
-        """`generator` draws the decoder's weights."""
+        """Draw the decoder's weights by `generator`."""
         super().__init__()
         self.model = model
         self.decoder = weights.layers(model.config, 1, generator)
@@ -56,21 +54,10 @@ class RetroMae(nn.Module):
         encoder, decoder = batch["encoder"], batch["decoder"]
         h_c, encoded = encode(self.model, encoder, generator)
         decoded = self.decode(h_c, decoder, generator)
-        loss, each = predict(
-            self.model.cls.predictions,
-            torch.cat([encoded, decoded]),
-            torch.cat([encoder.labels, decoder.labels]),
-            torch.cat([encoder.weights, decoder.weights]),
-        )
-        size = len(encoder.labels)
-        return loss, {
-            "encoder_loss": torch.dot(each[:size], encoder.weights),
-            "decoder_loss": torch.dot(each[size:], decoder.weights),
-            "spread": spread(h_c) * batch.share,
-        }
+        return losses_of(self.model, batch, h_c, (encoded, encoder), (decoded, decoder))
 
     def decode(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
-        """The states of all tokens [M, D] from the sentences' vectors [B, D]."""
+        """Return the states of all tokens [M, D] from the sentences' vectors [B, D]."""
         positions = view.inputs.positions.index_select(0, view.rows.index)
         of_position = functional.embedding(positions, self.model.bert.embeddings.position_embeddings.weight)
         queries = h_c.index_select(0, passages_of(view)) + of_position

@@ -27,7 +27,7 @@ from cdmae.models.packed import Packed
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives import _generator
 from cdmae.pretraining.objectives._generator import Given
-from cdmae.pretraining.objectives._parts import check_bert, read_states, spread, weights_of
+from cdmae.pretraining.objectives._parts import check_bert, losses_of, read_states, weights_of
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 
 def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """What the generator fills for the encoder and for the decoder, and the passages as they were."""
+    """Return what the generator fills for the encoder and for the decoder, and the passages as they were."""
     encoder, decoder = masking.sides(settings, unit)
     return {
         "encoder": replace(encoder, sampled=True),
@@ -48,26 +48,26 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> SimLm:
-    """The objective around a BERT with its LM head; the generator's random weights depend on `seed`."""
+    """Return the objective around a BERT with its LM head; the generator's random weights depend on `seed`."""
     check_bert(model, "simlm")
     layers = model.config.num_hidden_layers
     if settings.decoder_layers > layers:
         raise InputError(
             f"decoder_layers is {settings.decoder_layers}; allowed: up to {layers}, the layers that simlm copies"
         )
-    given = _generator.load(settings.generator, model, settings.max_length) if settings.generator else None
-    return SimLm(model, settings.decoder_layers, seed, given)
+    frozen = _generator.load(settings.generator, model, settings.max_length) if settings.generator else None
+    return SimLm(model, settings.decoder_layers, seed, frozen)
 
 
 class SimLm(nn.Module):
     """Generator, encoder and decoder."""
 
-    def __init__(self, model: BertForMaskedLM, decoder_layers: int, seed: int, given: Given | None = None) -> None:
+    def __init__(self, model: BertForMaskedLM, decoder_layers: int, seed: int, frozen: Given | None = None) -> None:
         """`given`: a frozen generator; without it, `seed` draws the weights of one that is trained along."""
         super().__init__()
         self.model = model
         self.decoder = copy.deepcopy(model.bert.encoder.layer[-decoder_layers:])
-        self.generator = given or generator_of(model.config, seed)
+        self.generator = frozen or generator_of(model.config, seed)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec + L_gen; the generator's is shown with the encoder's, whose masks it learns from.
@@ -84,32 +84,22 @@ class SimLm(nn.Module):
             more, _ = fill(encoder, head, batch["decoder"], dropout)
         h_c, encoded = self.encode(filled, whole, generator)
         decoded = self.decode(h_c, more, whole, generator)
-        loss, each = predict(
-            self.model.cls.predictions,
-            torch.cat([encoded, decoded]),
-            whole.labels.repeat(2),
-            whole.weights.repeat(2),
-        )
-        size = len(whole.labels)
-        return loss + of_generator, {
-            "encoder_loss": torch.dot(each[:size], whole.weights) + of_generator.detach(),
-            "decoder_loss": torch.dot(each[size:], whole.weights),
-            "spread": spread(h_c) * batch.share,
-        }
+        loss, numbers = losses_of(self.model, batch, h_c, (encoded, whole), (decoded, whole))
+        return loss + of_generator, {**numbers, "encoder_loss": numbers["encoder_loss"] + of_generator.detach()}
 
     def filler(self, generator: Generator | None) -> tuple[nn.Module, nn.Module, Generator | None]:
-        """The generator's encoder and head, and what draws its dropout: of a given one nothing."""
+        """Return the generator's encoder and head, and what draws its dropout: of a given one nothing."""
         if isinstance(self.generator, Given):
             return self.generator.encoder, self.generator.head, None
         return self.generator.bert, self.generator.cls.predictions, generator
 
     def encode(self, inputs: Packed, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
-        """The vectors h_c [B, D] and the states of all tokens [M, D]; `view` says which rows those are."""
+        """Return the vectors h_c [B, D] and the states of all tokens [M, D]; `view` says which rows those are."""
         states = attention.hidden_states(self.model.bert, inputs, last_rows=view.rows, generator=generator)
         return read_states(states, view)
 
     def decode(self, h_c: Tensor, inputs: Packed, view: View, generator: Generator | None = None) -> Tensor:
-        """The decoder's states of all tokens [M, D]."""
+        """Return the decoder's states of all tokens [M, D]."""
         states = attention.embed(self.model.bert, inputs, generator=generator)
         states = states.index_copy(0, inputs.starts[:-1].long(), h_c)
         dropout = self.model.config.hidden_dropout_prob
@@ -120,7 +110,7 @@ class SimLm(nn.Module):
 
 
 def fill(encoder: nn.Module, head: nn.Module, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
-    """The input with every masked token sampled by a generator's encoder and head, and its states of them [M, D]."""
+    """Sample every masked token of the input by a generator's encoder and head; return their states [M, D], too."""
     states = attention.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
     states = states.index_select(0, view.masked)
     sampled = sample(head, states, view.draws)
@@ -131,18 +121,18 @@ def fill(encoder: nn.Module, head: nn.Module, view: View, generator: Generator |
 
 @torch.no_grad()
 def sample(head: nn.Module, states: Tensor, draws: Tensor) -> Tensor:
-    """A word-piece for each state [M, D] from the head's probabilities, by its number in [0, 1): int64 [M].
+    """Return a word-piece for each state [M, D] from the head's probabilities, by its number in [0, 1): int64 [M].
 
     It is the first whose cumulated probability is above the number, so that a token's replacement depends on nothing
     but the token's own place, whatever the micro-batch.
     """
-    found = []
+    sampled = []
     at_once = max(1, LOGITS_AT_ONCE[states.device.type] // len(head.bias))
     for part, numbers in zip(states.split(at_once), draws.split(at_once), strict=True):
         sums = head(part).float().softmax(-1).cumsum(-1)  # [m, V]
         place = torch.searchsorted(sums, (numbers * sums[:, -1])[:, None], right=True)[:, 0]
-        found.append(place.clamp_max(sums.shape[1] - 1))
-    return torch.cat(found)
+        sampled.append(place.clamp_max(sums.shape[1] - 1))
+    return torch.cat(sampled)
 
 
 def generator_of(config: BertConfig, seed: int) -> BertForMaskedLM:

@@ -34,29 +34,31 @@ class Probes:
     """All probes of a training that is under way."""
 
     def __init__(
-        self, network: nn.Module, reader: Reader, last: int, held: State, *, rows: int, device: torch.device
+        self, network: nn.Module, reader: Reader, last: int, state: State, *, rows: int, device: torch.device
     ) -> None:
         """`last`: the last step that is computed; `rows`: of a micro-batch. Only who writes the state looks."""
-        self._held = held
-        self._places = set(np.linspace(0, last, LOOKS).astype(int).tolist()) if held.writes else set()
-        looks = {file: look(network, reader, rows, device) for file, look in PROBES.items()} if held.writes else {}
-        self._measures: dict[str, Callable[[], dict[str, float]]] = {file: each for file, each in looks.items() if each}
+        self._state = state
+        self._places = set(np.linspace(0, last, LOOKS).astype(int).tolist()) if state.writes else set()
+        looks = {file: look(network, reader, rows, device) for file, look in PROBES.items()} if state.writes else {}
+        self._measures: dict[str, Callable[[], dict[str, float]]] = {
+            file: measure for file, measure in looks.items() if measure
+        }
 
     def look(self, step: int) -> None:
         """Look at the network after `step` updates, if it is time."""
         for file, measure in self._measures.items() if step in self._places else ():
-            self._add(self._held.folder / file, step, measure())
+            self._add(self._state.folder / file, step, measure())
 
-    def _add(self, path: Path, step: int, found: dict[str, float]) -> None:
+    def _add(self, path: Path, step: int, numbers: dict[str, float]) -> None:
         """Add a row to what lies beside the state; those of steps that are still to come are of a run before a kill."""
-        header = "\t".join(["step", *found])
+        header = "\t".join(["step", *numbers])
         try:
             rows = path.read_text(encoding="utf-8").splitlines()[1:] if path.exists() else []
             kept = [row for row in rows if int(row.split("\t")[0]) < step]
         except ValueError as error:  # of the numbers, and of text that is not UTF-8
             raise InputError(f"{path} is damaged ({error}); delete it and run again") from None
-        row = "\t".join([str(step), *(f"{value:.6g}" for value in found.values())])
-        write_text(path, "".join(f"{each}\n" for each in [header, *kept, row]))
+        row = "\t".join([str(step), *(f"{value:.6g}" for value in numbers.values())])
+        write_text(path, "".join(f"{line}\n" for line in [header, *kept, row]))
 
 
 def copy(state: Path, folder: Path) -> None:

@@ -27,8 +27,8 @@ VECTORS = ("true", "shuffled", "zero")
 
 
 def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) -> Callable[[], dict[str, float]] | None:
-    """What measures the losses on the first step's passages, as many as fit `rows`; None for other objectives."""
-    if not all(hasattr(network, each) for each in ("encode", "bottleneck", "decode")):
+    """Measure the losses on the first step's passages, as many as fit `rows`; return None for other objectives."""
+    if not all(hasattr(network, part) for part in ("encode", "bottleneck", "decode")):
         return None
     (first,) = reader.read(0, 1)
     batch = next(iter(first.batches(rows, device)))
@@ -36,12 +36,12 @@ def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) ->
 
 
 def losses(network: nn.Module, batch: Batch) -> dict[str, float]:
-    """The decoder's mean loss, in nats, with each vector h_b [B, D]: the true one, its neighbour's, and zeros."""
+    """Return the decoder's mean loss in nats with each vector h_b [B, D]: the true one, its neighbour's, and zeros."""
     encoder, view = batch["encoder"], batch["decoder"]
     with torch.no_grad():
         h_b = network.bottleneck(network.encode(encoder)[0])
         vectors = dict(zip(VECTORS, (h_b, h_b.roll(1, 0), torch.zeros_like(h_b)), strict=True))
-        return {name: _loss(network, each, view) for name, each in vectors.items()}
+        return {name: _loss(network, vector, view) for name, vector in vectors.items()}
 
 
 def _loss(network: nn.Module, h_b: Tensor, view: View) -> float:

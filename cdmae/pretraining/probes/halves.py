@@ -31,7 +31,7 @@ BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together
 
 
 def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) -> Callable[[], dict[str, float]] | None:
-    """What measures MRR@10 on some passages of the collection; None where fewer than two are long enough."""
+    """Return what measures MRR@10 on some passages of the collection; None where fewer than two are long enough."""
     del rows  # of a training step, which keeps far more per word-piece
     read = halves(reader)
     if len(read) < 4:
@@ -63,11 +63,11 @@ def halves(reader: Reader) -> Sequences:
 
 @torch.no_grad()
 def encode(model: nn.Module, read: Sequences, device: torch.device) -> Tensor:
-    """The [CLS] vectors of sequences, float32 [2 n, D]."""
-    found = torch.empty(len(read), model.config.hidden_size, device=device)
+    """Return the [CLS] vectors of sequences, float32 [2 n, D]."""
+    vectors = torch.empty(len(read), model.config.hidden_size, device=device)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
-        found[torch.from_numpy(rows).to(device)] = attention.cls(model, read.take(rows).pack(device)).float()
-    return found
+        vectors[torch.from_numpy(rows).to(device)] = attention.cls(model, read.take(rows).pack(device)).float()
+    return vectors
 
 
 def reciprocal_rank(queries: Tensor, passages: Tensor) -> float:

@@ -72,34 +72,31 @@ class Settings:
             raise InputError(f"title_file goes with dataset {MSMARCO} and titles: true; allowed: leave it out")
 
     def ids(self) -> dict[str, str]:
-        """The id in the catalogue of every split."""
+        """Return the id in the catalogue of every split."""
         if self.splits:
             return {split: f"{self.dataset}/{rest}".rstrip("/") for split, rest in self.splits.items()}
-        found = [each for each in (self.dataset, f"{self.dataset}/test") if catalogue.has(each, "qrels")]
-        return {"test": found[0]} if found else {}
+        judged = [name for name in (self.dataset, f"{self.dataset}/test") if catalogue.has(name, "qrels")]
+        return {"test": judged[0]} if judged else {}
 
 
 def splits(settings: Settings) -> dict[str, bool]:
-    """Split -> whether it has judgments; raises `InputError` for one that the catalogue does not know."""
-    found = {}
+    """Return split -> whether it has judgments; raises `InputError` for one that the catalogue does not know."""
     for split, name in settings.ids().items():
         if not catalogue.has(name, "queries"):
-            given = settings.splits[split]
-            known = catalogue.few(given, catalogue.below(settings.dataset, "queries"))
-            raise InputError(f"splits.{split} is {given}; {known}")
-        found[split] = catalogue.has(name, "qrels")
-    return found
+            known = catalogue.few(settings.splits[split], catalogue.below(settings.dataset, "queries"))
+            raise InputError(f"splits.{split} is {settings.splits[split]}; {known}")
+    return {split: catalogue.has(name, "qrels") for split, name in settings.ids().items()}
 
 
 def triples(settings: Settings) -> dict[str, str]:
-    """Published training triples: what follows `dataset` in their id, to the id."""
+    """List published training triples: what follows `dataset` in their id, to the id."""
     return {name: f"{settings.dataset}/{name}" for name in catalogue.below(settings.dataset, "docpairs")}
 
 
 def triples_file(settings: Settings, name: str) -> Path:
-    """The file of published triples, fetched if it is not there; raises `InputError` where it cannot be."""
+    """Return the file of published triples, fetched if it is not there; raises `InputError` where it cannot be."""
     fetching.offer(settings.files, settings.dataset)
-    rows = Rows(triples(settings)[name], "triples", lambda each: fetching.package().load(each).docpairs_iter())
+    rows = Rows(triples(settings)[name], "triples", lambda name: fetching.package().load(name).docpairs_iter())
     fetching.fetch([rows])
     try:
         return Path(fetching.package().load(rows.dataset).docpairs_path())
@@ -108,12 +105,12 @@ def triples_file(settings: Settings, name: str) -> Path:
 
 
 def depends(settings: Settings) -> list[Path]:
-    """The file of titles, if one is given; what ir_datasets keeps has checksums and does not change."""
+    """Return the file of titles, if the settings name one; what ir_datasets keeps has checksums and does not change."""
     return [Path(settings.title_file).expanduser()] if settings.title_file else []
 
 
 def version(settings: Settings) -> dict[str, str]:
-    """The package that reads the files."""
+    """Return the version of the package that reads the files."""
     return {"ir_datasets": installed("ir_datasets")}
 
 
@@ -122,7 +119,7 @@ def check(settings: Settings, name: str) -> dict[str, int]:
 
     Returns nothing: how many of the judged queries have a relevant passage, no catalogue says.
     """
-    folder, titles = (Path(each).expanduser().absolute() for each in (settings.files, settings.title_file))
+    folder, titles = (Path(path).expanduser().absolute() for path in (settings.files, settings.title_file))
     if settings.files != PUBLISHED and not folder.is_dir():
         raise InputError(f"collections.{name}: files is {settings.files}, and {folder} is no folder; allowed: a folder")
     if settings.title_file and not titles.is_file():
@@ -131,10 +128,9 @@ def check(settings: Settings, name: str) -> dict[str, int]:
 
 
 def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
-    """Passages, words in one, and judged queries by split, from the catalogue and Thakur et al. 2021, table 1."""
-    words = next(
-        (each for name, each in WORDS.items() if settings.dataset.removeprefix("nano-").startswith(name)), 100.0
-    )
+    """Return passages, words in one, and judged queries by split: catalogue, and Thakur et al. 2021, table 1."""
+    dataset = settings.dataset.removeprefix("nano-")
+    words = next((words for name, words in WORDS.items() if dataset.startswith(name)), 100.0)
     judged = {
         split: catalogue.counts(f"{name}/judged", "queries") or catalogue.counts(name, "queries") or 0
         for split, name in settings.ids().items()
@@ -143,23 +139,23 @@ def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
 
 
 def downloads(settings: Settings) -> dict[Path, float]:
-    """About how many bytes `load` keeps beside the collection, by file, but for those that are there.
+    """Estimate how many bytes `load` keeps beside the collection, by file, but for those that are there.
 
     Archives have their published sizes; ir_datasets unpacks the passages of MS MARCO and, compressed, those of BEIR.
     The size of RocketQA's titles is not published.
     """
     home, offered = catalogue.home(), Path(settings.files).expanduser()
-    found = {
-        home / "downloads" / each.checksum: float(each.size)
+    sizes = {
+        home / "downloads" / archive.checksum: float(archive.size)
         for name in (settings.dataset, *settings.ids().values())
-        for each in catalogue.archives(name)
-        if not (offered / each.file).exists()
+        for archive in catalogue.archives(name)
+        if not (offered / archive.file).exists()
     }
     if unpacked := UNPACKED.get(settings.dataset.partition("/")[0]):
         file, share = unpacked
         passages, words, _ = expected(settings)
-        found[home / settings.dataset / file] = share * LETTERS * passages * words
-    return {path: size for path, size in found.items() if not path.exists()}
+        sizes[home / settings.dataset / file] = share * LETTERS * passages * words
+    return {path: size for path, size in sizes.items() if not path.exists()}
 
 
 def load(settings: Settings, threads: int = 1) -> Collection:
@@ -185,14 +181,14 @@ def load(settings: Settings, threads: int = 1) -> Collection:
 
 def _check_counts(settings: Settings, about: dict[str, Any]) -> None:
     """Refuse a collection that is not the published one."""
-    found = {(settings.dataset, "docs"): about["passages"] + about["passages without text, dropped"]}
+    counts = {(settings.dataset, "docs"): about["passages"] + about["passages without text, dropped"]}
     for split, name in settings.ids().items():
         counted = about["queries"][split]
-        found[name, "queries"] = counted["read"]
+        counts[name, "queries"] = counted["read"]
         if "judged" in counted:
-            found[name, "qrels"] = counted["judgments read"]
-            found[f"{name}/judged", "queries"] = counted["judged"]
-    for (name, part), count in found.items():
+            counts[name, "qrels"] = counted["judgments read"]
+            counts[f"{name}/judged", "queries"] = counted["judged"]
+    for (name, part), count in counts.items():
         expected = catalogue.counts(name, part)
         if expected not in (None, count):
             raise InputError(f"{name} has {count:,} {part}; allowed: {expected:,}, as published")

@@ -21,40 +21,40 @@ PASSAGES = {"msmarco-passage": ("collectionandqueries", "queries"), "dpr-w100": 
 
 @functools.cache
 def entries() -> dict[str, dict[str, Any]]:
-    """What ir_datasets says of its datasets: id -> {docs, queries, qrels} -> {count}; without importing it."""
+    """Return what ir_datasets says of its datasets: id -> {docs, queries, qrels} -> {count}."""
     return read_json("metadata.json")
 
 
 def has(name: str, part: str) -> bool:
-    """Whether a dataset has docs, queries, qrels or docpairs."""
+    """Tell whether a dataset has docs, queries, qrels or docpairs."""
     return part in entries().get(name, {})
 
 
 def below(name: str, part: str) -> list[str]:
-    """What follows the name of a dataset in the ids of its parts that have docs, queries, qrels or docpairs."""
-    return [each.removeprefix(f"{name}/") for each in entries() if each.startswith(f"{name}/") and has(each, part)]
+    """List what follows the name of a dataset in the ids of its parts that have docs, queries, qrels or docpairs."""
+    return [key.removeprefix(f"{name}/") for key in entries() if key.startswith(f"{name}/") and has(key, part)]
 
 
 def collections() -> list[str]:
-    """The datasets with passages of their own."""
+    """List the datasets with passages of their own."""
     return [name for name, parts in entries().items() if "_ref" not in parts.get("docs", {"_ref": ""})]
 
 
 def counts(name: str, part: str) -> int | None:
-    """How many docs, queries or qrels a dataset has; None where the catalogue does not say."""
-    found = entries().get(name, {}).get(part, {})
-    found = entries().get(found["_ref"], {}).get(part, {}) if "_ref" in found else found
-    return found.get("count")
+    """Return how many docs, queries or qrels a dataset has; None where the catalogue does not say."""
+    facts = entries().get(name, {}).get(part, {})
+    facts = entries().get(facts["_ref"], {}).get(part, {}) if "_ref" in facts else facts
+    return facts.get("count")
 
 
 def files(family: str) -> dict[str, str]:
-    """The published files of a family of datasets: address -> as much of its end as no other one of them has.
+    """Return the published files of a family of datasets: address -> as much of its end as no other one of them has.
 
     That is a name, ``nq.zip``, or the place in a folder, ``NanoNQ/corpus/train-00000-of-00001.parquet``: the hub's
     ``resolve/main`` is no part of it.
     """
     listed = read_json("downloads.json").get(family, {}).values()
-    parts = {each["url"]: each["url"].split("/") for each in listed if "expected_md5" in each and "url" in each}
+    parts = {file["url"]: file["url"].split("/") for file in listed if {"expected_md5", "url"} <= file.keys()}
     for address, place in parts.items():
         if "resolve" in place:
             at = place.index("resolve")
@@ -75,7 +75,7 @@ class Archive(NamedTuple):
 
 
 def archives(name: str) -> list[Archive]:
-    """The published files of a dataset or of a part of it, as far as the catalogue tells.
+    """List the published files of a dataset or of a part of it, as far as the catalogue tells.
 
     A part that has none of its own, such as ``dev/small``, lies in those of what it is a part of.
     """
@@ -94,26 +94,26 @@ def archives(name: str) -> list[Archive]:
 
 
 def _bytes(name: str, file: dict[str, Any]) -> int:
-    """The size of a published file; where the list has its number of rows for it, about that of so many."""
+    """Return the size of a published file; where the list has its number of rows instead, estimate from that."""
     dataset, _, part = name.rpartition("/")
     rows = part in ROW and file["size_hint"] == counts(dataset, part)
     return file["size_hint"] * (ROW[part] if rows else 1)
 
 
 def home() -> Path:
-    """The folder in which ir_datasets keeps what it fetches."""
+    """Return the folder in which ir_datasets keeps what it fetches."""
     return Path(os.environ.get("IR_DATASETS_HOME") or "~/.ir_datasets").expanduser()
 
 
 def read_json(name: str) -> dict[str, Any]:
-    """A list that comes with the package: ``metadata.json`` or ``downloads.json``."""
-    found = find_spec("ir_datasets")
-    if found is None or not found.submodule_search_locations:
+    """Read a list that comes with the package: ``metadata.json`` or ``downloads.json``."""
+    spec = find_spec("ir_datasets")
+    if spec is None or not spec.submodule_search_locations:
         raise InputError("the package ir_datasets is missing; pip install -r envs/requirements.txt brings it")
-    return json.loads(Path(found.submodule_search_locations[0], "etc", name).read_text(encoding="utf-8"))
+    return json.loads(Path(spec.submodule_search_locations[0], "etc", name).read_text(encoding="utf-8"))
 
 
 def few(name: str, known: list[str]) -> str:
-    """The nearest of the known names, or the first ones."""
+    """Name the nearest of the known names, or the first ones."""
     text = suggestion(name, known)
     return text if text.startswith("did") else f"allowed: {', '.join(known[:FEW])}{' ...' * (len(known) > FEW)}"

@@ -2,33 +2,25 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.errors import InputError
 
 MSMARCO = "msmarco-passage"
 TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"  # Qu et al. 2021; no checksum is published
+if TYPE_CHECKING:
+    from filelock import FileLock
 
-
-class Fetched(Protocol):
-    """Rows of a dataset that lie in files."""
-
-    dataset: str
-    path: str
-
-    def rows(self) -> Iterator[Any]:
-        """Yield rows; the first one fetches the files."""
+    from cdmae.collections.sources.ir_datasets.titles import Titles
 
 
 def package() -> Any:
-    """The package, imported late and with our wishes in its environment."""
+    """Import ir_datasets, late and with our wishes in its environment."""
     os.environ.pop("TQDM_DISABLE", None)  # its interrupted downloads go on from what the progress bar has counted
     os.environ.setdefault("TQDM_MININTERVAL", "10")  # seconds
     os.environ.setdefault("IR_DATASETS_SMALL_FILE_SIZE", "0")  # it looks in downloads/ for small files, too
@@ -38,15 +30,14 @@ def package() -> Any:
 
 
 def places(dataset: str) -> dict[str, Path]:
-    """Where ir_datasets looks for the published files of a dataset and its relatives: address -> path."""
+    """Return where ir_datasets looks for the published files of a dataset and its relatives: address -> path."""
     home = package().util.home_path()
     family = catalogue.read_json("downloads.json").get(dataset.split("/")[0], {}).values()
-    found = {
-        each["url"]: home / "downloads" / each["expected_md5"]
-        for each in family
-        if "expected_md5" in each and "url" in each
+    files = [file for file in family if {"expected_md5", "url"} <= file.keys()]
+    return {
+        **{file["url"]: home / "downloads" / file["expected_md5"] for file in files},
+        TITLES: home / MSMARCO / "marco.tar.gz",
     }
-    return {**found, TITLES: home / MSMARCO / "marco.tar.gz"}
 
 
 def offer(folder: str, dataset: str) -> None:
@@ -60,16 +51,14 @@ def offer(folder: str, dataset: str) -> None:
             place.symlink_to(path)
 
 
-@contextmanager
-def alone(dataset: str) -> Iterator[None]:
+def alone(dataset: str) -> FileLock:
     """Keep other processes from fetching the same: the forums of CQADupStack share an archive, variants everything."""
-    path = package().util.home_path() / f".{'-'.join(dataset.split('/')[:2])}.lock"
-    with open(path, "w") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)  # released with the file
-        yield
+    from filelock import FileLock
+
+    return FileLock(package().util.home_path() / f".{'-'.join(dataset.split('/')[:2])}.lock")
 
 
-def fetch(parts: Iterable[Fetched]) -> None:
+def fetch(parts: Iterable[Rows | Titles]) -> None:
     """Read the first row of everything, which fetches it; raises one `InputError` with all that is missing."""
     missing: dict[str, Path] = {}
     for part in parts:
@@ -86,15 +75,15 @@ def fetch(parts: Iterable[Fetched]) -> None:
             missing[address].parent.mkdir(parents=True, exist_ok=True)
     if missing:
         other = " (the file there has another checksum)"
-        wanted = "; ".join(f"put {each} at {place}{other * place.exists()}" for each, place in missing.items())
-        raise InputError(f"files are missing and cannot be fetched: {wanted}")
+        files = "; ".join(f"put {address} at {place}{other * place.exists()}" for address, place in missing.items())
+        raise InputError(f"files are missing and cannot be fetched: {files}")
 
 
 def _address(error: BaseException) -> str | None:
-    """The address that could not be fetched, the first where there are mirrors."""
+    """Return the address that could not be fetched, the first where there are mirrors."""
     if getattr(error, "request", None) is not None:
         return error.request.url
-    tried = next((each for each in error.args if isinstance(each, list)), [])
+    tried = next((argument for argument in error.args if isinstance(argument, list)), [])
     return next((mirror.url for mirror, _ in tried if hasattr(mirror, "url")), None)
 
 
@@ -118,8 +107,8 @@ class Rows:
 
 def passages(dataset: str) -> Iterator[tuple[str, str, str]]:
     """Yield the (id, title, text) of every passage; without a title where the dataset has none."""
-    for each in package().load(dataset).docs_iter():
-        yield each.doc_id, getattr(each, "title", ""), each.text
+    for passage in package().load(dataset).docs_iter():
+        yield passage.doc_id, getattr(passage, "title", ""), passage.text
 
 
 def untitled(dataset: str) -> Iterator[tuple[str, str, str]]:
@@ -130,11 +119,11 @@ def untitled(dataset: str) -> Iterator[tuple[str, str, str]]:
 
 def queries(dataset: str) -> Iterator[tuple[str, str]]:
     """Yield the (id, text) of every query."""
-    for each in package().load(dataset).queries_iter():
-        yield each.query_id, each.text
+    for query in package().load(dataset).queries_iter():
+        yield query.query_id, query.text
 
 
 def qrels(dataset: str) -> Iterator[tuple[str, str, int]]:
     """Yield the (query_id, passage_id, grade) of every judgment."""
-    for each in package().load(dataset).qrels_iter():
-        yield each.query_id, each.doc_id, each.relevance
+    for judgment in package().load(dataset).qrels_iter():
+        yield judgment.query_id, judgment.doc_id, judgment.relevance

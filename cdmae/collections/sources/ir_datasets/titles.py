@@ -6,9 +6,9 @@ from array import array
 from collections.abc import Iterator
 from pathlib import Path
 
+from cdmae.collections.judged import File
 from cdmae.collections.sources.ir_datasets.catalogue import counts
 from cdmae.collections.sources.ir_datasets.fetching import MSMARCO, TITLES, package, passages, places
-from cdmae.collections.text_files import File
 
 MEMBER = "marco/para.title.txt"  # passage id, title, separated by a tab
 
@@ -34,11 +34,9 @@ class Titles:
                 self._places[passage] = len(self._text)
                 self._text += title.encode() + b"\n"
         for passage_id, _, text in passages(dataset):
-            yield passage_id, self._title(int(passage_id)), text
-
-    def _title(self, passage: int) -> str:
-        start = self._places[passage]
-        return "" if start < 0 else self._text[start : self._text.index(b"\n", start)].decode()
+            start = self._places[int(passage_id)]
+            title = "" if start < 0 else self._text[start : self._text.index(b"\n", start)].decode()
+            yield passage_id, title, text
 
     def _parse(self, number: int, line: str) -> tuple[int, str]:
         passage, tab, title = line.partition("\t")
@@ -47,7 +45,7 @@ class Titles:
         return int(passage), title.strip()
 
     def _released(self) -> Path:
-        """RocketQA's titles, fetched and unpacked once."""
+        """Return the file of RocketQA's titles, fetched and unpacked once."""
         util = package().util
         place = places(MSMARCO)[TITLES]
         archive = util.Download([util.RequestsDownload(TITLES)], cache_path=place)

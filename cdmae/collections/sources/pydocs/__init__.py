@@ -34,16 +34,9 @@ if TYPE_CHECKING:
 # What the environment pins anyway, as import names; the standard library first.
 IN_DOMAIN = (STDLIB, "numpy", "scipy", "pandas", "torch", "transformers", "matplotlib")
 MORE = (
-    "PIL",
-    "fontTools",
-    "fsspec",
-    "huggingface_hub",
-    "jinja2",
-    "numba",
-    "pyarrow",
-    "sentence_transformers",
+    "PIL", "fontTools", "fsspec", "huggingface_hub", "jinja2", "numba", "pyarrow", "sentence_transformers",
     "setuptools",
-)
+)  # fmt: skip
 HELD_OUT = {"scikit-learn": "sklearn", "networkx": "networkx", "sympy": "sympy", "sqlalchemy": "sqlalchemy"}
 DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}  # where the name to install differs from the one to import
 SMOKE = (
@@ -88,7 +81,7 @@ class Settings:
 
 
 def packages(settings: Settings) -> tuple[str, ...]:
-    """The import names of the packages that are harvested."""
+    """Return the import names of the packages that are harvested."""
     if settings.part:
         return (HELD_OUT[settings.part],)
     return {"smoke": (STDLIB,), "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[settings.size]
@@ -105,12 +98,12 @@ def depends(settings: Settings) -> list[Path]:
 
 
 def version(settings: Settings) -> dict[str, str]:
-    """The versions of Python and of the harvested packages, which decide what is found."""
-    found = {STDLIB: platform.python_version()}
+    """Return the versions of Python and of the harvested packages, which decide what is found."""
+    versions = {STDLIB: platform.python_version()}
     for package in packages(settings):
         if package != STDLIB:
-            found[package] = _installed(package)
-    return found
+            versions[package] = _installed(package)
+    return versions
 
 
 def check(settings: Settings, name: str) -> dict[str, int]:
@@ -136,7 +129,7 @@ def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
 
 
 def threads(settings: Settings) -> int:
-    """How many processes are worth their start."""
+    """Return how many processes are worth their start."""
     return 1 if settings.part or settings.size == "smoke" else 4
 
 
@@ -157,7 +150,7 @@ def load(settings: Settings, threads: int = 1) -> Collection:
 
 
 def _entries(settings: Settings, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
-    """The (name, summary, body) of what has both; `counts` gets the number of documented objects per package."""
+    """Yield the (name, summary, body) of what has both; `counts` gets the number of documented objects per package."""
     from cdmae.collections.sources.pydocs import cleaning, harvest
     from cdmae.log import Progress
 
@@ -171,25 +164,22 @@ def _entries(settings: Settings, counts: dict[str, int], threads: int) -> Iterat
             within = SMOKE if is_smoke and package == STDLIB else ()
             share = SMOKE_SHARE if is_smoke and package != STDLIB else 1.0
             counts[package] = 0
-            for found in harvest.harvest(package, within, share, over):
+            for documented in harvest.harvest(package, within, share, over):
                 counts[package] += 1
-                if cleaned := cleaning.clean(found.docstring, found.name, settings.max_words):
-                    yield found.name, *cleaned
+                if cleaned := cleaning.clean(documented.docstring, documented.name, settings.max_words):
+                    yield documented.name, *cleaned
             progress.advance()
 
 
 def _limited(queries: list[Query], number: int) -> list[Query]:
-    """The first `number` queries by a hash of their names, in the old order: a smaller set is part of a larger one."""
+    """Return the first `number` queries by a hash of their names, in the old order: smaller sets lie in larger ones."""
     if number > len(queries):
         raise InputError(
             f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the training queries there are"
         )
-    chosen = {query.name for query in sorted(queries, key=lambda each: _order(each.name))[:number]}
+    names = [query.name for query in queries]
+    chosen = set(sorted(names, key=lambda name: hashlib.sha256(f"training query {name}".encode()).digest())[:number])
     return [query for query in queries if query.name in chosen]
-
-
-def _order(name: str) -> bytes:
-    return hashlib.sha256(f"training query {name}".encode()).digest()
 
 
 def _collection(
@@ -201,20 +191,20 @@ def _collection(
 
     from cdmae.collections.store import PASSAGES, Collection
 
-    names, texts = ([getattr(each, name) for each in divided.passages] for name in ("name", "text"))
+    names, texts = ([getattr(entry, name) for entry in divided.passages] for name in ("name", "text"))
     # Query ids differ from passage ids: evaluation in the manner of BEIR drops passages that have their query's id.
     frames = {
         split: pd.DataFrame(
-            {"query_id": [f"query:{each.name}" for each in found], "text": [each.text for each in found]}
+            {"query_id": [f"query:{entry.name}" for entry in entries], "text": [entry.text for entry in entries]}
         )
-        for split, found in queries.items()
+        for split, entries in queries.items()
     }
     qrels = {
         split: pd.DataFrame(
-            [(f"query:{each.name}", passage, 1) for each in found for passage in each.positives],
+            [(f"query:{entry.name}", passage, 1) for entry in entries for passage in entry.positives],
             columns=["query_id", "passage_id", "grade"],
         ).astype({"grade": np.int16})
-        for split, found in queries.items()
+        for split, entries in queries.items()
     }
     about: dict[str, Any] = {
         "source": "pydocs",
@@ -222,8 +212,8 @@ def _collection(
         "documented objects": documented,
         "passages": len(names),
         "queries": {
-            split: {"read": len(divided.queries[split]), "judged": len(found), "judgments": len(qrels[split])}
-            for split, found in queries.items()
+            split: {"read": len(divided.queries[split]), "judged": len(entries), "judgments": len(qrels[split])}
+            for split, entries in queries.items()
         },
         **divided.counts,
     }

@@ -66,7 +66,7 @@ MIN_BODY = 8
 
 
 def clean(docstring: str, name: str, max_words: int) -> tuple[str, str] | None:
-    """The (summary, body) of a doc string as prose, or None where there are not both.
+    """Return the (summary, body) of a doc string as prose, or None where there are not both.
 
     The body has `MIN_BODY` to `max_words` words, ends where possible with a sentence, and contains neither the summary
     nor the object's own `name`.
@@ -121,14 +121,12 @@ def _is_summary(text: str) -> bool:
 
 
 def _is_prose(text: str) -> bool:
-    """Whether a text reads as English rather than as code, a formula, a table or an unfilled template."""
-    if not text or _LATEX.search(text) or _TEMPLATE.search(text):
-        return False
-    return _is_wordy(text, 0.75)
+    """Tell whether a text reads as English rather than as code, a formula, a table or an unfilled template."""
+    return bool(text) and not _LATEX.search(text) and not _TEMPLATE.search(text) and _is_wordy(text, 0.75)
 
 
 def _is_wordy(text: str, letters: float) -> bool:
-    """Whether ASCII letters are at least this share of the characters that are no space, and signs of code are few."""
+    """Tell whether ASCII letters are at least this share of the characters but spaces, and signs of code are few."""
     coded = text.encode()
     solid = len(coded) - coded.count(b" ")
     return solid - len(coded.translate(None, _LETTERS + b" ")) >= letters * solid and len(coded) - len(
@@ -169,7 +167,7 @@ def _without_summary(body: str, summary: str) -> str:
 
 
 def _cut(text: str, max_words: int) -> str:
-    """The first `max_words` words, back to the end of a sentence if that keeps at least half of them."""
+    """Return the first `max_words` words, back to the end of a sentence if that keeps at least half of them."""
     words = text.split()
     if len(words) <= max_words:
         return text

@@ -9,6 +9,7 @@ the same on every machine, and an object added elsewhere moves nothing.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -50,46 +51,43 @@ class Divided:
 
 def divide(entries: Iterable[tuple[str, str, str]], held_out: bool) -> Divided:
     """Divide the (name, summary, body) of a harvest; a held-out package's queries are all of split ``test``."""
-    found = _distinct(entries)
-    number = len(found)
-    pairs = duplicates.near_duplicates([passage.text for passage in found])
-    dropped = _dropped(found, pairs)
+    passages = _distinct(entries)
+    pairs = duplicates.near_duplicates([passage.text for passage in passages])
+    dropped = _dropped(passages, pairs)
     by_summary: dict[str, list[int]] = {}
-    for row, passage in enumerate(found):
+    for row, passage in enumerate(passages):
         if row not in dropped:
             for key in passage.summaries:
                 by_summary.setdefault(key, []).append(row)
     templates = {key for key, rows in by_summary.items() if len(rows) > MOST_POSITIVES}
     shared = [(rows[0], row) for key, rows in by_summary.items() if key not in templates for row in rows[1:]]
-    components = _components(number, pairs + shared)
+    components = _components(len(passages), pairs + shared)
     queries: dict[str, list[Query]] = {"test": []} if held_out else {"train": [], "dev": [], "test": []}
     for key, rows in by_summary.items():
         if key not in templates:
-            text, name = found[rows[0]].summaries[key]
-            component = found[components[rows[0]]].name
-            query = Query(name, text, tuple(found[row].name for row in rows), component)
+            text, name = passages[rows[0]].summaries[key]
+            component = passages[components[rows[0]]].name
+            query = Query(name, text, tuple(passages[row].name for row in rows), component)
             queries["test" if held_out else split_of(component)].append(query)
-    sizes: dict[int, int] = {}
-    for root in components:
-        sizes[root] = sizes.get(root, 0) + 1
+    sizes = Counter(components)
     counts = {
-        "distinct bodies": number,
+        "distinct bodies": len(passages),
         "near-duplicate passages dropped": len(dropped),
         "templated summaries dropped": len(templates),
         "components": len(sizes),
         "largest component": max(sizes.values(), default=0),
     }
-    return Divided([passage for row, passage in enumerate(found) if row not in dropped], queries, counts)
+    return Divided([passage for row, passage in enumerate(passages) if row not in dropped], queries, counts)
 
 
 def split_of(component: str) -> str:
-    """The split of a component: train 85 %, dev 7.5 %, test 7.5 %, by a hash of its name."""
+    """Return the split of a component: train 85 %, dev 7.5 %, test 7.5 %, by a hash of its name."""
     share = stable_share(component)
     return "train" if share < TRAIN else "dev" if share < DEV else "test"
 
 
 def key_of(text: str) -> str:
-    """A text's words, without case and punctuation: texts with the same key are the same text."""
+    """Return a text's words, without case and punctuation: texts with the same key are the same text."""
     return " ".join(_WORD.findall(text.casefold()))
 
 
@@ -102,7 +100,7 @@ def _distinct(entries: Iterable[tuple[str, str, str]]) -> list[Passage]:
 
 
 def _dropped(passages: list[Passage], pairs: list[tuple[int, int]]) -> set[int]:
-    """The later passages of pairs whose bodies and summaries are near-duplicates: the same documentation twice."""
+    """Return the later passages of pairs with near-duplicate bodies and summaries: the same documentation twice."""
     dropped: set[int] = set()
     for one, other in pairs:
         if one not in dropped and other not in dropped:
@@ -113,7 +111,7 @@ def _dropped(passages: list[Passage], pairs: list[tuple[int, int]]) -> set[int]:
 
 
 def _components(number: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """The connected components of `number` rows: for each row the smallest row of its component (union-find)."""
+    """Return the connected components of `number` rows: for each row the smallest row of its component (union-find)."""
     parent = list(range(number))
 
     def root(row: int) -> int:

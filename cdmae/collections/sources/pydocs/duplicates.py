@@ -21,36 +21,37 @@ _WORD = re.compile(r"\w+")
 
 
 def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[tuple[int, int]]:
-    """The pairs (i, j), i < j, sorted, of texts with a trigram Jaccard similarity of at least `threshold`.
+    """Return the pairs (i, j), i < j, sorted, of texts with a trigram Jaccard similarity of at least `threshold`.
 
     Texts of fewer than three words are near-duplicates of nothing. About 3 cpu-s for 20,000 texts of 50 words.
     """
     shingles, starts, rows = _shingles(texts)  # [S], [R + 1], [R]
     if not len(rows):
         return []
-    return sorted(
-        (int(rows[i]), int(rows[j]))
-        for i, j in _candidates(shingles, starts)
-        if _jaccard(shingles[starts[i] : starts[i + 1]], shingles[starts[j] : starts[j + 1]]) >= threshold
-    )
+    pairs = []
+    for i, j in _candidates(shingles, starts):
+        one, other = (set(shingles[starts[row] : starts[row + 1]].tolist()) for row in (i, j))
+        if len(one & other) / len(one | other) >= threshold:
+            pairs.append((int(rows[i]), int(rows[j])))
+    return sorted(pairs)
 
 
 def similar_words(one: str, other: str, threshold: float = THRESHOLD) -> bool:
-    """Whether two short texts have a Jaccard similarity of their sets of words of at least `threshold`."""
+    """Tell whether two short texts have a Jaccard similarity of their sets of words of at least `threshold`."""
     a, b = (set(_WORD.findall(text.casefold())) for text in (one, other))
     return len(a & b) >= threshold * len(a | b)
 
 
 def _shingles(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The trigram hashes of the texts that have any, one after the other (uint64); their bounds; and their rows."""
+    """Return the trigram hashes of the texts that have any, one after the other: uint64; their bounds; their rows."""
     numbers: dict[str, int] = {}
     words, rows, lengths = array("q"), [], []
     for row, text in enumerate(texts):
-        found = _WORD.findall(text.casefold())
-        if len(found) >= 3:
-            words.extend([numbers.setdefault(word, len(numbers)) for word in found])
+        tokens = _WORD.findall(text.casefold())
+        if len(tokens) >= 3:
+            words.extend([numbers.setdefault(word, len(numbers)) for word in tokens])
             rows.append(row)
-            lengths.append(len(found))
+            lengths.append(len(tokens))
     digests = [hashlib.blake2b(word.encode(), digest_size=8).digest() for word in numbers]
     ids = np.frombuffer(b"".join(digests), dtype="<u8").astype(np.uint64)[np.array(words, dtype=np.int64)]
     trigrams = _mix(_mix(_mix(ids[:-2]) + ids[1:-1]) + ids[2:])
@@ -62,7 +63,7 @@ def _shingles(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
-    """The finaliser of SplitMix64 (Steele et al. 2014): every bit of the input moves every bit of the output."""
+    """Return the finaliser of SplitMix64 (Steele et al. 2014): every bit of the input moves every bit of the output."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -70,7 +71,7 @@ def _mix(values: np.ndarray) -> np.ndarray:
 
 
 def _candidates(shingles: np.ndarray, starts: np.ndarray) -> set[tuple[int, int]]:
-    """The pairs of texts that agree in all rows of at least one band."""
+    """Return the pairs of texts that agree in all rows of at least one band."""
     pairs: set[tuple[int, int]] = set()
     for band in range(_BANDS):
         key = np.zeros(len(starts) - 1, dtype=np.uint64)
@@ -83,8 +84,3 @@ def _candidates(shingles: np.ndarray, starts: np.ndarray) -> set[tuple[int, int]
         for first, end in zip(firsts[ends - firsts > 1], ends[ends - firsts > 1], strict=True):
             pairs.update(combinations(order[first:end].tolist(), 2))  # ascending, the sort being stable
     return pairs
-
-
-def _jaccard(a: np.ndarray, b: np.ndarray) -> float:
-    one, other = set(a.tolist()), set(b.tolist())
-    return len(one & other) / len(one | other)

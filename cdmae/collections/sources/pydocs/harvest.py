@@ -27,6 +27,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -68,16 +69,20 @@ def harvest(
     their names (used by the smoke size). over: ``map``, here or in other processes. `STDLIB` is the standard library
     with its C modules.
     """
+    chosen = [module for module in modules(package) if _under(module[0], within) and stable_share(module[0]) < share]
+    everything = chain.from_iterable(over(_all_in, chosen))
+    if package == STDLIB:
+        everything = chain(everything, *map(_documented_c, _c_modules(within)))
     seen: set[str] = set()
-    for found in _everything(package, within, share, over):
-        if found.name not in seen:
-            seen.add(found.name)
-            yield found
+    for documented in everything:
+        if documented.name not in seen:
+            seen.add(documented.name)
+            yield documented
 
 
 @contextlib.contextmanager
 def processes(number: int) -> Iterator[Callable[..., Iterable[Any]]]:
-    """``map`` in several processes; in this one, if `number` is 1."""
+    """Yield ``map`` in several processes; in this one, if `number` is 1."""
     if number == 1:
         yield map
         return
@@ -89,7 +94,7 @@ def processes(number: int) -> Iterator[Callable[..., Iterable[Any]]]:
 
 
 def _end_with_parent() -> None:
-    """A process that is killed would leave its pool waiting for work for ever."""
+    """Return a process that is killed would leave its pool waiting for work for ever."""
 
     def watch() -> None:
         multiprocessing.parent_process().join()
@@ -98,33 +103,24 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _everything(package: str, within: tuple[str, ...], share: float, over: Callable[..., Any]) -> Iterator[Documented]:
-    chosen = [each for each in modules(package) if _under(each[0], within) and stable_share(each[0]) < share]
-    for found in over(_all_in, chosen):
-        yield from found
-    if package == STDLIB:
-        for module in _c_modules(within):
-            yield from _documented_c(module)
-
-
 def _all_in(source: tuple[str, Path]) -> list[Documented]:
     return list(documented_in(*source))
 
 
 def stable_share(name: str) -> float:
-    """A number in [0, 1) that depends on nothing but `name`: the same on every machine and in every process."""
+    """Return a number in [0, 1) that depends on nothing but `name`: the same on every machine and in every process."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
 
 
 def _under(module: str, within: tuple[str, ...]) -> bool:
-    return not within or any(module == each or module.startswith(each + ".") for each in within)
+    return not within or any(module == name or module.startswith(name + ".") for name in within)
 
 
 # --- source files ----------------------------------------------------------------------------------------------------
 
 
 def root(package: str) -> Path:
-    """The folder of an installed package, found without importing it."""
+    """Return the folder of an installed package, found without importing it."""
     if package == STDLIB:
         return Path(sysconfig.get_paths()["stdlib"])
     spec = importlib.util.find_spec(package)
@@ -134,18 +130,18 @@ def root(package: str) -> Path:
 
 
 def modules(package: str) -> list[tuple[str, Path]]:
-    """The modules of a package and their files, sorted by name, without tests, vendored copies and programs."""
+    """Return the modules of a package and their files, sorted by name, without tests, vendored copies and programs."""
     top = root(package)
     prefix = () if package == STDLIB else (package,)
-    found = []
+    paths = []
     for folder, folders, files in os.walk(top):
-        folders[:] = [each for each in folders if not _SKIPPED_FOLDERS.match(each)]
+        folders[:] = [name for name in folders if not _SKIPPED_FOLDERS.match(name)]
         parts = prefix + Path(folder).relative_to(top).parts
         for file in files:
             if file.endswith(".py") and file[:-3].isidentifier() and not _SKIPPED_FILES.match(file):
                 module = ".".join(parts if file == "__init__.py" else (*parts, file[:-3]))
-                found.append((module, Path(folder, file)))
-    return sorted(found)
+                paths.append((module, Path(folder, file)))
+    return sorted(paths)
 
 
 def documented_in(module: str, path: Path) -> Iterator[Documented]:
@@ -176,8 +172,8 @@ def _documented_below(name: str, body: list[ast.stmt]) -> Iterator[Documented]:
                 yield from _documented_below(below, node.body)
         elif isinstance(node, ast.If | ast.Try | ast.With):
             for branch in ("body", "handlers", "orelse", "finalbody"):
-                for each in getattr(node, branch, []):
-                    yield from _documented_below(name, each.body if isinstance(each, ast.ExceptHandler) else [each])
+                for child in getattr(node, branch, []):
+                    yield from _documented_below(name, child.body if isinstance(child, ast.ExceptHandler) else [child])
         elif isinstance(node, ast.Expr | ast.Assign) and isinstance(node.value, ast.Call):
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             yield from _added(name, node.value, target)
@@ -191,7 +187,7 @@ def _is_special(name: str) -> bool:
 
 
 def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Documented]:
-    """What a call of the ``add_docstr`` family documents.
+    """Yield what a call of the ``add_docstr`` family documents.
 
     The forms found: ``add_newdoc("numpy", "ndarray", ("flat", text))``, ``add_newdoc("numpy", "ndarray", text)``,
     ``add_newdoc("erf", text)``, ``add_docstr(torch.abs, text)``, ``add_docstr_all("abs", text)`` (of the tensor class)
@@ -206,7 +202,7 @@ def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Doc
     elif function == "add_docstr_all":
         name = f"torch.Tensor.{_text(place[0])}"
     else:
-        parts = [_text(each) or _dotted(each) for each in place]
+        parts = [_text(argument) or _dotted(argument) for argument in place]
         parts = [part for part in parts if all(map(str.isidentifier, part.split(".")))]  # no signatures and types
         if not parts:
             return
@@ -218,10 +214,10 @@ def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Doc
 
 
 def _texts(node: ast.expr) -> Iterator[tuple[str, str]]:
-    """The (attribute, text) pairs of the last argument: text, (attribute, text), or a list of such pairs."""
+    """Yield the (attribute, text) pairs of the last argument: text, (attribute, text), or a list of such pairs."""
     if isinstance(node, ast.List):
-        for each in node.elts:
-            yield from _texts(each)
+        for element in node.elts:
+            yield from _texts(element)
     elif isinstance(node, ast.Tuple) and len(node.elts) == 2:
         attribute, text = map(_text, node.elts)
         if attribute and text:
@@ -231,7 +227,7 @@ def _texts(node: ast.expr) -> Iterator[tuple[str, str]]:
 
 
 def _text(node: ast.expr) -> str:
-    """The string that an expression of literals, ``+``, ``%`` and string methods begins with; placeholders stay in."""
+    """Return the string with which an expression of literals, ``+``, ``%`` and methods begins; placeholders stay in."""
     if isinstance(node, ast.Constant):
         return node.value if isinstance(node.value, str) else ""
     if isinstance(node, ast.BinOp):
@@ -256,12 +252,10 @@ def _dotted(node: ast.expr) -> str:
 
 def _c_modules(within: tuple[str, ...]) -> list[str]:
     names = (name for name in sys.stdlib_module_names if _under(name, within) and not _SKIPPED_C_MODULES.match(name))
-    return sorted(name for name in names if _is_compiled(name))
+    return sorted(name for name in names if name in sys.builtin_module_names or _is_extension(name))
 
 
-def _is_compiled(name: str) -> bool:
-    if name in sys.builtin_module_names:
-        return True
+def _is_extension(name: str) -> bool:
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):

@@ -58,7 +58,7 @@ def without_signature(lines: list[str]) -> list[str]:
         while depth > 0 and end + 1 < len(lines) and lines[end + 1].strip():
             end += 1
             depth += lines[end].count("(") - lines[end].count(")")
-        joined = " ".join(each.strip() for each in lines[at : end + 1])
+        joined = " ".join(part.strip() for part in lines[at : end + 1])
         signature = re.match(
             rf"^[\w.]+{_TYPE}(?P<result>\s*(?:->|=>|→)\s*[^.:]*?)?\s*(?:(?:--|:|-)\s+(?P<text>\S.*))?$", joined
         )
@@ -75,7 +75,7 @@ def _indent(line: str) -> int:
 
 
 class _Reader:
-    """The state of one pass over the lines: the section, and the paragraph that is being collected."""
+    """Hold the state of one pass over the lines: the section, and the paragraph that is being collected."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines, self.at = lines, 0
@@ -101,7 +101,7 @@ class _Reader:
 
 
 def paragraphs_of(lines: list[str]) -> list[tuple[str, str]]:
-    """The (section, text) of every kept paragraph, in order; the section is "" before the first heading."""
+    """Return the (section, text) of every kept paragraph, in order; the section is "" before the first heading."""
     reader = _Reader(lines)
     while reader.at < len(lines):
         line = lines[reader.at]
@@ -194,7 +194,7 @@ def _prose(reader: _Reader, line: str, stripped: str) -> None:
 
 
 def _entry(reader: _Reader, indent: int, stripped: str, following: str) -> str:
-    """What is left to collect of a line of a list of parameters or results: its name stays, its type goes."""
+    """Return what is left to collect of a line of a list of parameters or results: its name stays, its type goes."""
     if not reader.is_google and indent <= reader.section_indent:  # at the margin: numpy's `name : type`
         if following.strip() and _indent(following) > indent:
             reader.flush()
@@ -216,7 +216,7 @@ def _entry(reader: _Reader, indent: int, stripped: str, following: str) -> str:
 
 
 def _field(reader: _Reader, indent: int, field: re.Match[str]) -> None:
-    """One entry of a Sphinx field list, ``:param type name: text``."""
+    """Return one entry of a Sphinx field list, ``:param type name: text``."""
     kind, argument, text = field[1], (field[2] or "").split(), field[3]
     if reader.section == "":
         reader.section = "fields"
