@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cdmae.errors import InputError
+from cdmae.report.charts import Figure, stacked
 from cdmae.report.comparisons import arms, growth, masking_pairs
 from cdmae.report.facts import Facts
-from cdmae.report.figures import Figure, stacked
 from cdmae.report.paper import grids, published
 from cdmae.report.paper.claims import claims_table
 from cdmae.report.paper.grids import Column, Entry, Grid

@@ -15,9 +15,8 @@ import pandas as pd
 from cdmae import formats
 from cdmae.config.schema import Evaluation
 from cdmae.fields import parse
-from cdmae.report.charts import Series, lines
+from cdmae.report.charts import Figure, Series, lines, stacked
 from cdmae.report.facts import Facts, Target
-from cdmae.report.figures import Figure, stacked
 from cdmae.report.paper.published import Key, Row
 from cdmae.report.sections import mean_noise, mean_spread, mean_value, value_cell
 from cdmae.report.tables import Cell, Table
