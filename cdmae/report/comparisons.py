@@ -1,4 +1,4 @@
-"""Which systems may be compared: those whose recipes differ in one thing.
+"""Find the systems that may be compared: those whose recipes differ in one thing.
 
 A recipe is everything that a system's numbers depend on, flattened: its encoder's settings, its stage's, and those of
 the systems that its negatives and its teacher come from. A part that only follows the system's own encoder (stage-2
