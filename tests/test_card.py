@@ -68,11 +68,16 @@ def test_the_card_names_the_data_of_the_encoder_before():
 
 def test_the_card_tells_how_every_encoder_was_pretrained():
     """A new objective or masking without a word in the card fails here."""
-    for name in concepts("pretraining/objectives"):
-        told = card._what({**FACTS, "encoder": {"objective": name}}, reranker=False)
-        assert ("masked auto-encoder" in told) == (name == "mae")
-        assert name == "mae" or card.OBJECTIVES[name] in told
-    assert set(card.MASKED) | {"uniform", "whole_word"} == set(concepts("masking/strategies"))
+    encoders = [{"objective": name} for name in concepts("pretraining/objectives") if name != "mae"]
+    encoders += [{"objective": "mae", "decoder_masking": name} for name in concepts("masking/strategies")]
+    told = {}
+    for encoder in encoders:
+        text = card.card({**FACTS, "encoder": encoder}, measures(), LENGTHS["retriever"], "x")
+        told[tuple(encoder.values())] = text.partition("## Use")[0].partition("Its encoder")[2]
+        assert ("masked auto-encoder" in text.partition("# cdmae-stage1")[2]) == (encoder["objective"] == "mae")
+    assert len(set(told.values())) == len(told) - 1
+    assert told["mae", "uniform"] == told["mae", "whole_word"]
+    assert "here  (" not in "".join(told.values()), "a masking without a word"
 
 
 def test_release_links_every_file_and_adds_the_card(trained):

@@ -96,9 +96,9 @@ def test_long_runs_are_sampled_evenly(monkeypatch):
     rows = insight.sampled(QUERIES)
     found = insight.lists(a_run(1), rows, keys_of(RELEVANT), 5)
     for row in rows:
-        mine = found.query == row
-        assert found.passage[mine].tolist() == negatives_of(a_run(1), row, 5)
-        assert found.rank[mine].tolist() == list(range(1, mine.sum() + 1))
+        mine = found[found["query"] == row]
+        assert mine["passage"].tolist() == negatives_of(a_run(1), row, 5)
+        assert mine["rank"].tolist() == list(range(1, len(mine) + 1))
 
 
 def test_every_pair_of_stages_is_compared_down_to_the_shallower(run):

@@ -5,10 +5,12 @@ import re
 import numpy as np
 import pytest
 import torch
+from test_card import FACTS, measures
 from tiny_training import stage, tiny  # noqa: F401
 
 from cdmae.collections.store import read_passages
 from cdmae.config.schema import Encoder, Start
+from cdmae.files import read_json
 from cdmae.finetuning import reranker, retriever
 from cdmae.models import checkpoint as models
 from cdmae.models import sequences
@@ -51,8 +53,8 @@ def train(trainer, inputs, folder, kind):
 def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_path):
     """As its card tells to use it: with sentence-transformers, and with transformers alone."""
     model = train(retriever, inputs, tmp_path, "retriever")
-    lengths = card.read_lengths(model)
-    first, second = re.findall(r"```python\n(.*?)```", card.RETRIEVER.format(place=model, **lengths), re.DOTALL)
+    lengths = read_json(model / "cdmae.json")
+    first, second = re.findall(r"```python\n(.*?)```", card.card(FACTS, measures(), lengths, str(model)), re.DOTALL)
     told = {}
     exec(first, told)
     ours = vectors.encode_queries(model, TEXTS)

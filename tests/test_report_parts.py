@@ -6,7 +6,7 @@ import pytest
 import synthetic_run
 
 from cdmae import formats
-from cdmae.report import charts, comparisons, figures
+from cdmae.report import charts, comparisons
 from cdmae.report.facts import Facts, Target, benchmarks
 from cdmae.report.markup import Markup, fill, tag
 from cdmae.report.tables import Cell, Table, highlight
@@ -185,10 +185,10 @@ def test_csv_has_unrounded_numbers():
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.4, 5.2), (3.2, 8.3), (0, 6000), (15.1, 15.9), (0, 0)])
 def test_ticks_are_few_and_inside(low, high):
-    found = figures.ticks(low, high)
+    found = charts.ticks(low, high)
     assert 1 <= len(found) <= 8
     assert all(low - 1e-9 <= value <= high + 1e-9 for value in found)
-    bottom, top = figures.nice(low, high)
+    bottom, top = charts.nice(low, high)
     assert bottom <= low and high <= top
 
 
@@ -197,11 +197,11 @@ def test_long_labels_wrap_and_stay_inside():
     figure = charts.rows("f", "title", [charts.Row(label, "+1.0", interval=(0.5, 1.0, 1.5), band=0.3)])
     texts = [part.split("<")[0] for part in figure.drawing.split('text-anchor="start">')[1:]]
     assert "".join(texts).startswith(label[:100])
-    assert max(map(len, texts)) * figures.LETTER * charts.SIZE <= figures.WIDTH
+    assert max(map(len, texts)) * charts.LETTER * charts.SIZE <= charts.WIDTH
 
 
 def test_a_gap_interrupts_a_line():
-    canvas = figures.Canvas()
+    canvas = charts.Canvas()
     canvas.path([(0, 0), (1, 1), (2, math.nan), (3, 3), (4, 4)], "s0")
     assert 'd="M0 0L1 1M3 3L4 4"' in canvas.marks[0]
 

@@ -17,6 +17,8 @@ class Markup(str):
 
 def escape(value: Any) -> Markup:
     """`value` as HTML: `Markup` as it is, None as nothing, an iterable piece by piece, everything else escaped."""
+    if hasattr(value, "__html__"):
+        return Markup(value.__html__())
     if isinstance(value, Markup):
         return value
     if value is None or value is False:

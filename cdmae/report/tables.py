@@ -1,4 +1,4 @@
-"""A table once, written four ways: HTML for the page, Markdown, LaTeX (booktabs) and CSV with the unrounded numbers."""
+"""Write a table in four ways: HTML for the page, Markdown, LaTeX (booktabs) and CSV with the unrounded numbers."""
 
 from __future__ import annotations
 
@@ -9,17 +9,16 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import jinja2
 import pandas as pd
-
-from cdmae.report.markup import Markup, breakable, escape, join, tag
+from markupsafe import Markup, escape
 
 if TYPE_CHECKING:
     from cdmae.report.facts import Spread
 
 WIDE = 5  # a table with more columns, or with prose, keeps its width on a narrow screen and scrolls in its box
 LONG = 14  # characters of a column's name that is as good as prose
-NAME = 28  # a shorter first cell without spaces is not broken where there is room
-_TEX = {
+_TEX = str.maketrans({
     **{mark: f"\\{mark}" for mark in "&%$#_{}"},
     "\\": r"\textbackslash{}",
     "~": r"\textasciitilde{}",
@@ -39,7 +38,9 @@ _TEX = {
     "\N{GREEK SMALL LETTER SIGMA}": r"$\sigma$",
     "<": "$<$",
     ">": "$>$",
-}
+})  # fmt: skip
+_TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("cdmae.report"), autoescape=True)
+_TEMPLATES.filters["breakable"] = lambda text: Markup(re.sub("([-_/])", r"\1<wbr>", escape(text)))
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class Cell:
 
     @property
     def beside(self) -> str:
-        """The spread as it stands beside the text, to the decimal of measures."""
+        """Return the spread as it stands beside the text, to the decimal of measures."""
         return f"\N{PLUS-MINUS SIGN}{self.spread.deviation:.1f}" if self.spread else ""
 
 
@@ -78,33 +79,42 @@ class Table:
     texts: Sequence[str] = ()
 
     def html(self) -> Markup:
-        """The table for the page, with the other forms to take away."""
-        head = tag(
-            "tr", [tag("th", escape(name), scope="col", class_=self._side(i)) for i, name in enumerate(self.columns)]
+        """Return the table for the page, with the other forms to take away."""
+        rows, seeds, count = self._cells.to_numpy(), self._seeds, len(self.columns)
+        prose = self.texts or (count >= WIDE and max(map(len, self.columns)) > LONG)
+        columns_and_spreads = count + sum(map(bool, seeds))
+        kinds = {
+            "wide": columns_and_spreads > WIDE or (prose and columns_and_spreads > 2),
+            "marked": any(cell.mark for cell in rows.flat),
+            "narrow": count <= 4 and not self.texts,
+            "spreads": any(seeds),
+        }
+        files = {"csv": ("csv", self.csv()), "md": ("markdown", self.markdown()), "tex": ("x-tex", self.tex())}
+        text = _TEMPLATES.get_template("columns.html.j2").render(
+            table=self,
+            title=self._title,
+            files=[(kind, _address(*media_and_text)) for kind, media_and_text in files.items()],
+            kinds=" ".join(name for name, fits in kinds.items() if fits),
+            columns=[
+                {"name": name, "side": "number" if side == "right" else "", "seeds": of_column}
+                for name, side, of_column in zip(self.columns, self._sides, seeds, strict=True)
+            ],
+            rows=rows,
         )
-        body = [tag("tr", [self._cell(i, cell) for i, cell in enumerate(row)]) for row in self._cells.to_numpy()]
-        marked = any(cell.mark for cell in self._cells.to_numpy().flat)
-        kinds = {"wide": self._wide(), "marked": marked, "narrow": self._narrow(), "spreads": any(self._seeds)}
-        classes = [name for name, fits in kinds.items() if fits]
-        table = tag("table", tag("thead", head), tag("tbody", body), class_=" ".join(classes) or None)
-        caption = tag("figcaption", escape(self._title()), " ", self._downloads())
-        box = tag("div", table, class_="scroll", tabindex="0", role="region", aria_label=self.caption)
-        return tag("figure", caption, box, class_="table", id=f"table-{self.name}")
+        return Markup(text)
 
     def markdown(self) -> str:
-        """The table for a README, below its title: the best bold."""
-        sides = ["left" if self._side(i) is None else "right" for i in range(len(self.columns))]
-        text = self._written(_markdown).to_markdown(index=False, colalign=sides, disable_numparse=True)
-        return f"{self._title()}\n\n{text}\n"
+        """Return the table for a README, below its title: the best bold."""
+        text = self._written(_markdown).to_markdown(index=False, colalign=self._sides, disable_numparse=True)
+        return f"{self._title}\n\n{text}\n"
 
     def tex(self) -> str:
-        """The table for a paper, as ``tabular`` (needs booktabs, amssymb): the best bold, the second underlined."""
-        sides = "".join("l" if self._side(i) is None else "r" for i in range(len(self.columns)))
-        text = self._written(_tex).to_latex(index=False, escape=False, column_format=sides)
-        return f"% {self._title()}\n{text}"
+        """Return the table for a paper, as ``tabular`` (needs booktabs, amssymb): best bold, second underlined."""
+        sides = "".join(side[0] for side in self._sides)
+        return f"% {self._title}\n{self._written(_tex).to_latex(index=False, escape=False, column_format=sides)}"
 
     def csv(self) -> str:
-        """The table for a program: numbers unrounded, no marks, a column of deviations after one that has spreads."""
+        """Return the table for a program: numbers unrounded, no marks; deviations are a column of their own."""
         columns = []
         for seeds, (name, cells) in zip(self._seeds, self._cells.items(), strict=True):
             columns.append(cells.map(lambda cell: cell.text if cell.value is None else _number(cell.value)))
@@ -115,82 +125,41 @@ class Table:
 
     @cached_property
     def _cells(self) -> pd.DataFrame:
-        return pd.DataFrame([[as_cell(cell) for cell in row] for row in self.rows], columns=self.columns)
-
-    def _written(self, form: Callable[[Cell], str]) -> pd.DataFrame:
-        """Cells and names of columns as texts of a form, escaped: pandas does not know the signs that stand here."""
-        return self._cells.map(form).set_axis([form(Cell(name)) for name in self.columns], axis=1)
+        rows = [[cell if isinstance(cell, Cell) else Cell(cell) for cell in row] for row in self.rows]
+        return pd.DataFrame(rows, columns=self.columns)
 
     @cached_property
     def _seeds(self) -> list[int]:
-        """For every column, how many seeds its spreads are over; 0 without."""
+        """Count, for every column, the seeds that its spreads are over; 0 without."""
         columns = self._cells.to_numpy().T
         return [max((cell.spread.seeds for cell in column if cell.spread), default=0) for column in columns]
 
-    def _spread(self) -> str:
-        return f"\N{PLUS-MINUS SIGN} standard deviation over {max(self._seeds)} seeds"
+    @property
+    def _sides(self) -> list[str]:
+        prose = [at < self.heads or name in self.texts for at, name in enumerate(self.columns)]
+        return ["left" if of_column else "right" for of_column in prose]
 
+    @property
     def _title(self) -> str:
-        return f"{self.caption}, {self._spread()}" if any(self._seeds) else self.caption
+        spread = f", \N{PLUS-MINUS SIGN} standard deviation over {max(self._seeds)} seeds" if any(self._seeds) else ""
+        return self.caption + spread
 
-    def _wide(self) -> bool:
-        prose = self.texts or (len(self.columns) >= WIDE and max(map(len, self.columns)) > LONG)
-        count = len(self.columns) + sum(map(bool, self._seeds))
-        return count > WIDE or (bool(prose) and count > 2)
-
-    def _narrow(self) -> bool:
-        return len(self.columns) <= 4 and not self.texts
-
-    def _side(self, column: int) -> str | None:
-        return None if column < self.heads or self.columns[column] in self.texts else "number"
-
-    def _cell(self, column: int, cell: Cell) -> Markup:
-        text: Markup = breakable(cell.text) if self._side(column) is None else escape(cell.text)
-        if cell.best or cell.second:
-            text = tag("b" if cell.best else "u", text)
-        if self._seeds[column]:  # also beside a number without spread, so that numbers stand below each other
-            text = Markup(text + tag("span", cell.beside, class_="spread"))
-        if cell.mark:
-            text = Markup(text + tag("span", cell.mark, class_="mark", title=cell.note or None))
-        if column == 0:
-            return tag(
-                "th", text, scope="row", class_="name" if len(cell.text) <= NAME and " " not in cell.text else None
-            )
-        short = self._side(column) is None and len(cell.text) <= NAME - 4
-        classes = [self._side(column), "name" if short else None]
-        return tag("td", text, class_=" ".join(filter(None, classes)) or None)
-
-    def _downloads(self) -> Markup:
-        forms = (
-            ("csv", "text/csv", self.csv()),
-            ("md", "text/markdown", self.markdown()),
-            ("tex", "text/x-tex", self.tex()),
-        )
-        links = [
-            tag("a", kind, download=f"{self.name}.{kind}", href=_data(media, text), aria_label=f"{self.caption} {kind}")
-            for kind, media, text in forms
-        ]
-        return tag("span", join(links, " "), class_="files")
-
-
-def as_cell(cell: Cell | str) -> Cell:
-    """A plain text is a cell too."""
-    return Cell(cell) if isinstance(cell, str) else cell
+    def _written(self, form: Callable[[Cell], str]) -> pd.DataFrame:
+        """Return cells and names of columns as texts, escaped: pandas does not know the signs that stand here."""
+        return self._cells.map(form).set_axis([form(Cell(name)) for name in self.columns], axis=1)
 
 
 def highlight(columns: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
-    """Mark the best and the second best of each column, equal if they read equal. Columns of one cell stay plain."""
-    return [_highlight(list(cells)) for cells in columns]
-
-
-def _highlight(cells: list[Cell]) -> list[Cell]:
-    shown = sorted({float(f"{cell.value:.1f}") for cell in cells if isinstance(cell.value, float)}, reverse=True)
-    if len(shown) < 2:
-        return cells
+    """Mark the best and the second best of each column, equal if they read equal. Columns of one value stay plain."""
     marked = []
-    for cell in cells:
-        value = float(f"{cell.value:.1f}") if isinstance(cell.value, float) else None
-        marked.append(replace(cell, best=value == shown[0], second=value == shown[1]))
+    for cells in columns:
+        values = [float(f"{cell.value:.1f}") if isinstance(cell.value, float) else None for cell in cells]
+        first, second, *_ = [*sorted({value for value in values if value is not None}, reverse=True), None, None]
+        if second is None:
+            marked.append(list(cells))
+        else:
+            pairs = zip(cells, values, strict=True)
+            marked.append([replace(cell, best=value == first, second=value == second) for cell, value in pairs])
     return marked
 
 
@@ -198,8 +167,8 @@ def _number(value: float | str) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
-def _data(media: str, text: str) -> str:
-    return f"data:{media};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"
+def _address(media: str, text: str) -> str:
+    return f"data:text/{media};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"
 
 
 def _markdown(cell: Cell) -> str:
@@ -208,9 +177,7 @@ def _markdown(cell: Cell) -> str:
 
 
 def _tex(cell: Cell) -> str:
-    text, beside, mark = (
-        "".join(_TEX.get(letter, letter) for letter in each) for each in (cell.text, cell.beside, cell.mark)
-    )
+    text, beside, mark = (part.translate(_TEX) for part in (cell.text, cell.beside, cell.mark))
     if cell.best or cell.second:
         text = rf"\textbf{{{text}}}" if cell.best else rf"\underline{{{text}}}"
     return " ".join(filter(None, (text, beside))) + mark

@@ -1,4 +1,4 @@
-"""What the paper states, each scored on what was run: true, false, undecided within the noise, or not tested.
+"""Score what the paper states on what was run: true, false, undecided within the noise, or not tested.
 
 A difference of two systems is true where a paired t-test and the noise band of one seed leave no doubt, false where
 they leave none about the opposite. The paper's numbers are points of the measure it used.
@@ -6,17 +6,16 @@ they leave none about the opposite. The paper's numbers are points of the measur
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import math
+from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import NamedTuple
 
-import pandas as pd
-
 from cdmae import formats
-from cdmae.evaluation import significance
 from cdmae.report.comparisons import arms, differences, masking_pairs, noise, not_pretrained
-from cdmae.report.facts import Difference, Facts, Target
+from cdmae.report.facts import Difference, Facts, paired
 from cdmae.report.paper import published
 from cdmae.report.paper.methods import corpora, main_chain, methods, projection_pair
 from cdmae.report.paper.published import DEV, Key
@@ -50,7 +49,6 @@ class Evidence(NamedTuple):
 
 
 Pair = tuple[str, str] | None
-Sets = Sequence[Sequence[Target]]
 Score = Callable[[Facts], Evidence | None]
 
 
@@ -71,33 +69,28 @@ class Claim:
 # --- how a claim is scored -------------------------------------------------------------------------------------------
 
 
-def better(pair: Callable[[Facts], Pair], where: Callable[[Facts], Sets] | None = None) -> Score:
-    """The first system of the pair beats the second, in the main measure on the main target or on `where`."""
+def better(pair: Callable[[Facts], Pair], *, zero_shot: bool = False) -> Score:
+    """Score whether the first system of the pair beats the second, in the main measure.
+
+    They are compared on the main target, or on the zero-shot collections.
+    """
 
     def score(facts: Facts) -> Evidence | None:
-        names, sets = pair(facts), (where or _main)(facts)
-        found = mean_difference(facts, *names, sets) if names and all(names) and sets else None
-        if not found:
+        names, target = pair(facts), main_target(facts)
+        sets = list(zero_shot_sets(facts).values()) if zero_shot else [[target]] if target else []
+        difference = mean_difference(facts, *names, sets) if names and all(names) and sets else None
+        if not difference:
             return None
         place = str(sets[0][0]) if len(sets) == 1 else formats.plural(len(sets), "collection")
         measure = formats.measure_name(main_measure(facts, sets))
-        return _scored(found, mean_noise(facts, sets), f"{names[0]} over {names[1]}: {measure}, {place}")
+        return _scored(difference, mean_noise(facts, sets), f"{names[0]} over {names[1]}: {measure}, {place}")
 
     return score
 
 
-def _scored(found: Difference, band: float, compared: str) -> Evidence:
-    here, interval, _ = difference_cells(found)
-    return Evidence(OUTCOMES[verdict(found, band)], here, interval, compared)
-
-
-def _main(facts: Facts) -> Sets:
-    target = main_target(facts)
-    return [[target]] if target else []
-
-
-def _zero_shot(facts: Facts) -> Sets:
-    return list(zero_shot_sets(facts).values())
+def _scored(difference: Difference, band: float, compared: str) -> Evidence:
+    here, interval, _ = difference_cells(difference)
+    return Evidence(OUTCOMES[verdict(difference, band)], here, interval, compared)
 
 
 def _masks(facts: Facts) -> Pair:
@@ -113,26 +106,22 @@ def _stage(number: int) -> Callable[[Facts], Pair]:
 
 
 def _over(method: str) -> Callable[[Facts], Pair]:
-    """The paper's method over another one after stage 1, where they differ in the pre-training alone."""
+    """Pair the paper's method with another one after stage 1, where they differ in the pre-training alone."""
 
     def pair(facts: Facts) -> Pair:
-        ours, theirs = main_chain(facts), methods(facts).get(method)
-        if not ours or not theirs:
-            return None
-        found = differences(facts, ours[0], theirs[0])
-        return (ours[0], theirs[0]) if all(key.startswith("encoder.") for key in found) else None
+        ours, theirs = main_chain(facts)[:1], methods(facts).get(method, [])[:1]
+        of_encoder = ours and theirs and all(key.startswith("encoder.") for key in differences(facts, *ours, *theirs))
+        return (*ours, *theirs) if of_encoder else None
 
     return pair
 
 
 def _pretraining(facts: Facts) -> Pair:
-    chain = main_chain(facts)
-    return (chain[0], not_pretrained(facts, chain[0])) if chain else None
+    return next(((first, not_pretrained(facts, first)) for first in main_chain(facts)[:1]), None)
 
 
 def _bm25(facts: Facts) -> Pair:
-    chain = main_chain(facts)
-    return (chain[-1], bm25(facts)) if chain else None
+    return next(((last, bm25(facts)) for last in main_chain(facts)[-1:]), None)
 
 
 def _corpus(facts: Facts) -> Pair:
@@ -141,12 +130,12 @@ def _corpus(facts: Facts) -> Pair:
 
 
 def _hard(facts: Facts) -> Pair:
-    found = arms(facts, "stage.group")
-    return (found[max(found)], found[min(found)]) if found else None
+    by_group = arms(facts, "stage.group")
+    return (by_group[max(by_group)], by_group[min(by_group)]) if by_group else None
 
 
 def diminishing(facts: Facts) -> Evidence | None:
-    """What importance-aware masks gain over uniform ones is more after the first stage than after the last."""
+    """Score whether importance-aware masks gain more over uniform ones after the first stage than after the last."""
     chain, pairs, target = main_chain(facts), dict(masking_pairs(facts)), main_target(facts)
     if len(chain) < 3 or chain[0] not in pairs or chain[-1] not in pairs or not target:
         return None
@@ -155,47 +144,40 @@ def diminishing(facts: Facts) -> Evidence | None:
     for system in (chain[0], chain[-1]):
         a, b = (facts.values[name, target, measure] for name in (system, pairs[system]))
         gains.append(a - b.reindex(a.index))
-    found = _paired(*gains)
     compared = f"{chain[0]} over {pairs[chain[0]]}, minus {chain[-1]} over {pairs[chain[-1]]}: {target}"
-    return _scored(found, noise(facts, target, measure), compared)
-
-
-def _paired(a: pd.Series, b: pd.Series) -> Difference:
-    found = significance.paired(a.to_numpy(), b.reindex(a.index).to_numpy())
-    return Difference(float(a.mean()), float(b.mean()), *(found[key] for key in Difference._fields[2:]))
+    return _scored(paired(*gains), noise(facts, target, measure), compared)
 
 
 def fewer_stop_words(facts: Facts) -> Evidence | None:
-    """Stop-words and punctuation are a smaller share of what is masked by importance."""
+    """Score whether stop-words and punctuation are a smaller share of what is masked by importance."""
     masked = facts.masked_terms.get(shown_encoder(facts), {}) if facts.masked_terms else {}
-    shares = [masked.get(kind, {}).get("stop_word_share") for kind in ("uniform", "importance")]
-    if None in shares:
+    uniform, aware = (masked.get(kind, {}).get("stop_word_share") for kind in ("uniform", "importance"))
+    if uniform is None or aware is None:
         return None
-    uniform, aware = shares
     outcome = UNDECIDED if abs(uniform - aware) < FEWER else TRUE if aware < uniform else FALSE
     here = Cell(f"{formats.percent(uniform)} \N{RIGHTWARDS ARROW} {formats.percent(aware)}", aware - uniform)
     return Evidence(outcome, here, Cell(formats.NONE), "uniform against importance-aware masks")
 
 
 def no_expense(facts: Facts) -> Evidence | None:
-    """The pre-training takes no longer than with uniform masks."""
-    for a, b in masking_pairs(facts)[:1]:
-        ours, theirs = (pretraining_seconds(facts, facts.entries("systems")[name]["encoder"]) for name in (a, b))
-        if ours == ours and theirs > 0:
-            ratio = ours / theirs
-            outcome = TRUE if ratio <= SLOWER[0] else FALSE if ratio >= SLOWER[1] else UNDECIDED
-            outcome = outcome if min(ours, theirs) >= SHORT else UNDECIDED
-            times = f"{formats.duration(ours)} against {formats.duration(theirs)}"
-            return Evidence(outcome, Cell(f"{ratio:.2f}\N{NO-BREAK SPACE}x", ratio), Cell(formats.NONE), times)
-    return None
+    """Score whether the pre-training takes no longer than with uniform masks."""
+    encoders = [facts.entries("systems")[name]["encoder"] for name in _masks(facts) or ()]
+    ours, theirs = [pretraining_seconds(facts, encoder) for encoder in encoders] or (math.nan, math.nan)
+    if math.isnan(ours) or not theirs > 0:
+        return None
+    ratio = ours / theirs
+    outcome = TRUE if ratio <= SLOWER[0] else FALSE if ratio >= SLOWER[1] else UNDECIDED
+    outcome = outcome if min(ours, theirs) >= SHORT else UNDECIDED
+    times = f"{formats.duration(ours)} against {formats.duration(theirs)}"
+    return Evidence(outcome, Cell(f"{ratio:.2f}\N{NO-BREAK SPACE}x", ratio), Cell(formats.NONE), times)
 
 
 def cheaper_masks(facts: Facts) -> Evidence | None:
-    """A mask by importance costs less than RetroMAE's, and than SimLM's with its generator."""
-    found = facts.latency.get("batch")
-    if not found:
+    """Score whether a mask by importance costs less than RetroMAE's, and than SimLM's with its generator."""
+    times = facts.latency.get("batch")
+    if not times:
         return None
-    ours, other = found["CDMAE"], min(found["RetroMAE, ours"], found["SimLM, masks"] + found["SimLM, generator"])
+    ours, other = times["CDMAE"], min(times["RetroMAE, ours"], times["SimLM, masks"] + times["SimLM, generator"])
     here = Cell(f"{ours:.1f} against {other:.1f}\N{NO-BREAK SPACE}ms", ours / other)
     compared = "a batch on one thread; RetroMAE's masks as they are computed here"
     return Evidence(TRUE if ours < other else FALSE, here, Cell(formats.NONE), compared)
@@ -205,7 +187,7 @@ def cheaper_masks(facts: Facts) -> Evidence | None:
 
 
 def _gain(table: str, first: tuple[str, int], second: tuple[str, int]) -> Callable[[], Cell]:
-    """The paper's difference of two rows, each after a stage: MRR@10 on MS MARCO dev, in table 3 the average."""
+    """Return the paper's difference of two rows, each after a stage: MRR@10 on MS MARCO dev, in table 3 the average."""
 
     def paper() -> Cell:
         key = published.AVERAGE if table == "table 3" else Key(DEV, "RR@10")
@@ -228,29 +210,19 @@ CLAIMS = [
     ),
     Claim(
         "They do so on collections that nothing was trained on (paper: over RetroMAE)", "4.2, table 3",
-        _gain("table 3", ("CDMAE", 0), ("RetroMAE", 0)), better(_masks, _zero_shot),
+        _gain("table 3", ("CDMAE", 0), ("RetroMAE", 0)), better(_masks, zero_shot=True),
         f"{_SAME}, and zero-shot collections",
     ),
     Claim(
         "Pre-training on the collection brings substantial improvements", "4.2", partial(Cell, formats.NONE),
         better(_pretraining), "a retriever whose encoder has objective: none",
     ),
-    Claim(
-        "The method beats RetroMAE after stage 1", "4.2, table 2",
-        _gain("table 2", ("CDMAE", 1), ("RetroMAE", 1)), better(_over("RetroMAE")), "config/objectives.yaml",
-    ),
-    Claim(
-        "The method beats SimLM after stage 1", "4.2, table 2", _gain("table 2", ("CDMAE", 1), ("SimLM", 1)),
-        better(_over("SimLM")), "config/objectives.yaml",
-    ),
-    Claim(
-        "The method beats CoT-MAE after stage 1", "4.2, table 2",
-        _gain("table 2", ("CDMAE", 1), ("CoT-MAE", 1)), better(_over("CoT-MAE")), "config/objectives.yaml",
-    ),
-    Claim(
-        "The method beats coCondenser after stage 1", "4.2, table 2",
-        _gain("table 2", ("CDMAE", 1), ("coCondenser", 1)), better(_over("coCondenser")),
-        "config/objectives.yaml",
+    *(
+        Claim(
+            f"The method beats {method} after stage 1", "4.2, table 2",
+            _gain("table 2", ("CDMAE", 1), (method, 1)), better(_over(method)), "config/objectives.yaml",
+        )
+        for method in ("RetroMAE", "SimLM", "CoT-MAE", "coCondenser")
     ),
     Claim(
         "Hard negatives: stage 2 beats stage 1", "4.2, table 2", _gain("table 2", ("CDMAE", 2), ("CDMAE", 1)),
@@ -299,25 +271,23 @@ CLAIMS = [
 
 @cache
 def scores(facts: Facts) -> list[tuple[Claim, Evidence | None]]:
-    """Every claim with what the run says to it; None where it says nothing."""
+    """Return every claim with what the run says to it; None where it says nothing."""
     return [(claim, claim.score(facts)) for claim in CLAIMS]
 
 
 def claims_table(facts: Facts, name: str = "claims") -> Table:
-    """All claims: first those that the run speaks to, then the others with what it would take."""
+    """List all claims: first those that the run speaks to, then the others with what it would take."""
     none = Cell(formats.NONE)
     body = []
-    for claim, found in sorted(scores(facts), key=lambda each: each[1] is None):
-        outcome, *numbers, compared = found or (NOT_TESTED, none, none, f"needs {claim.needs}")
+    for claim, evidence in sorted(scores(facts), key=lambda scored: scored[1] is None):
+        outcome, *numbers, compared = evidence or (NOT_TESTED, none, none, f"needs {claim.needs}")
         body.append([claim.statement, outcome, claim.paper(), *numbers, claim.section, compared])
-    return Table(name, "The paper's claims, scored here", _HEAD, body, texts=["outcome", "section", "compared"])
+    head = ["claim", "outcome", "paper", "here", "95 % interval", "section", "compared"]
+    return Table(name, "The paper's claims, scored here", head, body, texts=["outcome", "section", "compared"])
 
 
 def tally(facts: Facts) -> str:
-    """How many claims came out how, such as ``5 true, 1 undecided, 11 not tested``."""
-    found = [evidence.outcome if evidence else NOT_TESTED for _, evidence in scores(facts)]
-    counts = {outcome: found.count(outcome) for outcome in (TRUE, FALSE, UNDECIDED, NOT_TESTED)}
-    return ", ".join(f"{count} {outcome}" for outcome, count in counts.items() if count)
-
-
-_HEAD = ["claim", "outcome", "paper", "here", "95 % interval", "section", "compared"]
+    """Count how many claims came out how, such as ``5 true, 1 undecided, 11 not tested``."""
+    counts = Counter(evidence.outcome if evidence else NOT_TESTED for _, evidence in scores(facts))
+    outcomes = (TRUE, FALSE, UNDECIDED, NOT_TESTED)
+    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in outcomes if counts[outcome])

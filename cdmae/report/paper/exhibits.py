@@ -1,4 +1,4 @@
-"""The paper's tables and figures as targets: what each selects of a run, declared.
+"""Declare the paper's tables and figures as targets: what each selects of a run.
 
 ``./run table_stages`` trains what `wanted` finds in the config and writes what `table` and `figure` make of its
 measures.
@@ -10,9 +10,9 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from cdmae.errors import InputError
+from cdmae.report.charts import Figure, stacked
 from cdmae.report.comparisons import arms, growth, masking_pairs
 from cdmae.report.facts import Facts
-from cdmae.report.figures import Figure, stacked
 from cdmae.report.paper import grids, published
 from cdmae.report.paper.claims import claims_table
 from cdmae.report.paper.grids import Column, Entry, Grid
@@ -38,23 +38,23 @@ class Wanted(NamedTuple):
 
 
 def _main(facts: Facts) -> list[Entry]:
-    """Table 1: every published method, and the last stage of those that are trained here.
+    """List every published method of table 1, and the last stage of those that are trained here.
 
     A system stands beside the paper's line only after as many stages.
     """
-    found, entries = methods(facts), []
-    collections = {each.collection for each in facts.targets if published.dataset(facts, each)}
-    titled = any(facts.entries("collections")[each].get("titles") for each in collections)
+    chains, entries = methods(facts), []
+    collections = {target.collection for target in facts.targets if published.dataset(facts, target)}
+    titled = any(facts.entries("collections")[name].get("titles") for name in collections)
     for row in published.rows("table 1").values():
-        chain = [bm25(facts)] if row.name == "BM25" else found.pop(row.name, [])
+        chain = [bm25(facts)] if row.name == "BM25" else chains.pop(row.name, [])
         ours = chain[-1] if len(chain) == published.STAGE_OF.get(row.name, 1) else ""
-        kind = "ours reads the titles, the paper\N{RIGHT SINGLE QUOTATION MARK}s did not" * (
-            titled and row.name == "BM25"
-        )
-        entries.append(Entry((row.name, kind or published.kind(row.name)), ours, row))
+        kind = published.kind(row.name)
+        if titled and row.name == "BM25":
+            kind = "ours reads the titles, the paper\N{RIGHT SINGLE QUOTATION MARK}s did not"
+        entries.append(Entry((row.name, kind), ours, row))
         if chain and not ours and row.name in published.STAGE_OF:
             entries.append(_stage_entry(row.name, chain))
-    return entries + [_stage_entry(label, chain) for label, chain in {**found, **others(facts)}.items()]
+    return entries + [_stage_entry(label, chain) for label, chain in {**chains, **others(facts)}.items()]
 
 
 def _stage_entry(label: str, chain: list[str]) -> Entry:
@@ -62,53 +62,51 @@ def _stage_entry(label: str, chain: list[str]) -> Entry:
 
 
 def _stages(facts: Facts) -> list[Entry]:
-    """Table 2: a method after stage 1, 2 and 3."""
-    found, rows = methods(facts), published.rows("table 2")
+    """List the methods of table 2 after stage 1, 2 and 3."""
+    chains, rows = methods(facts), published.rows("table 2")
     entries = []
-    for name in dict.fromkeys([*(name for name, _ in rows), *found]):
-        chain = found.get(name, [])
-        for stage in range(1, max(len(chain), 3 if (name, 3) in rows else 0) + 1):
-            system = chain[stage - 1] if stage <= len(chain) else ""
+    for name in dict.fromkeys([*(name for name, _ in rows), *chains]):
+        systems = chains.get(name, [])
+        least = 3 if (name, 3) in rows else 0
+        for stage, system in enumerate([*systems, *[""] * (least - len(systems))], 1):
             entries.append(Entry((name, f"stage {stage}"), system, rows.get((name, stage))))
     return entries
 
 
 def _beir(facts: Facts) -> list[Entry]:
-    """Table 3: the same systems where nothing was trained on the queries."""
-    found = {"BM25": [bm25(facts)], **methods(facts, published.GENERAL)}
-    rows = [Entry((name,), found.get(name, [""])[-1], row) for (name, _), row in published.rows("table 3").items()]
-    named = {entry.label[0] for entry in rows}
-    found |= others(facts, published.GENERAL)
-    more = {label: chain for label, chain in found.items() if label not in named}
-    return rows + [Entry((label,), chain[-1]) for label, chain in more.items()]
+    """List the same systems for table 3, where nothing was trained on the queries."""
+    rows = {name: row for (name, _), row in published.rows("table 3").items()}
+    chains = {"BM25": [bm25(facts)], **methods(facts, published.GENERAL)}
+    systems = {**dict.fromkeys(rows, [""]), **chains, **others(facts, published.GENERAL)}
+    return [Entry((name,), chain[-1], rows.get(name)) for name, chain in systems.items()]
 
 
 def _projection(facts: Facts) -> list[Entry]:
-    """Table 4."""
+    """List the two settings of table 4."""
     systems = (projection_pair(facts) or ("", ""))[::-1]
     rows = published.rows("table 4").values()
     return [Entry((row.name,), system, row) for row, system in zip(rows, systems, strict=True)]
 
 
 def _corpora(facts: Facts) -> list[Entry]:
-    """Table 5, and the general corpus alone; the paper's row stands beside the first system of a corpus."""
-    found, rows, entries = corpora(facts), published.rows("table 5"), []
+    """List table 5, and the general corpus alone; the paper's row stands beside the first system of a corpus."""
+    systems, rows, entries = corpora(facts), published.rows("table 5"), []
     for label in CORPORA:
-        first, *more = found.get(label, [""])
+        first, *more = systems.get(label, [""])
         entries.append(Entry((label,), first, rows.get((label, 0))))
         entries += [Entry((label,), system) for system in more]
     return entries
 
 
 def _negatives(facts: Facts) -> list[Entry]:
-    """Figure 4: passages per query at the same number of passages a step."""
-    found, rows = arms(facts, "stage.group"), published.rows("figure 4")
-    sizes = sorted({*(int(name) for name, _ in rows), *found})
-    return [Entry((str(size),), found.get(size, ""), rows.get((str(size), 0))) for size in sizes]
+    """List the passages per query of figure 4, at the same number of passages a step."""
+    systems, rows = arms(facts, "stage.group"), published.rows("figure 4")
+    sizes = sorted({*(int(name) for name, _ in rows), *systems})
+    return [Entry((str(size),), systems.get(size, ""), rows.get((str(size), 0))) for size in sizes]
 
 
 def _growth(facts: Facts) -> list[Entry]:
-    """Pre-training steps, per encoder."""
+    """List pre-training steps, per encoder."""
     return [Entry((name, str(step)), system) for name, points in growth(facts).items() for step, system in points]
 
 
@@ -116,42 +114,41 @@ def _growth(facts: Facts) -> list[Entry]:
 
 
 def _in_domain(table: str, *measures: str) -> Callable[[Facts], list[Column]]:
-    """The paper's columns where its queries are measured; elsewhere `measures`, or the main one, of every target."""
+    """Return the paper's columns where its queries are measured; else `measures`, or the main one, of every target."""
 
     def columns(facts: Facts) -> list[Column]:
-        keys = list(dict.fromkeys(key for row in published.rows(table).values() for key in row.values))
         named = {published.dataset(facts, target): target for target in in_domain(facts)}
         parts = {published.DL: (published.DL19, published.DL20)}
-        found = []
-        for key in keys:
-            targets = [named.get(each) for each in parts.get(key.dataset, (key.dataset,))]
-            if None not in targets and all(key.measure in facts.measures_of(each) for each in targets if each):
-                found.append(Column(key.dataset, [[each] for each in targets if each], key.measure, key))
-        return found or _own(facts, measures)
+        papers = []
+        for key in dict.fromkeys(key for row in published.rows(table).values() for key in row.values):
+            datasets = parts.get(key.dataset, (key.dataset,))
+            targets = [named[dataset] for dataset in datasets if dataset in named]
+            if len(targets) == len(datasets) and all(key.measure in facts.measures_of(target) for target in targets):
+                papers.append(Column(key.dataset, [[target] for target in targets], key.measure, key))
+        return papers or _own(facts, measures)
 
     return columns
 
 
 def _own(facts: Facts, measures: tuple[str, ...]) -> list[Column]:
-    return [
-        Column(str(target), [[target]], measure)
-        for target in in_domain(facts)
-        for measure in [each for each in measures if each in facts.measures_of(target)] or [facts.main_measure(target)]
-    ]
+    columns = []
+    for target in in_domain(facts):
+        measured = [measure for measure in measures if measure in facts.measures_of(target)]
+        columns += [Column(str(target), [[target]], name) for name in measured or [facts.main_measure(target)]]
+    return columns
 
 
 def _zero_shot(facts: Facts) -> list[Column]:
-    """A column per collection, and their average where there are several."""
-    sets, found = zero_shot_sets(facts), []
+    """Return a column per collection, and their average where there are several."""
+    sets, columns = zero_shot_sets(facts), []
     theirs = published.rows("table 3")[published.OURS, 0].values.keys() - {published.AVERAGE}
     for name, targets in sets.items():
-        measure = main_measure(facts, [targets])
-        key = Key(name, measure)
-        found.append(Column(name, [targets], measure, key if key in theirs else None))
+        key = Key(name, main_measure(facts, [targets]))
+        columns.append(Column(name, [targets], key.measure, key if key in theirs else None))
     if len(sets) > 1:
-        key = published.AVERAGE if theirs == {column.key for column in found} else None
-        found.append(Column("average", list(sets.values()), found[0].measure, key))
-    return found
+        key = published.AVERAGE if theirs == {column.key for column in columns} else None
+        columns.append(Column("average", list(sets.values()), columns[0].measure, key))
+    return columns
 
 
 # --- the declarations ------------------------------------------------------------------------------------------------
@@ -198,64 +195,63 @@ OF_MASKS = ("figure_masked_terms", "figure_sampling")
 
 
 def wanted(name: str, config: dict[str, Any]) -> Wanted:
-    """What an exhibit needs of a config, as `Config.values` gives it; raises `InputError` where it has not enough."""
+    """Return what an exhibit needs of a config (`Config.values`); raises `InputError` where that has not enough."""
     facts = grids.planned(config)
     if name in ("table_latency", "table_claims"):
         return Wanted(everything=name == "table_claims", latency=True)
     if name in OF_MASKS:
-        return Wanted(encoders=[_masked(name, facts)])
+        shown = [facts.entries("systems")[a]["encoder"] for a, _ in masking_pairs(facts)]
+        encoders = facts.entries("encoders").items()
+        shown += [encoder for encoder, entry in encoders if entry.get("decoder_masking") == "importance"]
+        if not shown:
+            raise InputError(
+                f"{name} needs an encoder with decoder_masking: importance, which this config lacks; "
+                "see config/config.yaml"
+            )
+        return Wanted(encoders=shown[:1])
     grid = GRIDS[name]
-    systems = [entry.system for entry in grid.entries(facts) if entry.system] if grid.columns(facts) else []
+    systems = _systems(grid, facts) if grid.columns(facts) else []
     if len(systems) < grid.least:
         raise InputError(f"{name} needs {grid.lacks}, which this config lacks; see {grid.has}")
     return Wanted(systems=list(dict.fromkeys(systems)))
 
 
-def _masked(name: str, facts: Facts) -> str:
-    """The encoder whose masks are shown."""
-    encoders = facts.entries("encoders")
-    shown = [facts.entries("systems")[a]["encoder"] for a, _ in masking_pairs(facts)]
-    shown += [each for each, entry in encoders.items() if entry.get("decoder_masking") == "importance"]
-    if not shown:
-        raise InputError(
-            f"{name} needs an encoder with decoder_masking: importance, which this config lacks; see config/config.yaml"
-        )
-    return shown[0]
+def _systems(grid: Grid, facts: Facts) -> list[str]:
+    return [entry.system for entry in grid.entries(facts) if entry.system]
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------------
 
 
 def table(name: str, facts: Facts) -> Table:
-    """The numbers of an exhibit."""
-    if name in ("table_latency", "table_claims"):
-        return (latency_table if name == "table_latency" else claims_table)(facts, name)
+    """Return the numbers of an exhibit."""
+    if name in GRIDS:
+        return grids.table(GRIDS[name], name, facts)
     if name in OF_MASKS:
-        found = facts.masked_terms[shown_encoder(facts)]
-        return (terms_table if name == "figure_masked_terms" else example_table)(found, name)
-    return grids.table(GRIDS[name], name, facts)
+        masked = facts.masked_terms[shown_encoder(facts)]
+        return (terms_table if name == "figure_masked_terms" else example_table)(masked, name)
+    return (latency_table if name == "table_latency" else claims_table)(facts, name)
 
 
 def beside_the_papers(facts: Facts) -> list[Table]:
-    """The tables of systems that have the paper's lines too: those whose collections were measured."""
-    found = []
-    for name, grid in GRIDS.items():
-        systems = [entry.system for entry in grid.entries(facts) if entry.system]
-        if len(systems) >= grid.least and any(column.key for column in grid.columns(facts)):
-            found.append(grids.table(grid, name, facts))
-    return found
+    """Return the tables of systems that have the paper's lines too: those whose collections were measured."""
+    return [
+        grids.table(grid, name, facts)
+        for name, grid in GRIDS.items()
+        if len(_systems(grid, facts)) >= grid.least and any(column.key for column in grid.columns(facts))
+    ]
 
 
 def figure(name: str, facts: Facts) -> Figure:
-    """The picture of an exhibit that is a figure."""
+    """Return the picture of an exhibit that is a figure."""
     if name == "figure_negatives":
         return grids.figure(GRIDS[name], name, facts)
     if name == "figure_steps":
         columns = GRIDS[name].columns(facts)
         panels = [over_steps(facts, target, column.measure) for column in columns for [target] in column.sets]
         return stacked(name, GRIDS[name].caption, panels)
-    found = facts.masked_terms[shown_encoder(facts)]
+    masked = facts.masked_terms[shown_encoder(facts)]
     title = "The paper\N{RIGHT SINGLE QUOTATION MARK}s figure "
     if name == "figure_masked_terms":
-        return stacked(name, f"{title}2: the most frequently masked terms", masked_figures(found))
-    return stacked(name, f"{title}3: how likely each word is masked", [sampling(found["example"])])
+        return stacked(name, f"{title}2: the most frequently masked terms", masked_figures(masked))
+    return stacked(name, f"{title}3: how likely each word is masked", [sampling(masked["example"])])

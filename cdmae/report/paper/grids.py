@@ -1,4 +1,4 @@
-"""A table or a figure of systems, as the paper has them: its own lines beside ours.
+"""Show systems in a table or a figure as the paper has them: its own lines beside ours.
 
 An entry has the lines *paper*, *ours*, *difference* and *band* where the collections are the paper's; elsewhere ours
 stand alone, and the caption says so.
@@ -15,9 +15,8 @@ import pandas as pd
 from cdmae import formats
 from cdmae.config.schema import Evaluation
 from cdmae.fields import parse
-from cdmae.report.charts import Series, lines
+from cdmae.report.charts import Figure, Series, lines, stacked
 from cdmae.report.facts import Facts, Target
-from cdmae.report.figures import Figure, stacked
 from cdmae.report.paper.published import Key, Row
 from cdmae.report.sections import mean_noise, mean_spread, mean_value, value_cell
 from cdmae.report.tables import Cell, Table
@@ -43,7 +42,7 @@ class Column(NamedTuple):
 
     @property
     def head(self) -> str:
-        """The name with the measure."""
+        """Return the name with the measure."""
         return f"{self.name}, {formats.measure_name(self.measure)}"
 
 
@@ -65,90 +64,54 @@ class Grid:
 
 
 def planned(config: dict[str, Any]) -> Facts:
-    """The facts as they will be when everything in the config has been measured, without any numbers."""
+    """Return the facts as they will be when everything in the config has been measured, without any numbers."""
     evaluation = parse(Evaluation, config.get("evaluation"))
-    targets = [Target(name, each) for name, splits in evaluation.collections.items() for each in splits]
-    nothing = pd.Series(dtype=float)
-    keys = ((system, target, each) for system in config["systems"] for target in targets
-            for each in evaluation.measured(*target))  # fmt: skip
-    return Facts(config=config, values=dict.fromkeys(keys, nothing))
-
-
-def chosen(grid: Grid, facts: Facts) -> list[Entry]:
-    """The entries as the whole config has them: an exhibit that is asked for alone has measures of its systems only."""
-    return grid.entries(planned(facts.config))
+    targets = [Target(name, split) for name, splits in evaluation.collections.items() for split in splits]
+    measured = [(target, measure) for target in targets for measure in evaluation.measured(*target)]
+    keys = ((system, *place) for system in config["systems"] for place in measured)
+    return Facts(config=config, values=dict.fromkeys(keys, pd.Series(dtype=float)))
 
 
 def table(grid: Grid, name: str, facts: Facts) -> Table:
-    """The lines of a grid; collections down instead of across where there are many."""
+    """Return the lines of a grid; collections down instead of across where there are many."""
     columns = grid.columns(facts)
     theirs = any(column.key for column in columns)
-    found = [line for entry in chosen(grid, facts) for line in _lines(facts, entry, columns, theirs)]
-    caption = grid.caption if theirs else f"{grid.caption}; ours alone: {_where(columns)} is not the paper's data"
+    lines_ = [line for entry in _entries(grid, facts) for line in _lines(facts, entry, columns, theirs)]
+    caption = grid.caption
+    if not theirs:
+        names = dict.fromkeys(target.collection for column in columns for some in column.sets for target in some)
+        caption += f"; ours alone: {formats.listed(list(names))} is not the paper's data"
     heads = [*grid.heads, "line", "from"]
     if len(columns) <= MOST_ACROSS:
-        body = [[*labels, *cells] for labels, cells in found]
-        return Table(name, caption, [*heads, *(each.head for each in columns)], body, len(heads), texts=heads[1:])
-    across = [", ".join(filter(None, (*labels[: len(grid.heads)], labels[-2], _system(labels)))) for labels, _ in found]
+        body = [[*labels, *cells] for labels, cells in lines_]
+        return Table(name, caption, [*heads, *(column.head for column in columns)], body, len(heads), texts=heads[1:])
+    across = []
+    for (*label, line, source), _ in lines_:
+        across.append(", ".join(filter(None, (*label, line, source if line == "ours" else ""))))
     one = len({column.measure for column in columns}) == 1
     names = [column.name if one else column.head for column in columns]
-    body = [[head, *(cells[at] for _, cells in found)] for at, head in enumerate(names)]
+    body = [[head, *(cells[at] for _, cells in lines_)] for at, head in enumerate(names)]
     caption += f", {formats.measure_name(columns[0].measure)}" if one else ""
     return Table(name, caption, ["collection", *across], body)
 
 
-def _system(labels: list[str]) -> str:
-    return labels[-1] if labels[-2] == "ours" else ""
-
-
-def _where(columns: list[Column]) -> str:
-    names = dict.fromkeys(target.collection for column in columns for each in column.sets for target in each)
-    return formats.listed(list(names))
-
-
-def _lines(facts: Facts, entry: Entry, columns: list[Column], theirs: bool) -> Iterator[tuple[list[str], list[Cell]]]:
-    """The labels and the cells of an entry's lines: paper, ours, difference and band, as far as there are both."""
-    paper = entry.paper if theirs else None
-    values = [paper.values.get(column.key) if paper and column.key else None for column in columns]
-    ours = [mean_value(facts, entry.system, column.sets, column.measure) for column in columns] if entry.system else []
-    if paper:
-        yield [*entry.label, "paper", paper.source], [_points(value) for value in values]
-    if ours:
-        spreads = [mean_spread(facts, entry.system, column.sets, column.measure) for column in columns]
-        cells = [value_cell(value, spread=each) for value, each in zip(ours, spreads, strict=True)]
-        yield [*entry.label, "ours", entry.system], cells
-    if paper and ours:
-        pairs = list(zip(values, ours, strict=True))
-        yield [*entry.label, "difference", ""], [_difference(*pair) for pair in pairs]
-        bands = [100 * mean_noise(facts, column.sets, column.measure) for column in columns]
-        cells = [_band(band, *pair) for band, pair in zip(bands, pairs, strict=True)]
-        yield [*entry.label, "band", "of one seed"], cells
-
-
-def _points(value: float | None) -> Cell:
-    return Cell(formats.NONE) if value is None else Cell(f"{value:.1f}", value)
-
-
-def _difference(paper: float | None, ours: float) -> Cell:
-    if paper is None or ours != ours:
-        return Cell(formats.NONE)
-    return Cell(formats.signed(ours - paper / 100), 100 * ours - paper)
-
-
-def _band(band: float, paper: float | None, ours: float) -> Cell:
-    return Cell(formats.NONE) if paper is None or ours != ours else Cell(f"\N{PLUS-MINUS SIGN}{band:.1f}", band)
-
-
 def figure(grid: Grid, name: str, facts: Facts) -> Figure:
-    """A panel per column: ours over the entries, and the paper's line where it measured the same."""
-    panels, everything = [], chosen(grid, facts)
+    """Draw a panel per column: ours over the entries, and the paper's line where it measured the same."""
+    panels, everything = [], _entries(grid, facts)
     for column in grid.columns(facts):
         entries = [entry for entry in everything if entry.system or column.key]
-        series = []
-        for label, value, colour in (("ours", _ours, 0), ("the paper", _theirs, 2)):
-            points = [(at, found) for at, entry in enumerate(entries) if (found := value(facts, entry, column))]
-            if points:
-                series.append(Series(label, *zip(*points, strict=True), colour))
+        ours = [
+            (at, 100 * mean_value(facts, entry.system, column.sets, column.measure))
+            for at, entry in enumerate(entries)
+            if entry.system
+        ]
+        papers = [
+            (at, entry.paper.values[column.key])
+            for at, entry in enumerate(entries)
+            if entry.paper and column.key in entry.paper.values
+        ]
+        parts = (("ours", ours, 0), ("the paper", papers, 2))
+        series = [Series(label, *zip(*points, strict=True), colour) for label, points, colour in parts if points]
         panels.append(
             lines(
                 name, column.head, series, x_axis=grid.heads[0], x_names=[entry.label[0] for entry in entries],
@@ -158,9 +121,31 @@ def figure(grid: Grid, name: str, facts: Facts) -> Figure:
     return stacked(name, grid.caption, panels)
 
 
-def _ours(facts: Facts, entry: Entry, column: Column) -> float | None:
-    return 100 * mean_value(facts, entry.system, column.sets, column.measure) if entry.system else None
+def _entries(grid: Grid, facts: Facts) -> list[Entry]:
+    """Return the entries as the whole config has them: an exhibit asked for alone has measures of its systems only."""
+    return grid.entries(planned(facts.config))
 
 
-def _theirs(_: Facts, entry: Entry, column: Column) -> float | None:
-    return entry.paper.values.get(column.key) if entry.paper and column.key else None
+def _lines(facts: Facts, entry: Entry, columns: list[Column], theirs: bool) -> Iterator[tuple[list[str], list[Cell]]]:
+    """Yield labels and cells of an entry's lines: paper, ours, difference and band, as far as there are both."""
+    none, paper = Cell(formats.NONE), entry.paper if theirs else None
+    values = [paper.values.get(column.key) if paper else None for column in columns]
+    ours = [mean_value(facts, entry.system, column.sets, column.measure) for column in columns] if entry.system else []
+    if paper:
+        yield (
+            [*entry.label, "paper", paper.source],
+            [none if value is None else Cell(f"{value:.1f}", value) for value in values],
+        )
+    if ours:
+        spreads = [mean_spread(facts, entry.system, column.sets, column.measure) for column in columns]
+        cells = [value_cell(mean, spread=spread) for mean, spread in zip(ours, spreads, strict=True)]
+        yield [*entry.label, "ours", entry.system], cells
+    if paper and ours:
+        differences, bands = [], []
+        for column, value, mean in zip(columns, values, ours, strict=True):
+            known = value is not None and mean == mean
+            band = 100 * mean_noise(facts, column.sets, column.measure)
+            differences.append(Cell(formats.signed(mean - value / 100), 100 * mean - value) if known else none)
+            bands.append(Cell(f"\N{PLUS-MINUS SIGN}{band:.1f}", band) if known else none)
+        yield [*entry.label, "difference", ""], differences
+        yield [*entry.label, "band", "of one seed"], bands

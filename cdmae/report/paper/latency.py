@@ -1,4 +1,4 @@
-"""The paper's table 6: what masking a batch costs, as the job `latency` measured it here."""
+"""Show the paper's table 6: what masking a batch costs, as the job `latency` measured it here."""
 
 from __future__ import annotations
 
@@ -19,26 +19,20 @@ FORMS = {
 
 
 def latency_table(facts: Facts, name: str) -> Table:
-    """A row per form: the paper's milliseconds and ours, both also as multiples of MAE's; one passage of n."""
-    found, growth = facts.latency["batch"], facts.latency["growth"]
+    """Make a row per form: the paper's milliseconds and ours, both also as multiples of MAE's; one passage of n."""
+    batch, growth = facts.latency["batch"], facts.latency["growth"]
     lengths = list(growth["MAE"])
-    body = []
     rows = published.rows("table 6").values()
-    measured = {(row.name, key.measure): value for row in rows for key, value in row.values.items()}
-    base = measured["MAE", "ms on a CPU"]
+    papers = {(row.name, key.measure): value for row in rows for key, value in row.values.items()}
+    base = papers["MAE", "ms on a CPU"]
+    body = []
     for form, (row, complexity, measure) in FORMS.items():
-        paper = measured.get((row, measure))
-        body.append(
-            [
-                form,
-                complexity,
-                _milliseconds(paper),
-                _milliseconds(found[form]),
-                _times(paper and paper / base),
-                _times(found[form] / found["MAE"]),
-                *(_milliseconds(growth[form].get(length), 3) for length in lengths),
-            ]
-        )
+        paper = papers.get((row, measure))
+        times = [_number(paper, "{:.2f}"), _number(batch[form], "{:.2f}")]
+        ratio = "{:.1f}\N{NO-BREAK SPACE}x"
+        ratios = [_number(paper and paper / base, ratio), _number(batch[form] / batch["MAE"], ratio)]
+        passages = [_number(growth[form].get(length), "{:.3f}") for length in lengths]
+        body.append([form, complexity, *times, *ratios, *passages])
     head = ["form", "complexity", "paper, ms", "ours, ms", "paper, of MAE", "ours, of MAE"]
     caption = (
         f"The paper\N{RIGHT SINGLE QUOTATION MARK}s table 6: masking {facts.latency['passages']} passages of "
@@ -48,9 +42,5 @@ def latency_table(facts: Facts, name: str) -> Table:
     return Table(name, caption, [*head, *(f"ms, n = {length}" for length in lengths)], body, texts=["complexity"])
 
 
-def _milliseconds(value: float | None, digits: int = 2) -> Cell:
-    return Cell(formats.NONE) if value is None else Cell(f"{value:.{digits}f}", float(value))
-
-
-def _times(ratio: float | None) -> Cell:
-    return Cell(formats.NONE) if ratio is None else Cell(f"{ratio:.1f}\N{NO-BREAK SPACE}x", float(ratio))
+def _number(value: float | None, form: str) -> Cell:
+    return Cell(formats.NONE) if value is None else Cell(form.format(value), float(value))

@@ -59,7 +59,7 @@ _SEVERAL = ("ColBERT", "COIL", "ColBERTv2")
 
 
 def kind(name: str) -> str:
-    """The two columns of ticks in table 1, in words."""
+    """Write the two columns of ticks in table 1 in words."""
     words = (("distilled", _DISTILLED), ("several vectors", _SEVERAL))
     return ", ".join(word for word, names in words if name in names)
 
@@ -96,9 +96,8 @@ def _read(path: Path) -> dict[str, dict[tuple[str, int], Row]]:
 
 
 def dataset(facts: Facts, target: Target) -> str:
-    """The name of tables 1 and 2 for a target, such as ``msmarco dev``; nothing if they do not have it."""
+    """Return the name of tables 1 and 2 for a target, such as ``msmarco dev``; nothing if they do not have it."""
     entry = facts.entries("collections").get(target.collection, {})
-    if entry.get("source") == "msmarco" or entry.get("dataset") == "msmarco-passage":
-        split = {"dev": "dev", "dev/small": "dev", "dl19": "dl19", "dl20": "dl20"}.get(target.split, "")
-        return f"msmarco {split}" if split else ""
-    return ""
+    if entry.get("source") != "msmarco" and entry.get("dataset") != "msmarco-passage":
+        return ""
+    return {"dev": DEV, "dev/small": DEV, "dl19": DL19, "dl20": DL20}.get(target.split, "")
