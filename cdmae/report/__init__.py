@@ -1,22 +1,21 @@
 """The report: one page that opens offline, and its tables and figures as files.
 
-``index.html`` answers first whether masking by importance helped; then come the sections, one file each. `facts` reads
-what the workflow wrote, `comparisons` finds systems that may be compared, `tables`, `figures` and `charts` draw,
-`markup` and `page` write HTML.
+``index.html`` answers first whether masking by importance helped. The sections follow, one module each, with their
+words in ``templates/``. `facts` reads what the workflow wrote, `comparisons` says which systems may be compared, and
+`tables`, `figures` and `charts` draw.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
-from cdmae import formats
 from cdmae.files import complete, write_text
 from cdmae.report import facts as facts_module
+from cdmae.report import palette
 from cdmae.report.facts import Facts
-from cdmae.report.page import page, table_page
 from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
-    Section,
     answer,
     bottleneck,
     changes,
@@ -36,6 +35,7 @@ from cdmae.report.sections import (
     zero_shot,
 )
 from cdmae.report.tables import Table
+from cdmae.report.templates import fill
 
 ORDER = (
     answer, setting, ranking, results, stages, zero_shot, growth, changes, paper, masking, bottleneck, negatives,
@@ -51,49 +51,38 @@ def build(facts: Path | str, output: Path | str) -> None:
 
 def write(facts: Facts, output: Path | str) -> None:
     """Write ``index.html``, ``tables/`` and ``figures/``; the folder appears when all of it is there."""
-    sections = [found for module in ORDER if (found := module.section(facts))]
+    sections = [section for module in ORDER if (section := module.section(facts))]
+    title = facts.config.get("report", {}).get("title") or TITLE
     with complete(output) as folder:
         for name in ("tables", "figures"):
             (folder / name).mkdir(parents=True)
-        for section in sections:
-            _files(folder, section)
-        title = facts.config.get("report", {}).get("title") or TITLE
-        (folder / "index.html").write_text(page(title, kicker(facts), sections), encoding="utf-8")
+        for table in (table for section in sections for table in section.tables):
+            for kind, text in _forms(table).items():
+                (folder / "tables" / f"{table.name}.{kind}").write_text(text, encoding="utf-8")
+        for figure in (figure for section in sections for figure in section.figures):
+            (folder / "figures" / f"{figure.name}.svg").write_text(figure.standalone() + "\n", encoding="utf-8")
+        page = _page("page.html.j2", title=title, facts=facts, seeds=seeds(facts), sections=sections)
+        (folder / "index.html").write_text(page, encoding="utf-8")
 
 
 def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
     """Write one of the paper's tables or figures, ``table_stages.csv`` and so on, into the folder `output`."""
-    found = facts_module.read(facts)
-    table = exhibits.table(name, found)
-    forms = {"csv": table.csv()}
+    measured = facts_module.read(facts)
+    table = exhibits.table(name, measured)
     if name.startswith("figure"):
-        forms["svg"] = exhibits.figure(name, found).standalone() + "\n"
+        forms = {"csv": table.csv(), "svg": exhibits.figure(name, measured).standalone() + "\n"}
     else:
         forms = _forms(table)
     for kind, text in forms.items():
         write_text(Path(output) / f"{name}.{kind}", text)
 
 
-def kicker(facts: Facts) -> list[str]:
-    """The parts of the line below the title: what was measured, how much of it, which seeds."""
-    parts = []
-    if facts.targets:
-        names = list(dict.fromkeys(target.collection for target in facts.targets))
-        some = names if len(names) <= 4 else [*names[:3], f"{len(names) - 3} more"]
-        parts.append(f"{formats.plural(len(facts.systems), 'system')} on {formats.listed(some)}")
-    parts.append(seeds(facts))
-    if facts.started:
-        parts.append(f"started {facts.started}")
-    return parts
-
-
 def _forms(table: Table) -> dict[str, str]:
-    return {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": table_page(table)}
+    page = _page("table.html.j2", title=table.caption, table=table)
+    return {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": page}
 
 
-def _files(folder: Path, section: Section) -> None:
-    for table in section.tables:
-        for kind, text in _forms(table).items():
-            (folder / "tables" / f"{table.name}.{kind}").write_text(text, encoding="utf-8")
-    for figure in section.figures:
-        (folder / "figures" / f"{figure.name}.svg").write_text(figure.standalone() + "\n", encoding="utf-8")
+def _page(template: str, **values: Any) -> str:
+    """Fill the template of a page, which carries its style and loads nothing."""
+    style = palette.variables() + palette.style_sheet("page") + palette.style_sheet("figure")
+    return str(fill(template, style=style, **values)) + "\n"
