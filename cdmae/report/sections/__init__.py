@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import Any
 
 from cdmae import formats
-from cdmae.report.charts import Row, rows
+from cdmae.report.charts import Row, Series, lines, rows
 from cdmae.report.comparisons import noise, pooled
 from cdmae.report.facts import Difference, Facts, Spread, Target
 from cdmae.report.figures import Figure
@@ -38,29 +38,23 @@ class Section:
     figures: Sequence[Figure] = ()
 
     @cached_property
-    def filled(self) -> TemplateModule:
-        """Its template with the numbers."""
+    def text(self) -> TemplateModule:
+        """Fill its template, which sets a `title`, and `short` where links have another name for it."""
         return fill(f"{self.id}.html.j2", tables=self.tables, figures=self.figures, **self.values)
 
     @property
-    def title(self) -> str:
-        """Its heading."""
-        return self.filled.title
-
-    @property
-    def short(self) -> str:
-        """Its name in links."""
-        return getattr(self.filled, "short", self.title)
-
-    @property
     def body(self) -> str:
-        """Its HTML below the heading."""
-        return self.filled.__html__()
+        """Show its HTML below the heading."""
+        return str(self.text)
 
 
 def colour(facts: Facts, system: str) -> int:
     """Choose the colour of a system: its encoder's; grey for what is not trained here."""
-    encoder = facts.entries("systems").get(system, {}).get("encoder", "")
+    return encoder_colour(facts, facts.entries("systems").get(system, {}).get("encoder", ""))
+
+
+def encoder_colour(facts: Facts, encoder: str) -> int:
+    """Choose the colour of an encoder."""
     return assign(facts.entries("encoders")).get(encoder, GREY)
 
 
@@ -157,19 +151,27 @@ def difference_cells(gap: Difference | None) -> list[Cell]:
 
 
 def difference_figure(
-    name: str, title: str, gaps: Iterable[tuple[str, Difference | None, int, float]], *, beside: bool = False
+    facts: Facts, name: str, title: str, pairs: Iterable[tuple[str, str, str, Sets]], *, beside: bool = False
 ) -> Figure | None:
-    """Draw (label, difference, colour, noise band) in points; None where there is no difference."""
-    entries = [
-        Row(
-            label, formats.signed(gap.difference), colour=colour, band=100 * band,
-            interval=(100 * gap.low, 100 * gap.difference, 100 * gap.high),
-        )
-        for label, gap, colour, band in gaps
-        if gap
-    ]  # fmt: skip
+    """Draw (label, system, reference, sets): their mean differences in points; None where there is none."""
+    entries = []
+    for label, system, reference, sets in pairs:
+        gap = mean_difference(facts, system, reference, sets)
+        if gap:
+            interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)
+            shown, band, hue = formats.signed(gap.difference), 100 * mean_noise(facts, sets), colour(facts, system)
+            entries.append(Row(label, shown, interval=interval, band=band, colour=hue))
     axis = "points, with the 95 % interval; grey: noise of one seed"
     return rows(name, title, entries, axis=axis, beside=beside) if entries else None
+
+
+def several_lines(name: str, title: str, series: Sequence[Series], most: int, **style: Any) -> list[Figure]:
+    """Draw lines in as many figures as it takes to tell them apart."""
+    figures = []
+    for start in range(0, len(series), most):
+        number = f"-{start // most + 1}" if start else ""
+        figures.append(lines(name + number, title, series[start : start + most], **style))
+    return figures
 
 
 def bm25(facts: Facts) -> str:

@@ -9,17 +9,7 @@ from cdmae.report.charts import Row, rows
 from cdmae.report.comparisons import masking_pairs, noise, not_pretrained, repeated
 from cdmae.report.facts import Difference, Facts, Target
 from cdmae.report.figures import Figure
-from cdmae.report.sections import (
-    Section,
-    bm25,
-    colour,
-    columns,
-    difference_figure,
-    main_measure,
-    main_target,
-    mean_difference,
-    mean_noise,
-)
+from cdmae.report.sections import Section, bm25, colour, columns, difference_figure, main_measure, main_target
 from cdmae.report.sections.masking import by_kind
 
 SMALL_QUERIES, SMALL_STEPS = 30, 300  # a run below either shows that the workflow works, nothing else
@@ -106,11 +96,8 @@ def _levels(facts: Facts, a: str, b: str, target: Target) -> Figure:
 
 
 def _everywhere(facts: Facts, a: str, b: str) -> Figure | None:
-    gaps = [
-        (
-            f"{name}, {formats.measure_name(main_measure(facts, sets))}",
-            mean_difference(facts, a, b, sets), colour(facts, a), mean_noise(facts, sets),
-        )
+    pairs = [
+        (f"{name}, {formats.measure_name(main_measure(facts, sets))}", a, b, sets)
         for name, sets in columns(facts).items()
-    ]  # fmt: skip
-    return difference_figure("answer-everywhere", "Importance-aware minus uniform, everywhere", gaps)
+    ]
+    return difference_figure(facts, "answer-everywhere", "Importance-aware minus uniform, everywhere", pairs)

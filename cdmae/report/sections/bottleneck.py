@@ -5,14 +5,15 @@ Two probes of every pre-training, by `cdmae.pretraining.probes.bottleneck` and `
 
 from __future__ import annotations
 
+from typing import Any
+
 import pandas as pd
 
 from cdmae import formats
 from cdmae.report.charts import Series, lines
 from cdmae.report.facts import Facts
 from cdmae.report.figures import Figure
-from cdmae.report.palette import assign
-from cdmae.report.sections import GREY, Section, number_cell, value_cell
+from cdmae.report.sections import Section, encoder_colour, number_cell, several_lines, value_cell
 from cdmae.report.tables import Table
 
 VECTORS = {"true": ("its own vector", 0), "shuffled": ("another passage's", 1), "zero": ("none", 2)}
@@ -25,25 +26,26 @@ def section(facts: Facts) -> Section | None:
     losses, searches = _probed(facts, "bottleneck"), _probed(facts, "retrieval")
     if not losses and not searches:
         return None
-    saved = {name: frame["shuffled"] - frame["true"] for name, frame in losses.items()}
-    ranks = {name: 100 * frame["rr"] for name, frame in searches.items()}
-    title, axis = "What the passage's own vector saves the decoder", "nats, against another passage's"
-    worth = _curves(facts, "bottleneck-worth", title, axis, losses, saved)
-    of_encoder = [_losses(name, frame) for name, frame in losses.items()]
-    high = max((values.max() for values in ranks.values()), default=0.0)
-    title = "How well half of a passage finds the other half"
-    halves = _curves(facts, "halves", title, "MRR@10", searches, ranks, low=0, high=high)
+    worth = _curves(
+        facts, {name: (frame["step"], frame["shuffled"] - frame["true"]) for name, frame in losses.items()},
+        "bottleneck-worth", "What the passage's own vector saves the decoder", y_axis="nats, against another passage's",
+    )  # fmt: skip
+    halves = _curves(
+        facts, {name: (frame["step"], 100 * frame["rr"]) for name, frame in searches.items()},
+        "halves", "How well half of a passage finds the other half", y_axis="MRR@10", low=0,
+        high=100 * max((frame["rr"].max() for frame in searches.values()), default=0.0),
+    )  # fmt: skip
     passages = int(max((frame["passages"].iloc[-1] for frame in searches.values()), default=0))
     values = {
+        "shown": [*worth, *halves],
+        "losses": [_losses(name, frame) for name, frame in losses.items()],
         "loss_table": _loss_table(losses) if losses else None,
         "rank_table": _rank_table(searches) if searches else None,
-        "shown": [*worth, *halves],
-        "losses": of_encoder,
         "passages": passages,
         "chance": 100 * CHANCE / passages if passages else 0.0,
     }
     tables = [table for table in (values["loss_table"], values["rank_table"]) if table]
-    return Section("bottleneck", values, tables, [*worth, *of_encoder, *halves])
+    return Section("bottleneck", values, tables, [*worth, *values["losses"], *halves])
 
 
 def _probed(facts: Facts, probe: str) -> dict[str, pd.DataFrame]:
@@ -53,19 +55,14 @@ def _probed(facts: Facts, probe: str) -> dict[str, pd.DataFrame]:
 
 
 def _curves(
-    facts: Facts, file: str, title: str, axis: str, frames: dict[str, pd.DataFrame], values: dict[str, pd.Series],
-    **limits: float,
-) -> list[Figure]:  # fmt: skip
-    """Draw a value of every encoder over the steps, in as many figures as it takes to tell them apart."""
-    colours, names, figures = assign(facts.entries("encoders")), list(frames), []
-    for start in range(0, len(names), MOST):
-        series = [
-            Series(name, frames[name]["step"].tolist(), values[name].tolist(), colours.get(name, GREY))
-            for name in names[start : start + MOST]
-        ]
-        number = f"-{start // MOST + 1}" if start else ""
-        figures.append(lines(file + number, title, series, x_axis="steps", y_axis=axis, markers=True, **limits))
-    return figures
+    facts: Facts, curves: dict[str, tuple[pd.Series, pd.Series]], file: str, title: str, **style: Any
+) -> list[Figure]:
+    """Draw a number of every encoder over the steps."""
+    series = [
+        Series(name, steps.tolist(), numbers.tolist(), encoder_colour(facts, name))
+        for name, (steps, numbers) in curves.items()
+    ]
+    return several_lines(file, title, series, MOST, x_axis="steps", markers=True, **style)
 
 
 def _losses(name: str, frame: pd.DataFrame) -> Figure:

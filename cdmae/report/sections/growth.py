@@ -7,8 +7,15 @@ from cdmae.report.charts import Series, lines
 from cdmae.report.comparisons import growth
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
-from cdmae.report.palette import assign
-from cdmae.report.sections import GREY, Section, difference_cells, in_domain, main_target, number_cell, system_cell
+from cdmae.report.sections import (
+    Section,
+    difference_cells,
+    encoder_colour,
+    in_domain,
+    main_target,
+    number_cell,
+    system_cell,
+)
 from cdmae.report.tables import Table
 
 
@@ -23,10 +30,10 @@ def section(facts: Facts) -> Section | None:
 
 def over_steps(facts: Facts, target: Target, measure: str) -> Figure:
     """Draw the measure over the steps, a line per pre-training."""
-    colours, series = assign(facts.entries("encoders")), []
+    series = []
     for encoder, points in growth(facts).items():
         heights = [100 * facts.value(system, target, measure) for _, system in points]
-        series.append(Series(encoder, [step for step, _ in points], heights, colours.get(encoder, GREY)))
+        series.append(Series(encoder, [step for step, _ in points], heights, encoder_colour(facts, encoder)))
     name = formats.measure_name(measure)
     title = f"{name} after so many steps, {target}"
     file = f"steps-{target.collection}-{target.split}"

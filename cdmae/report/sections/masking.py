@@ -58,8 +58,18 @@ def by_kind(masked: dict[str, Any], key: str) -> list[float] | None:
 
 
 def masked_figures(masked: dict[str, Any]) -> list[Figure]:
-    """Draw the most frequently masked terms of each kind of mask."""
-    return [_terms(masked, *kind) for kind in KINDS if masked.get(kind[0], {}).get("top")]
+    """Draw the most frequently masked terms of each kind of mask, on one scale."""
+    terms = {kind: masked.get(kind, {}).get("top", []) for kind, _, _ in KINDS}
+    highest = 100 * max((share for top in terms.values() for _, share in top), default=0)
+    figures = []
+    for kind, name, hue in KINDS:
+        entries = [Row(str(term), percent(share), bar=100 * share, colour=hue) for term, share in terms[kind]]
+        if entries:
+            share = masked[kind].get("stop_word_share")
+            title = f"Masked {name}" + (f": {formats.percent(share)} stop-words" if share is not None else "")
+            style = {"low": 0, "high": highest, "axis": "share of all masked words, %", "beside": True}
+            figures.append(rows(f"terms-{kind}", title, entries, **style))
+    return figures
 
 
 def terms_table(masked: dict[str, Any], name: str = "masked-terms") -> Table:
@@ -98,15 +108,6 @@ def sigma_sweep(sweep: dict[str, Any]) -> Table | None:
         return None
     caption = "The noise on importance: sigma from none to infinite (uniform)"
     return Table("sigma", caption, ["σ", "stop-word share", "overlap of two epochs", "entropy, bits"], body)
-
-
-def _terms(masked: dict[str, Any], kind: str, name: str, colour: int) -> Figure:
-    highest = 100 * max(share for key, _, _ in KINDS for _, share in masked.get(key, {}).get("top", []))
-    entries = [Row(str(term), percent(share), bar=100 * share, colour=colour) for term, share in masked[kind]["top"]]
-    share = masked[kind].get("stop_word_share")
-    title = f"Masked {name}" + (f": {formats.percent(share)} stop-words" if share is not None else "")
-    axis = "share of all masked words, %"
-    return rows(f"terms-{kind}", title, entries, low=0, high=highest, axis=axis, beside=True)
 
 
 def sampling(example: dict[str, Any]) -> Figure:

@@ -89,7 +89,10 @@ def ranking_table(facts: Facts, ranking: Ranking) -> Table:
         if facts.baseline:
             gap = gaps.get(name)
             row += [*difference_cells(gap), READINGS[verdict(gap, band)] if gap else "the baseline"]
-        body.append([*row, number_cell(_seconds(facts, name), formats.duration)])
+        encoder = _encoder(facts, name)
+        trained = facts.entries("encoders").get(encoder, {}).get("objective") != "none"
+        seconds = pretraining_seconds(facts, encoder) if trained else None  # of the first seed
+        body.append([*row, number_cell(seconds, formats.duration)])
     beside = [f"over {facts.baseline}", "95 % interval", "p, Holm", "reading"] if facts.baseline else []
     caption = f"Encoders after {ranking.stage}, best first: {measure} on {ranking.target}"
     head = ["encoder", measure, *beside, "pre-training"]
@@ -131,11 +134,9 @@ def levels(facts: Facts, ranking: Ranking) -> Figure:
 
 def over_baseline(facts: Facts, ranking: Ranking) -> Figure | None:
     """Draw the differences from the baseline with the interval over the queries and the noise of a seed."""
-    band = noise(facts, ranking.target, ranking.measure)
-    gaps = compared(facts, ranking, facts.baseline).items()
-    entries = [(_encoder(facts, name), gap, colour(facts, name), band) for name, gap in gaps]
+    pairs = [(_encoder(facts, name), name, facts.baseline, [[ranking.target]]) for name in ranking.systems]
     title = f"{formats.measure_name(ranking.measure)} over {facts.baseline}, {ranking.target}"
-    return difference_figure(f"ranking-differences-{ranking.stage}", title, entries, beside=True)
+    return difference_figure(facts, f"ranking-differences-{ranking.stage}", title, pairs, beside=True)
 
 
 def _alike(facts: Facts, stage: str) -> list[str]:
@@ -158,10 +159,3 @@ def _alike(facts: Facts, stage: str) -> list[str]:
 
 def _encoder(facts: Facts, system: str) -> str:
     return str(facts.entries("systems")[system]["encoder"])
-
-
-def _seconds(facts: Facts, system: str) -> float:
-    """Tell how long its pre-training took, of the first seed; nan where there was none."""
-    encoder = _encoder(facts, system)
-    trained = facts.entries("encoders").get(encoder, {}).get("objective") != "none"
-    return pretraining_seconds(facts, encoder) if trained else math.nan

@@ -12,13 +12,10 @@ from cdmae.report.figures import Figure
 from cdmae.report.sections import (
     Section,
     Sets,
-    colour,
     columns,
     difference_figure,
     in_domain,
     main_measure,
-    mean_difference,
-    mean_noise,
     mean_spread,
     mean_value,
     system_cell,
@@ -95,9 +92,7 @@ def against_baseline(facts: Facts, name: str, sets: Sets) -> Figure | None:
     others = [system for system in facts.systems if system != facts.baseline] if facts.baseline else []
     kinds = {system: facts.entries("systems").get(system, {}).get("kind") for system in others}
     neural = [system for system, kind in kinds.items() if kind not in ("bm25", "fusion")]
-    gaps = [
-        (system, mean_difference(facts, system, facts.baseline, sets), colour(facts, system), mean_noise(facts, sets))
-        for system in neural or others
-    ]
+    pairs = [(system, system, facts.baseline, sets) for system in neural or others]
     title = f"{name}: {formats.measure_name(main_measure(facts, sets))} minus {facts.baseline}’s"
-    return difference_figure(f"baseline-{'-'.join(name.lower().replace(',', '').split())}", title, gaps, beside=True)
+    file = "-".join(["baseline", *name.lower().replace(",", "").split()])
+    return difference_figure(facts, file, title, pairs, beside=True)

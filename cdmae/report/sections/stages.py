@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from cdmae import formats
 from cdmae.report.charts import Series, lines
-from cdmae.report.comparisons import chains, noise, steps
+from cdmae.report.comparisons import chains, steps
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
 from cdmae.report.sections import (
@@ -70,11 +70,6 @@ def _chain_name(facts: Facts, chain: list[str]) -> str:
 
 
 def _added(facts: Facts, target: Target) -> Figure | None:
-    measure = facts.main_measure(target)
-    band = noise(facts, target, measure)
-    gaps = [
-        (f"{after} over {before}", facts.difference(after, before, target, measure), colour(facts, after), band)
-        for before, after in steps(facts)
-    ]
-    title = f"Added by a stage, {formats.measure_name(measure)}, {target}"
-    return difference_figure(f"stage-differences-{target.collection}-{target.split}", title, gaps)
+    pairs = [(f"{after} over {before}", after, before, [[target]]) for before, after in steps(facts)]
+    title = f"Added by a stage, {formats.measure_name(facts.main_measure(target))}, {target}"
+    return difference_figure(facts, f"stage-differences-{target.collection}-{target.split}", title, pairs)

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from cdmae.report.charts import Series, lines
+from cdmae.report.charts import Series
 from cdmae.report.facts import Facts, Training
 from cdmae.report.figures import Figure, nice
-from cdmae.report.palette import assign
-from cdmae.report.sections import GREY, Section, colour
+from cdmae.report.sections import Section, colour, encoder_colour, several_lines
 
 POINTS = 120  # of a curve: more steps are averaged
 MOST = 5  # curves in a figure
@@ -31,10 +30,13 @@ def section(facts: Facts) -> Section | None:
 
 def pretraining(facts: Facts) -> list[Figure]:
     """Draw the loss of each side."""
-    colours, figures = assign(facts.entries("encoders")), []
+    figures = []
     for side in ("encoder", "decoder"):
-        curves = {encoder: curve(training, f"{side}_loss") for encoder, training in facts.encoders.items()}
-        series = [Series(encoder, *points, colours.get(encoder, GREY)) for encoder, points in curves.items() if points]
+        series = [
+            Series(encoder, *points, encoder_colour(facts, encoder))
+            for encoder, training in facts.encoders.items()
+            if (points := curve(training, f"{side}_loss"))
+        ]
         figures += _figures(f"loss-{side}", f"{side.capitalize()} loss in pre-training", series)
     return figures
 
@@ -73,9 +75,4 @@ def _figures(name: str, title: str, series: list[Series]) -> list[Figure]:
     rest = max(max(line.y[round(START * len(line.y)) :]) for line in series)
     low, high = nice(low, rest if top > 2 * rest else top)
     series = [replace(line, y=[value if value <= high else math.nan for value in line.y]) for line in series]
-    figures = []
-    for place in range(0, len(series), MOST):
-        some = series[place : place + MOST]
-        number = f"-{place // MOST + 1}" if place else ""
-        figures.append(lines(name + number, title, some, x_axis="steps", y_axis="nats", low=low, high=high))
-    return figures
+    return several_lines(name, title, series, MOST, x_axis="steps", y_axis="nats", low=low, high=high)

@@ -8,18 +8,7 @@ from cdmae import formats
 from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts
 from cdmae.report.figures import Figure
-from cdmae.report.sections import (
-    MOST_SETS,
-    Section,
-    Sets,
-    colour,
-    difference_figure,
-    in_domain,
-    main_measure,
-    mean_difference,
-    mean_noise,
-    zero_shot_sets,
-)
+from cdmae.report.sections import MOST_SETS, Section, Sets, difference_figure, in_domain, main_measure, zero_shot_sets
 from cdmae.report.sections.results import against_baseline, set_column
 from cdmae.report.tables import Table, highlight
 
@@ -65,8 +54,5 @@ def importance_minus_uniform(facts: Facts, sets: Mapping[str, Sets]) -> Figure |
     if not masking_pairs(facts) or len(sets) <= MOST_SETS:
         return None
     a, b = masking_pairs(facts)[0]
-    gaps = [
-        (name, mean_difference(facts, a, b, group), colour(facts, a), mean_noise(facts, group))
-        for name, group in sets.items()
-    ]
-    return difference_figure("zero-shot", "Importance-aware minus uniform, zero-shot", gaps)
+    pairs = [(name, a, b, group) for name, group in sets.items()]
+    return difference_figure(facts, "zero-shot", "Importance-aware minus uniform, zero-shot", pairs)

@@ -1,0 +1,83 @@
+"""Write the report: ``index.html``, which answers first whether masking by importance helped, tables and figures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from cdmae.files import complete, write_text
+from cdmae.report import facts as facts_module
+from cdmae.report import palette
+from cdmae.report.facts import Facts
+from cdmae.report.paper import exhibits
+from cdmae.report.sections import (
+    answer,
+    bottleneck,
+    changes,
+    cost,
+    growth,
+    limits,
+    masking,
+    negatives,
+    paper,
+    queries,
+    ranking,
+    results,
+    seeds,
+    setting,
+    stages,
+    training,
+    zero_shot,
+)
+from cdmae.report.tables import Table
+from cdmae.report.templates import fill
+
+ORDER = (
+    answer, setting, ranking, results, stages, zero_shot, growth, changes, paper, masking, bottleneck, negatives,
+    queries, training, cost, limits,
+)  # fmt: skip
+TITLE = "Importance-aware masking for dense retrieval"
+
+
+def build(facts: Path | str, output: Path | str) -> None:
+    """Write the report on the facts file `facts` into the folder `output`."""
+    write(facts_module.read(facts), output)
+
+
+def write(facts: Facts, output: Path | str) -> None:
+    """Write ``index.html``, ``tables/`` and ``figures/``; the folder appears when all of it is there."""
+    sections = [section for module in ORDER if (section := module.section(facts))]
+    title = facts.config.get("report", {}).get("title") or TITLE
+    with complete(output) as folder:
+        for name in ("tables", "figures"):
+            (folder / name).mkdir(parents=True)
+        for table in (table for section in sections for table in section.tables):
+            for kind, text in _forms(table).items():
+                (folder / "tables" / f"{table.name}.{kind}").write_text(text, encoding="utf-8")
+        for figure in (figure for section in sections for figure in section.figures):
+            (folder / "figures" / f"{figure.name}.svg").write_text(figure.standalone() + "\n", encoding="utf-8")
+        page = _page("page.html.j2", title=title, facts=facts, seeds=seeds(facts), sections=sections)
+        (folder / "index.html").write_text(page, encoding="utf-8")
+
+
+def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
+    """Write one of the paper's tables or figures, ``table_stages.csv`` and so on, into the folder `output`."""
+    measured = facts_module.read(facts)
+    table = exhibits.table(name, measured)
+    if name.startswith("figure"):
+        forms = {"csv": table.csv(), "svg": exhibits.figure(name, measured).standalone() + "\n"}
+    else:
+        forms = _forms(table)
+    for kind, text in forms.items():
+        write_text(Path(output) / f"{name}.{kind}", text)
+
+
+def _forms(table: Table) -> dict[str, str]:
+    page = _page("table.html.j2", title=table.caption, table=table)
+    return {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": page}
+
+
+def _page(template: str, **values: Any) -> str:
+    """Fill the template of a page, which carries its style and loads nothing."""
+    style = palette.variables() + palette.style_sheet("page") + palette.style_sheet("figure")
+    return str(fill(template, style=style, **values)) + "\n"
