@@ -14,8 +14,8 @@ from cdmae.config.load import gather, load, read_yaml, stack
 from cdmae.errors import InputError
 from cdmae.graph import Graph
 from cdmae.jobs import FIGURES, TABLES
-from cdmae.report import write_exhibit
 from cdmae.report.facts import Facts, Target
+from cdmae.report.page import write_exhibit
 from cdmae.report.paper import exhibits, grids, published
 from cdmae.report.paper.methods import methods
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 import pytest
 import synthetic_run
 
-from cdmae import report
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.load import load
 from cdmae.files import read_json, write_json
@@ -17,6 +16,7 @@ from cdmae.graph import Graph
 from cdmae.report import facts as facts_module
 from cdmae.report import insight
 from cdmae.report.facts import Target
+from cdmae.report.page import write
 from cdmae.report.sections import negatives, queries
 from cdmae.runs import Run, write_run
 
@@ -161,7 +161,7 @@ def test_the_sections_show_them_folded_and_escaped(run, tmp_path):
     assert found.body.count("<details>") == 1
     body = queries.section(run).body
     assert body.count("<details>") == 3 and "question &lt;" in body and "question <" not in body
-    report.write(run, tmp_path / "report")
+    write(run, tmp_path / "report")
     text = (tmp_path / "report" / "index.html").read_text()
     places = [text.index(f'<section id="{name}"') for name in ("answer", "results", "negatives", "queries")]
     assert places == sorted(places)

@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 import synthetic_run
 
-from cdmae import report
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
 from cdmae.files import read_json, write_json
 from cdmae.report import comparisons, facts
 from cdmae.report.facts import Target
+from cdmae.report.page import write
 from cdmae.report.sections import changes, ranking, results, zero_shot
 
 DEV = Target("pydocs", "dev")
@@ -42,7 +42,7 @@ def run(folder):
 @pytest.fixture(scope="module")
 def page(run, tmp_path_factory):
     folder = tmp_path_factory.mktemp("page") / "report"
-    report.write(run, folder)
+    write(run, folder)
     return folder
 
 

@@ -1,4 +1,4 @@
-"""HTML and SVG as values: everything is escaped unless it is already `Markup`. The only templating there is."""
+"""HTML and SVG of tables and figures as values: everything is escaped unless it is already HTML."""
 
 from __future__ import annotations
 
@@ -10,9 +10,13 @@ _VOID = {"br", "col", "hr", "img", "input", "link", "meta", "wbr"}
 
 
 class Markup(str):
-    """Text that is already HTML."""
+    """Text that is already HTML, in templates too."""
 
     __slots__ = ()
+
+    def __html__(self) -> str:
+        """Tell jinja2 not to escape it."""
+        return self
 
 
 def escape(value: Any) -> Markup:
@@ -38,11 +42,6 @@ def tag(name: str, /, *children: Any, **attributes: Any) -> Markup:
     if name in _VOID:
         return Markup(f"<{name}{written}>")
     return Markup(f"<{name}{written}>{escape(children)}</{name}>")
-
-
-def fill(template: str, **values: Any) -> Markup:
-    """The HTML `template` with its ``{fields}`` replaced by escaped `values`."""
-    return Markup(template.format(**{key: escape(value) for key, value in values.items()}))
 
 
 def join(parts: Iterable[Any], between: str) -> Markup:

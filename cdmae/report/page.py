@@ -1,63 +1,83 @@
-"""The page: one HTML file with its style, its figures and its few lines of script inside. It loads nothing."""
+"""Write the report: ``index.html``, which answers first whether masking by importance helped, tables and figures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
+from cdmae.files import complete, write_text
+from cdmae.report import facts as facts_module
 from cdmae.report import palette
-from cdmae.report.markup import Markup, join, tag
-from cdmae.report.sections import Section
+from cdmae.report.facts import Facts
+from cdmae.report.paper import exhibits
+from cdmae.report.sections import (
+    answer,
+    bottleneck,
+    changes,
+    cost,
+    growth,
+    limits,
+    masking,
+    negatives,
+    paper,
+    queries,
+    ranking,
+    results,
+    seeds,
+    setting,
+    stages,
+    training,
+    zero_shot,
+)
 from cdmae.report.tables import Table
+from cdmae.report.templates import fill
 
-# follows the system's scheme until the button is pressed; where storage is forbidden the choice lasts for the page
-SCRIPT = """
-const root = document.documentElement, button = document.getElementById("theme"), key = "cdmae-theme";
-const system = matchMedia("(prefers-color-scheme: dark)");
-const dark = () => root.dataset.theme ? root.dataset.theme === "dark" : system.matches;
-const name = () => { button.textContent = dark() ? "Light" : "Dark"; };
-try { root.dataset.theme = localStorage.getItem(key) || ""; } catch {}
-button.hidden = false;
-button.onclick = () => {
-  root.dataset.theme = dark() ? "light" : "dark";
-  try { localStorage.setItem(key, root.dataset.theme); } catch {}
-  name();
-};
-system.addEventListener("change", name);
-name();
-"""
+ORDER = (
+    answer, setting, ranking, results, stages, zero_shot, growth, changes, paper, masking, bottleneck, negatives,
+    queries, training, cost, limits,
+)  # fmt: skip
+TITLE = "Importance-aware masking for dense retrieval"
 
 
-def page(title: str, kicker: Sequence[str], sections: Sequence[Section]) -> str:
-    """The whole document; the first section has no heading of its own, it is the answer."""
-    links = [tag("a", section.short, href=f"#{section.id}") for section in sections[1:]]
-    about = tag("p", join([tag("span", part) for part in kicker], " \N{MIDDLE DOT} "), class_="kicker")
-    button = tag("button", "Dark", id="theme", type="button", hidden=True, title="Switch between light and dark")
-    parts = [
-        tag("section", tag("h2", section.title) if index else None, section.body, id=section.id)
-        for index, section in enumerate(sections)
-    ]
-    footer = tag(
-        "footer",
-        "All tables are in tables/ beside this page as CSV, Markdown, LaTeX and HTML, all figures in figures/.",
-    )
-    header = tag("header", tag("h1", title), button, about, tag("nav", links, aria_label="Sections"))
-    body = [header, tag("main", parts), footer]
-    return _document(title, Markup("".join(body)) + tag("script", Markup(SCRIPT)))
+def build(facts: Path | str, output: Path | str) -> None:
+    """Write the report on the facts file `facts` into the folder `output`."""
+    write(facts_module.read(facts), output)
 
 
-def table_page(table: Table) -> str:
-    """A table as a page of its own."""
-    return _document(table.caption, tag("main", table.html()))
+def write(facts: Facts, output: Path | str) -> None:
+    """Write ``index.html``, ``tables/`` and ``figures/``; the folder appears when all of it is there."""
+    sections = [section for module in ORDER if (section := module.section(facts))]
+    title = facts.config.get("report", {}).get("title") or TITLE
+    with complete(output) as folder:
+        for name in ("tables", "figures"):
+            (folder / name).mkdir(parents=True)
+        for table in (table for section in sections for table in section.tables):
+            for kind, text in _forms(table).items():
+                (folder / "tables" / f"{table.name}.{kind}").write_text(text, encoding="utf-8")
+        for figure in (figure for section in sections for figure in section.figures):
+            (folder / "figures" / f"{figure.name}.svg").write_text(figure.standalone() + "\n", encoding="utf-8")
+        page = _page("page.html.j2", title=title, facts=facts, seeds=seeds(facts), sections=sections)
+        (folder / "index.html").write_text(page, encoding="utf-8")
 
 
-def _document(title: str, body: str) -> str:
+def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
+    """Write one of the paper's tables or figures, ``table_stages.csv`` and so on, into the folder `output`."""
+    measured = facts_module.read(facts)
+    table = exhibits.table(name, measured)
+    if name.startswith("figure"):
+        forms = {"csv": table.csv(), "svg": exhibits.figure(name, measured).standalone() + "\n"}
+    else:
+        forms = _forms(table)
+    for kind, text in forms.items():
+        write_text(Path(output) / f"{name}.{kind}", text)
+
+
+def _forms(table: Table) -> dict[str, str]:
+    page = _page("table.html.j2", title=table.caption, table=table)
+    return {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": page}
+
+
+def _page(template: str, **values: Any) -> str:
+    """Fill the template of a page, which carries its style and loads nothing."""
     style = palette.variables() + palette.style_sheet("page") + palette.style_sheet("figure")
-    head = [
-        tag("meta", charset="utf-8"),
-        tag("meta", name="viewport", content="width=device-width, initial-scale=1"),
-        tag("meta", name="color-scheme", content="light dark"),
-        tag("title", title),
-        tag("link", rel="icon", href="data:,"),
-        tag("style", Markup(style)),
-    ]
-    return "<!doctype html>\n" + tag("html", tag("head", head), tag("body", Markup(body)), lang="en") + "\n"
+    return str(fill(template, style=style, **values)) + "\n"

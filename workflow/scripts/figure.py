@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cdmae.cli import command
-from cdmae.report import write_exhibit
+from cdmae.report.page import write_exhibit
 
 
 @command

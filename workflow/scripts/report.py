@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from cdmae.cli import command
-from cdmae.report import build
+from cdmae.report.page import build
 
 
 @command

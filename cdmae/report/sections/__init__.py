@@ -1,163 +1,185 @@
-"""The sections of the page: one file each, with ``section(facts) -> Section | None`` (None where nothing was run)."""
+"""The sections of the page: one module each, with ``section(facts) -> Section | None`` (None where nothing was run).
+
+A section gathers numbers, tables and figures; the template of its name says them in words.
+"""
 
 from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
 
 from cdmae import formats
-from cdmae.report.charts import Row
+from cdmae.report.charts import Row, Series, lines, rows
 from cdmae.report.comparisons import noise, pooled
 from cdmae.report.facts import Difference, Facts, Spread, Target
 from cdmae.report.figures import Figure
-from cdmae.report.markup import Markup, tag
 from cdmae.report.palette import assign
 from cdmae.report.tables import Cell, Table
+from cdmae.report.templates import TemplateModule, fill
 
 GREY = 2
 MOST_SETS = 4  # zero-shot collections that are listed one by one beside the others
 LONG = 12  # rows beyond which tables that few look into are folded
-NOISE_AXIS = "points, with the 95 % interval; grey: noise of one seed"
+
+Sets = Sequence[Sequence[Target]]  # the mean over the sets of the means over their targets: forums of one collection
 
 
 @dataclass(frozen=True)
 class Section:
-    """A part of the page, and the tables and figures that are written as files too; `short` is its name in links."""
+    """A part of the page. ``<id>.html.j2`` says its `values`; tables and figures are written as files too."""
 
     id: str
-    title: str
-    short: str
-    body: Markup
+    values: Mapping[str, Any] = field(default_factory=dict)
     tables: Sequence[Table] = ()
     figures: Sequence[Figure] = ()
 
+    @cached_property
+    def text(self) -> TemplateModule:
+        """Fill its template, which sets a `title`, and `short` where links have another name for it."""
+        return fill(f"{self.id}.html.j2", tables=self.tables, figures=self.figures, **self.values)
 
-def panels(figures: Sequence[Figure]) -> Markup:
-    """Figures beside each other, as many as there is room for."""
-    class_ = "panels few" if len(figures) in (2, 4) else "panels"
-    return tag("div", [figure.html() for figure in figures], class_=class_) if figures else Markup("")
-
-
-def folded(table: Table) -> Markup:
-    """A table behind its caption."""
-    return tag("details", tag("summary", f"{table.caption} ({len(table.rows)})"), table.html())
-
-
-def paragraphs(*texts: Markup | str | None) -> Markup:
-    """One paragraph for each text."""
-    return Markup("".join(tag("p", text) for text in texts if text))
+    @property
+    def body(self) -> str:
+        """Show its HTML below the heading."""
+        return str(self.text)
 
 
 def colour(facts: Facts, system: str) -> int:
-    """The colour of a system: its encoder's; grey for what is not trained here."""
-    encoder = facts.entries("systems").get(system, {}).get("encoder", "")
+    """Choose the colour of a system: its encoder's; grey for what is not trained here."""
+    return encoder_colour(facts, facts.entries("systems").get(system, {}).get("encoder", ""))
+
+
+def encoder_colour(facts: Facts, encoder: str) -> int:
+    """Choose the colour of an encoder."""
     return assign(facts.entries("encoders")).get(encoder, GREY)
 
 
 def in_domain(facts: Facts) -> list[Target]:
-    """The targets that are not zero-shot."""
+    """List the targets that are not zero-shot."""
     return [target for target in facts.targets if not facts.zero_shot(target)]
 
 
+def main_target(facts: Facts) -> Target | None:
+    """Choose what the first screen speaks of: the first in-domain target."""
+    return next(iter([*in_domain(facts), *facts.targets]), None)
+
+
 def zero_shot_sets(facts: Facts) -> dict[str, list[Target]]:
-    """The zero-shot targets by the name of their column; CQADupStack is the mean of its forums, as in BEIR."""
+    """Map the name of a column to its zero-shot targets; CQADupStack is the mean of its forums, as in BEIR."""
     sets: dict[str, list[Target]] = {}
-    splits = {target.split for target in facts.targets if facts.zero_shot(target)}
-    for target in facts.targets:
-        if facts.zero_shot(target):
-            forum = target.collection.startswith("cqadupstack-")
-            name = "cqadupstack" if forum else target.collection if len(splits) == 1 else str(target)
-            sets.setdefault(name, []).append(target)
+    targets = [target for target in facts.targets if facts.zero_shot(target)]
+    one_split = len({target.split for target in targets}) == 1
+    for target in targets:
+        forum = target.collection.startswith("cqadupstack-")
+        name = "cqadupstack" if forum else target.collection if one_split else str(target)
+        sets.setdefault(name, []).append(target)
     return sets
 
 
-def columns(facts: Facts) -> dict[str, list[list[Target]]]:
-    """Everything that was measured on, by name: sets of targets whose means count alike, most often one of one."""
-    found = {str(target): [[target]] for target in in_domain(facts)}
+def columns(facts: Facts) -> dict[str, Sets]:
+    """Name everything that was measured on; many zero-shot collections are one mean."""
+    named: dict[str, Sets] = {str(target): [[target]] for target in in_domain(facts)}
     others = zero_shot_sets(facts)
     if len(others) > MOST_SETS:
-        return found | {f"mean of {len(others)} collections, zero-shot": list(others.values())}
-    return found | {f"{name}, zero-shot": [targets] for name, targets in others.items()}
+        return named | {f"mean of {len(others)} collections, zero-shot": list(others.values())}
+    return named | {f"{name}, zero-shot": [targets] for name, targets in others.items()}
 
 
-def main_measure(facts: Facts, sets: Sequence[Sequence[Target]]) -> str:
-    """The measure that stands for sets of targets."""
+def main_measure(facts: Facts, sets: Sets) -> str:
+    """Choose the measure that stands for sets of targets."""
     return facts.main_measure(sets[0][0])
 
 
-def mean_value(facts: Facts, system: str, sets: Sequence[Sequence[Target]], measure: str) -> float:
-    """The mean over the sets of the mean over their targets; nan unless all were measured."""
-    means = [math.fsum(facts.value(system, target, measure) for target in each) / len(each) for each in sets]
+def mean_value(facts: Facts, system: str, sets: Sets, measure: str) -> float:
+    """Average over the sets the means over their targets; nan unless all were measured."""
+    means = [math.fsum(facts.value(system, target, measure) for target in targets) / len(targets) for targets in sets]
     return math.fsum(means) / len(means)
 
 
-def mean_spread(facts: Facts, system: str, sets: Sequence[Sequence[Target]], measure: str) -> Spread | None:
-    """How far apart the seeds of a system are in that mean, in points; None if it was trained once, or not on all."""
-    by_seed = _means(_means(facts.by_seed(system, target, measure) for target in each) for each in sets)
+def mean_spread(facts: Facts, system: str, sets: Sets, measure: str) -> Spread | None:
+    """Tell how far apart the seeds are in that mean, in points; None if trained once, or not measured on all."""
+    by_seed = _means(_means(facts.by_seed(system, target, measure) for target in targets) for targets in sets)
     return Spread(100 * statistics.stdev(by_seed), len(by_seed)) if len(by_seed) > 1 else None
 
 
 def _means(several: Iterable[Iterable[float]]) -> list[float]:
-    """Their means place by place, as many as the shortest has."""
-    return [statistics.fmean(each) for each in zip(*several, strict=False)]
+    """Average lists place by place, as far as the shortest goes."""
+    return [statistics.fmean(values) for values in zip(*several, strict=False)]
 
 
-def mean_difference(facts: Facts, a: str, b: str, sets: Sequence[Sequence[Target]]) -> Difference | None:
-    """System `a` minus system `b`, averaged in the same way; None unless both were measured on all."""
-    by_set = []
-    for targets in sets:
-        found = [facts.difference(a, b, target, facts.main_measure(target)) for target in targets]
-        if None in found:
-            return None
-        by_set.append(pooled([each for each in found if each]))
-    return pooled(by_set) if by_set else None
+def mean_difference(facts: Facts, a: str, b: str, sets: Sets) -> Difference | None:
+    """Subtract system `b` from system `a`, averaged in the same way; None unless both were measured on all."""
+    by_set = [[facts.difference(a, b, target, facts.main_measure(target)) for target in targets] for targets in sets]
+    if not by_set or any(None in differences for differences in by_set):
+        return None
+    return pooled([pooled(differences) for differences in by_set])
 
 
-def mean_noise(facts: Facts, sets: Sequence[Sequence[Target]], measure: str = "") -> float:
-    """The noise band of such a mean, of `measure` or the main ones: the mean of theirs, one seed serving them all."""
-    bands = [noise(facts, target, measure or facts.main_measure(target)) for each in sets for target in each]
+def mean_noise(facts: Facts, sets: Sets, measure: str = "") -> float:
+    """Average the noise bands, of `measure` or the main ones: one seed serves all targets."""
+    bands = [noise(facts, target, measure or facts.main_measure(target)) for targets in sets for target in targets]
     return math.fsum(bands) / len(bands)
 
 
+def number_cell(value: float | None, form: Callable[[Any], str]) -> Cell:
+    """Show a number in a form; a dash where there is none."""
+    return Cell(formats.NONE) if value is None or math.isnan(value) else Cell(form(value), value)
+
+
 def value_cell(value: float, *, mark: str = "", note: str = "", spread: Spread | None = None) -> Cell:
-    """A measure in points, with its spread over seeds in points; a dash where it is nan."""
+    """Show a measure in points, with its spread over seeds in points; a dash where it is nan."""
     return Cell(formats.points(value), 100 * value if value == value else None, mark=mark, note=note, spread=spread)
 
 
 def system_cell(facts: Facts, system: str, target: Target, measure: str, *, mark: str = "", note: str = "") -> Cell:
-    """The mean of a system on a target, with its spread over seeds."""
+    """Show the mean of a system on a target, with its spread over seeds."""
     spread = mean_spread(facts, system, [[target]], measure)
     return value_cell(facts.value(system, target, measure), mark=mark, note=note, spread=spread)
 
 
-def difference_cells(found: Difference | None) -> list[Cell]:
-    """The difference in points, its interval and its p-value; dashes where there is none."""
-    if found is None:
+def difference_cells(gap: Difference | None) -> list[Cell]:
+    """Show the difference in points, its interval and its p-value; dashes where there is none."""
+    if gap is None:
         return [Cell(formats.NONE)] * 3
-    p = formats.probability(found.p).removeprefix("p ").removeprefix("= ")
-    interval = Cell(formats.interval(found.low, found.high), f"{100 * found.low:.6g} to {100 * found.high:.6g}")
-    return [Cell(formats.signed(found.difference), 100 * found.difference), interval, Cell(p, found.p)]
+    p = formats.probability(gap.p).removeprefix("p ").removeprefix("= ")
+    interval = Cell(formats.interval(gap.low, gap.high), f"{100 * gap.low:.6g} to {100 * gap.high:.6g}")
+    return [Cell(formats.signed(gap.difference), 100 * gap.difference), interval, Cell(p, gap.p)]
 
 
-def difference_row(label: str, found: Difference, colour_: int, band: float = 0.0) -> Row:
-    """A row of a figure of differences, in points, with the band of noise around zero."""
-    interval = (100 * found.low, 100 * found.difference, 100 * found.high)
-    return Row(label, formats.signed(found.difference), interval=interval, band=100 * band, colour=colour_)
+def difference_figure(
+    facts: Facts, name: str, title: str, pairs: Iterable[tuple[str, str, str, Sets]], *, beside: bool = False
+) -> Figure | None:
+    """Draw (label, system, reference, sets): their mean differences in points; None where there is none."""
+    entries = []
+    for label, system, reference, sets in pairs:
+        gap = mean_difference(facts, system, reference, sets)
+        if gap:
+            interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)
+            shown, band, hue = formats.signed(gap.difference), 100 * mean_noise(facts, sets), colour(facts, system)
+            entries.append(Row(label, shown, interval=interval, band=band, colour=hue))
+    axis = "points, with the 95 % interval; grey: noise of one seed"
+    return rows(name, title, entries, axis=axis, beside=beside) if entries else None
+
+
+def several_lines(name: str, title: str, series: Sequence[Series], most: int, **style: Any) -> list[Figure]:
+    """Draw lines in as many figures as it takes to tell them apart."""
+    figures = []
+    for start in range(0, len(series), most):
+        number = f"-{start // most + 1}" if start else ""
+        figures.append(lines(name + number, title, series[start : start + most], **style))
+    return figures
 
 
 def bm25(facts: Facts) -> str:
-    """The first BM25 system, or nothing."""
+    """Name the first BM25 system, or nothing."""
     systems = facts.entries("systems")
     return next((name for name in facts.systems if systems.get(name, {}).get("kind") == "bm25"), "")
 
 
 def seeds(facts: Facts) -> str:
-    """``seed 42``, or ``seeds 42, 43 and 44``."""
+    """Name the seeds: ``seed 42``, or ``seeds 42, 43 and 44``."""
     return f"{'seeds' if len(facts.seeds) > 1 else 'seed'} {formats.listed([str(seed) for seed in facts.seeds])}"
-
-
-def main_target(facts: Facts) -> Target | None:
-    """What the first screen speaks of: the first in-domain target."""
-    return next(iter([*in_domain(facts), *facts.targets]), None)

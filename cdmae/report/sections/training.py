@@ -8,68 +8,47 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from cdmae.report.charts import Series, lines
+from cdmae.report.charts import Series
 from cdmae.report.facts import Facts, Training
 from cdmae.report.figures import Figure, nice
-from cdmae.report.markup import Markup, tag
-from cdmae.report.palette import assign
-from cdmae.report.sections import GREY, Section, colour, panels, paragraphs
+from cdmae.report.sections import Section, colour, encoder_colour, several_lines
 
 POINTS = 120  # of a curve: more steps are averaged
 MOST = 5  # curves in a figure
 START = 0.1  # of a curve: where it is more than twice as high as the rest, it would flatten it and is not shown
 SHOWN = 6  # figures of fine-tuning that are not folded
-SIDES = (("encoder_loss", "Encoder"), ("decoder_loss", "Decoder"))
 
 
 def section(facts: Facts) -> Section | None:
-    """Pre-training by side, fine-tuning by stage."""
+    """Show pre-training by side, fine-tuning by stage."""
     first, second = pretraining(facts), finetuning(facts)
     if not first and not second:
         return None
-    body: list[Markup] = []
-    if first:
-        text = (
-            "Cross-entropy over the masked words, in nats. A higher loss of the decoder is not a worse one: words "
-            "chosen by importance are harder to restore, which is the method's point. Curves of different maskings "
-            "compare in shape, not in height."
-        )
-        body += [tag("h3", "Pre-training"), paragraphs(text), panels(first)]
-    if second:
-        text = "Contrastive loss over a step's passages; with a teacher, its KL divergence is added, so heights differ."
-        body += [tag("h3", "Fine-tuning"), paragraphs(text), panels(second[:SHOWN])]
-        if second[SHOWN:]:
-            body.append(tag("details", tag("summary", "More stages"), panels(second[SHOWN:])))
-    note = (
-        f"Each point is the mean over its share of the steps, at most {POINTS} points to a curve. A beginning more "
-        "than twice as high as the rest is left out."
-        + (f" Curves are those of seed {facts.seed}." if facts.repeated else "")
-    )
-    body.append(tag("p", note, class_="note"))
-    figures = [*first, *second]
-    return Section("training", "Loss curves", "Loss curves", Markup("".join(body)), figures=figures)
+    values = {"facts": facts, "pretraining": first, "shown": second[:SHOWN], "more": second[SHOWN:], "points": POINTS}
+    return Section("training", values, figures=[*first, *second])
 
 
 def pretraining(facts: Facts) -> list[Figure]:
-    """Figures for each side."""
-    colours = assign(facts.entries("encoders"))
+    """Draw the loss of each side."""
     figures = []
-    for column, name in SIDES:
-        curves = {encoder: curve(training, column) for encoder, training in facts.encoders.items()}
-        series = [Series(key, *found, colours.get(key, GREY)) for key, found in curves.items() if found]
-        figures += _figures(f"loss-{name.lower()}", f"{name} loss in pre-training", series)
+    for side in ("encoder", "decoder"):
+        series = [
+            Series(encoder, *points, encoder_colour(facts, encoder))
+            for encoder, training in facts.encoders.items()
+            if (points := curve(training, f"{side}_loss"))
+        ]
+        figures += _figures(f"loss-{side}", f"{side.capitalize()} loss in pre-training", series)
     return figures
 
 
 def finetuning(facts: Facts) -> list[Figure]:
-    """Figures for each stage: its systems are trained alike, so their curves compare."""
-    systems = facts.entries("systems")
+    """Draw the losses of each stage: its systems are trained alike, so their curves compare."""
     by_stage: dict[str, list[Series]] = {}
     for name, training in facts.trained.items():
-        found = curve(training, "loss")
-        if found:
-            stage = systems.get(name, {}).get("stage", "")
-            by_stage.setdefault(stage, []).append(Series(name, *found, colour(facts, name)))
+        points = curve(training, "loss")
+        if points:
+            stage = facts.entries("systems").get(name, {}).get("stage", "")
+            by_stage.setdefault(stage, []).append(Series(name, *points, colour(facts, name)))
     return [
         figure
         for stage, series in by_stage.items()
@@ -78,7 +57,7 @@ def finetuning(facts: Facts) -> list[Figure]:
 
 
 def curve(training: Training, column: str) -> tuple[list[float], list[float]] | None:
-    """The steps and the mean values since the point before, at most `POINTS`; None where nothing was recorded."""
+    """Average the values since the point before, at most `POINTS`; None where nothing was recorded."""
     if training.curve is None or column not in training.curve:
         return None
     frame = training.curve[["step", column]].apply(pd.to_numeric, errors="coerce").dropna()
@@ -89,16 +68,11 @@ def curve(training: Training, column: str) -> tuple[list[float], list[float]] | 
 
 
 def _figures(name: str, title: str, series: list[Series]) -> list[Figure]:
-    """One figure, or several on one scale where the curves are too many to be told apart."""
+    """Draw one figure, or several on one scale where the curves are too many to be told apart."""
     if not series:
         return []
-    low, top = min(min(each.y) for each in series), max(max(each.y) for each in series)
-    rest = max(max(each.y[round(START * len(each.y)) :]) for each in series)
+    low, top = min(min(line.y) for line in series), max(max(line.y) for line in series)
+    rest = max(max(line.y[round(START * len(line.y)) :]) for line in series)
     low, high = nice(low, rest if top > 2 * rest else top)
-    series = [replace(each, y=[value if value <= high else math.nan for value in each.y]) for each in series]
-    figures = []
-    for place in range(0, len(series), MOST):
-        some = series[place : place + MOST]
-        number = f"-{place // MOST + 1}" if place else ""
-        figures.append(lines(name + number, title, some, x_axis="steps", y_axis="nats", low=low, high=high))
-    return figures
+    series = [replace(line, y=[value if value <= high else math.nan for value in line.y]) for line in series]
+    return several_lines(name, title, series, MOST, x_axis="steps", y_axis="nats", low=low, high=high)
