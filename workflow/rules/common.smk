@@ -8,6 +8,7 @@ import shlex
 import signal
 import sys
 import time
+from functools import cache
 from os.path import dirname
 from pathlib import Path
 
@@ -75,6 +76,7 @@ if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
 
 # --- paths -----------------------------------------------------------------------------------------------------------
 # A pattern shows where something lies. What depends on an entry of the config is filled in from a row of these tables.
+
 
 pathvars:
     results=settings.results,
@@ -208,19 +210,23 @@ def depth(wildcards):
     return systems.mined(settings)[wildcards.system, wildcards.collection, wildcards.split]
 
 
-def code(rule):
-    """The modules behind a script with their fingerprints, a parameter each: the reason to run again names them."""
-    return [f"{module} {print}" for module, print in fingerprint(f"workflow/scripts/{rule}.py").items()]
+@cache
+def code(rule, *modules):
+    """The modules behind a script with their fingerprints, a parameter each: the reason to run again names them.
+
+    modules: others that the settings name and no import shows.
+    """
+    known = fingerprint(f"workflow/scripts/{rule}.py", modules)
+    return [f"{module} {known[module]}" for module in known]
 
 
 def plugins(rule, modules):
-    """The same for modules that the settings of the first wildcard's entry name and no import shows."""
+    """What `code` adds for the modules that the settings of the first wildcard's entry name."""
 
-    def value(wildcards):
-        known = fingerprint(f"workflow/scripts/{rule}.py", modules[wildcards[0]])
-        return [line for line in (f"{module} {print}" for module, print in known.items()) if line not in code(rule)]
+    def lines(wildcards):
+        return [line for line in code(rule, *modules[wildcards[0]]) if line not in code(rule)]
 
-    return value
+    return lines
 
 
 def state(rule, *tables, modules=None):
@@ -228,7 +234,7 @@ def state(rule, *tables, modules=None):
 
     def words(wildcards, output):
         named = modules[wildcards[0]] if modules else []
-        facts = [fingerprint(f"workflow/scripts/{rule}.py", named), *(rows[wildcards[0]] for rows in tables)]
+        facts = [code(rule, *named), *(rows[wildcards[0]] for rows in tables)]
         return [f"{settings.results}/state/{rule}/{wildcards[0]}", key_of(facts)]
 
     return words

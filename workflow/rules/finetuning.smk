@@ -48,7 +48,7 @@ rule train_retriever:
         " workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
         " --negatives {input.negatives:q} {params.teacher} --seed {params.seed} --threads {threads}"
-        " --state \"$state\" --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
 
 
 rule train_reranker:
@@ -90,7 +90,7 @@ rule train_reranker:
         " workflow/scripts/train_reranker.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
         " --negatives {input.negatives:q} --seed {params.seed} --threads {threads}"
-        " --state \"$state\" --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
 
 
 rule teacher:

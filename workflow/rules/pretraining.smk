@@ -59,7 +59,7 @@ rule pretrain:
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/pretrain.py --name {wildcards.encoder} --settings {params.settings:q}"
         " --start {params.start:q} --tokenizer {input.tokenizer:q} {params.after} {params.tokens}"
-        " {params.importance} {params.snapshots} --seed {params.seed} --threads {threads} --state \"$state\""
+        ' {params.importance} {params.snapshots} --seed {params.seed} --threads {threads} --state "$state"'
         " --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 

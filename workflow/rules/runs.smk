@@ -92,7 +92,9 @@ rule search:
         model="<results>/trained/{system}",
         queries=of_system("<results>/collections/{collection}/queries.parquet"),
         qrels=of_system("<results>/collections/{collection}/qrels.parquet"),  # what they exclude is not found
-        passages=of_system("<results>/vectors/{system}/{collection}" if KEPT else "<results>/tokens/{start}/{collection}"),
+        passages=of_system(
+            "<results>/vectors/{system}/{collection}" if KEPT else "<results>/tokens/{start}/{collection}"
+        ),
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -111,7 +113,9 @@ rule search:
         runtime=480,
     params:
         *code("search"),
-        passages=searched("<results>/vectors/{system}/{collection}" if KEPT else "<results>/tokens/{start}/{collection}"),
+        passages=searched(
+            "<results>/vectors/{system}/{collection}" if KEPT else "<results>/tokens/{start}/{collection}"
+        ),
         collections=per_target("<results>/collections/{collection}"),
         splits=per_target("{split}"),
         lengths=per_target("{length}"),
