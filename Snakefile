@@ -5,12 +5,13 @@
 report: "workflow/report/workflow.rst"
 
 
-include: "workflow/rules/configuration.smk"
+include: "workflow/rules/common.smk"
 
 
 rule all:
     input:
-        graph.needed(),
+        "<results>/report/index.html",
+        expand("<results>/models/{system}", system=systems.of_kind(settings, *TRAINED)),
 
 
 include: "workflow/rules/collections.smk"

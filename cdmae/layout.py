@@ -20,4 +20,29 @@ module              path below ``results/``                     format
 
 They are made by `cdmae.files`, so that they exist only when complete (written beside their place, synced and renamed).
 Nothing is imported here: a job depends on the formats that it imports, and runs again when these change.
+
+The rules say where a result lies (``workflow/rules``). `place` says it to those who are no rule.
 """
+
+PLACES = {
+    "about": "collections/{collection}/about.json",
+    "collection": "collections/{collection}",
+    "tokenizer": "tokenizers/{start}",
+    "ngrams": "ngrams/{importance}/{start}/{collection}",
+    "importance": "importance/{importance}/{start}/{collection}",
+    "encoder": "encoders/{encoder}",
+    "masked_terms": "masked_terms/{encoder}.json",
+    "negatives": "negatives/{system}.{collection}.{split}.parquet",
+    "teacher": "teachers/{system}.parquet",
+    "trained": "trained/{system}",
+    "vectors": "vectors/{system}/{collection}",
+    "run": "runs/{system}/{collection}.{split}.parquet",
+    "measures": "measures/{system}.tsv",
+    "latency": "latency.json",
+    "benchmarks": "benchmarks",
+}
+
+
+def place(results: str, what: str, **names: str) -> str:
+    """Tell where a result lies: ``place("results", "encoder", encoder="mae")`` is ``results/encoders/mae``."""
+    return f"{results}/{PLACES[what].format(**names)}"

@@ -9,21 +9,25 @@ from functools import reduce
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
-from cdmae.config import places, seeds
+from cdmae.config import places, seeds, systems
 from cdmae.config.load import read_yaml, stack
+from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
-from cdmae.graph import Graph
-from cdmae.training.lineage import Lineage, adopt
+from cdmae.layout import place
+from workflow.facts import importance_of
+from workflow.state import adopt, folder_of
+from workflow.targets import check_target
 
 ROOT = Path(__file__).resolve().parent.parent
 YAML = (".yaml", ".yml")
+TRAININGS = ("pretrain", "train_retriever", "train_reranker")  # the rules that keep a state
 
 
-def graph(overlays: list[str]) -> Graph:
-    """The graph of the default config with others laid over it; raises `InputError` for one that is wrong."""
+def configured(overlays: list[str]) -> Config:
+    """Load the default config with others laid over it; raises `InputError` for one that is wrong."""
     values = reduce(stack, map(read_yaml, overlays), {})
-    return Graph(places.load(ROOT / "config/config.yaml", overlays, values))
+    return places.load(ROOT / "config/config.yaml", overlays, values)
 
 
 class Command(NamedTuple):
@@ -49,15 +53,15 @@ class Parser(argparse.ArgumentParser):
 def command(arguments: list[str]) -> None:
     """Read the command line of one of our commands and run it."""
     name, *rest = arguments
-    given = read(name, rest)
-    overlays = [str(Path(path).resolve()) for path in given.configfile]
+    options = read(name, rest)
+    options.configfile = [str(Path(path).resolve()) for path in options.configfile]
     os.chdir(ROOT)
-    found = graph(overlays)
-    {"plan": plan, "adopt": adopt_states, "search": search, "importance": importance}[name](found, given)
+    config = configured(options.configfile)
+    {"plan": plan, "adopt": adopt_states, "search": search, "importance": importance}[name](config, options)
 
 
 def read(name: str, arguments: list[str]) -> argparse.Namespace:
-    """What is given to a command: options by name, `configfile`, and its `words`."""
+    """Read what follows a command: options by name, `configfile`, and its `words`."""
     meaning, words, options, examples = COMMANDS[name]
     parser = Parser(
         prog=f"./run {name}",
@@ -72,25 +76,25 @@ def read(name: str, arguments: list[str]) -> argparse.Namespace:
         form = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": metavar}
         parser.add_argument(f"--{option}", help=help_, **form)
     parser.add_argument("--configfile", nargs="+", action="append", default=[], metavar="FILE", help=CONFIGFILE)
-    given = parser.parse_intermixed_args(arguments)
-    given.configfile, after = divided(given.configfile)
+    parsed = parser.parse_intermixed_args(arguments)
+    parsed.configfile, after = divided(parsed.configfile)
     if after and not words:
         parser.error(f"{after[0]} is no config file")
-    given.words = [*getattr(given, "words", []), *after]
-    return given
+    parsed.words = [*getattr(parsed, "words", []), *after]
+    return parsed
 
 
-def divided(given: list[list[str]]) -> tuple[list[str], list[str]]:
-    """What follows each --configfile: config files, and the words behind them, as in `sorted_out`."""
+def divided(groups: list[list[str]]) -> tuple[list[str], list[str]]:
+    """Divide what follows each --configfile: config files, and the words behind them, as in `sorted_out`."""
     files, words = [], []
-    for first, *others in given:
+    for first, *others in groups:
         files.append(first)
-        for each in others:
-            (files if Path(each).suffix in YAML else words).append(each)
+        for word in others:
+            (files if Path(word).suffix in YAML else words).append(word)
     return files, words
 
 
-def plan(wanted: Graph, given: argparse.Namespace) -> None:
+def plan(config: Config, options: argparse.Namespace) -> None:
     """Tell what a run takes; earlier runs of the default config and of the same one tell how fast this machine is.
 
     Of a machine with other GPUs or more cores than this one they tell nothing.
@@ -98,67 +102,82 @@ def plan(wanted: Graph, given: argparse.Namespace) -> None:
     from cdmae.plan import machine
     from cdmae.plan.plan import text
     from cdmae.plan.work import Planned
+    from workflow.dry_run import dry_run
 
+    for word in options.words:
+        check_target(config, word)
     here = machine.here()
-    gpus = here.gpus or int(bool(given.gpu)) if given.gpus is None else given.gpus
-    elsewhere = (given.cores or 0) > here.cores or given.gpus not in (None, here.gpus) or bool(given.gpu)
+    gpus = here.gpus or int(bool(options.gpu)) if options.gpus is None else options.gpus
+    elsewhere = (options.cores or 0) > here.cores or options.gpus not in (None, here.gpus) or bool(options.gpu)
     memory = None if elsewhere else here.memory
-    memory = memory if given.memory is None else given.memory * 2**30
-    found = machine.Machine(here.cores if given.cores is None else given.cores, gpus, given.gpu or here.gpu, memory)
-    planned = Planned(wanted, given.words)
-    for each in () if elsewhere else (Planned(graph([])), planned):
-        found = found.corrected(each, machine.records(each.graph.path("benchmarks")))
-    print(text(planned, found, everything=given.all))
+    memory = memory if options.memory is None else options.memory * 2**30
+    cores = here.cores if options.cores is None else options.cores
+    machine_ = machine.Machine(cores, gpus, options.gpu or here.gpu, memory)
+    jobs = list(dry_run(options.configfile, options.words, cores=cores, gpus=gpus))
+    earlier = [] if elsewhere else [(configured([]), dry_run(cores=cores, gpus=gpus)), (config, jobs)]
+    for other, run in earlier:
+        records = machine.records(place(other.results, "benchmarks"))
+        machine_ = machine_.corrected(Planned(other), run, records)
+    print(text(Planned(config), jobs, machine_, everything=options.all))
 
 
-def adopt_states(graph: Graph, _: argparse.Namespace) -> None:
+def adopt_states(config: Config, options: argparse.Namespace) -> None:
     """Move the newest older state of every training to where the code as it is now looks for one."""
-    for line in adopt(Lineage(graph)) or ["there is no older training state to go on from"]:
-        print(line)
+    from workflow.dry_run import dry_run
+
+    trainings = {
+        f"{job.rule}/{job.name}": folder_of(*details.params.state, job.inputs)
+        for job, details in dry_run(options.configfile).items()
+        if job.rule in TRAININGS and all(map(os.path.exists, job.inputs))
+    }
+    adopted = [line for name, folder in trainings.items() if (line := adopt(name, folder))]
+    print("\n".join(adopted or ["there is no older training state to go on from"]))
 
 
-def search(graph: Graph, given: argparse.Namespace) -> None:
+def search(config: Config, options: argparse.Namespace) -> None:
     """Ask a retriever: the passages nearest to a text."""
-    text = joined("search", given.words)
-    depth = 5 if given.depth is None else given.depth
+    text = joined("search", options.words)
+    depth = 5 if options.depth is None else options.depth
     if depth < 1:
         raise InputError(f"--depth is {depth}; allowed: a whole number from 1")
-    systems = graph.systems("retriever")
-    if not systems:
+    retrievers = systems.of_kind(config, "retriever")
+    if not retrievers:
         raise InputError(
             "the config trains no retriever that could be asked; give the --configfile of a run that trains one, or "
             "add a system of kind retriever"
         )
-    system = chosen("system", given.system, systems, seeds.first(systems)[-1:])
-    collection = chosen("collection", given.collection, graph.searched(system), graph.searched(system))
+    system = chosen("system", options.system, retrievers, seeds.first(retrievers)[-1:])
+    known = systems.searched(config, system)
+    collection = chosen("collection", options.collection, known, known)
+    vectors = place(config.results, "vectors", system=system, collection=collection)
     become(
         "ask",
         {
             "system": system,
-            "model": made(graph.trained(system)),
-            "vectors": made(graph.vectors(system, collection), asked=not graph.config.evaluation.keep_vectors),
-            "collection": graph.collection(collection),
+            "model": existing(place(config.results, "trained", system=system)),
+            "vectors": existing(vectors, asked=not config.evaluation.keep_vectors),
+            "collection": place(config.results, "collection", collection=collection),
             "text": text,
             "depth": depth,
-            "length": graph.lengths([collection])[0],
+            "length": config.evaluation.lengths.get(collection, 0),
         },
     )
 
 
-def importance(graph: Graph, given: argparse.Namespace) -> None:
+def importance(config: Config, options: argparse.Namespace) -> None:
     """Shade a text by the importance of its words."""
-    text = joined("importance", given.words)
-    encoders = graph.masked_by_importance()
+    text = joined("importance", options.words)
+    encoders = systems.masked_by_importance(config)
     if not encoders:
         raise InputError(
             "no encoder of the config is masked by importance, so that there is none; give the --configfile of a run "
             "that has one, or add an encoder with decoder_masking: importance"
         )
-    encoder = chosen("encoder", given.encoder, encoders, encoders[-1:])
-    tokenizer = graph.tokenizer(graph.config.encoders[encoder].start)
+    encoder = chosen("encoder", options.encoder, encoders, encoders[-1:])
+    tokenizer = place(config.results, "tokenizer", start=config.encoders[encoder].start)
     become(
         "shade",
-        {"table": made(graph.importance_of(encoder)), "tokenizer": made(tokenizer), "text": text},
+        {"table": existing(importance_of(config, encoder)), "tokenizer": existing(tokenizer), "text": text},
     )
 
 
@@ -178,8 +197,8 @@ def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) 
     return name
 
 
-def made(path: str, *, asked: bool = False) -> str:
-    """A result that is there; `asked`: that a run makes only where one asks for it."""
+def existing(path: str, *, asked: bool = False) -> str:
+    """Check that a result is there; `asked`: that a run makes only where one asks for it."""
     if not Path(path).exists():
         what = f"./run {path}" if asked else "./run"
         raise InputError(f"{path} is not made yet; {what} with the same config files makes it")

@@ -16,12 +16,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from cdmae import surroundings  # noqa: E402 (the checkout is not installed)
+from cdmae.config.schema import Config  # noqa: E402 (the checkout is not installed)
 from cdmae.errors import InputError, said  # noqa: E402
-from cdmae.graph import Graph  # noqa: E402
-from cdmae.jobs import FIGURES, RULES, TABLES  # noqa: E402
-from cdmae.making import ALONE, check_target  # noqa: E402
-from workflow.commands import COMMANDS, YAML, command, graph  # noqa: E402
+from workflow import surroundings  # noqa: E402
+from workflow.commands import COMMANDS, YAML, command, configured  # noqa: E402
+from workflow.facts import FIGURES, TABLES, exhibit  # noqa: E402
+from workflow.targets import ALL, ALONE, check_target, patterns  # noqa: E402
 
 FLAGS = ("-n", "--dry-run", "-f", "--force", "-F", "--forceall", "-k", "--keep-going", "-p", "--printshellcmds",
          "--rerun-incomplete", "--ri")  # fmt: skip
@@ -51,23 +51,23 @@ def main(arguments: list[str]) -> None:
     check_profile(arguments)
     check_surroundings(arguments)
     if "--config" not in arguments:
-        found = graph(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
+        config = configured(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
         for name in {*TABLES, *FIGURES}.intersection(Path(word).stem for word in arguments):
-            found.exhibit(name)
-        check_targets(arguments, found)
+            exhibit(config, name)
+        check_targets(arguments, config)
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
 
 
 def targets(arguments: list[str]) -> list[str]:
-    """What is asked for by name: neither an option, nor what follows one and may be its value."""
-    found, before, listed = [], "", False
+    """List what is asked for by name: neither an option, nor what follows one and may be its value."""
+    names, before, listed = [], "", False
     for word in arguments:
         if word.startswith("-"):
             listed = word in LISTS
         elif not listed and (not before.startswith("-") or before in FLAGS or COMPLETE.search(before)):
-            found.append(word)
+            names.append(word)
         before = word
-    return found
+    return names
 
 
 def check_words(arguments: list[str]) -> None:
@@ -75,7 +75,7 @@ def check_words(arguments: list[str]) -> None:
     for word in targets(arguments):
         if "/" in word or Path(word).suffix in YAML or any(path.exists() for path in (Path(word), ROOT / word)):
             continue
-        if word not in rules():
+        if word not in (ALL, *patterns(), *TABLES, *FIGURES):
             near = difflib.get_close_matches(word, [*COMMANDS, "test", *TABLES, *FIGURES], n=1, cutoff=0.7)
             raise InputError(
                 f"{word} is neither a command nor a rule nor a file; "
@@ -92,48 +92,46 @@ def check_profile(arguments: list[str]) -> None:
 
 def check_surroundings(arguments: list[str]) -> None:
     """Refuse variables and folders with which Snakemake would end in a traceback."""
-    surroundings.device()
+    surroundings.device_here()
     surroundings.check_records(ROOT)
     if any(argument.partition("=")[0] == "--cache" for argument in arguments):
         surroundings.check_cache()
 
 
-def check_targets(arguments: list[str], graph: Graph) -> None:
-    """Refuse a result that no job makes, and a rule that would have to be told which of its results."""
+def check_targets(arguments: list[str], config: Config) -> None:
+    """Refuse a result that no job makes, and a rule that needs to know which of its results is meant."""
     for word in targets(arguments):
         path = os.path.normpath(word).removeprefix(f"{ROOT}/")
-        of_results = f"{path}/".startswith(f"{graph.results}/") and not Path(path).is_file()
-        if of_results or path in {*RULES} - {*ALONE}:
-            check_target(graph, word)
-
-
-def rules() -> list[str]:
-    """The names of the workflow's rules."""
-    files = [ROOT / "Snakefile", *(ROOT / "workflow/rules").glob("*.smk")]
-    named = [name for path in files for name in re.findall(r"^rule (\w+):", path.read_text(), flags=re.MULTILINE)]
-    return [*named, *TABLES, *FIGURES]
+        of_results = f"{path}/".startswith(f"{config.results}/") and not Path(path).is_file()
+        if of_results or path in patterns().keys() - {*ALONE}:
+            check_target(config, word)
 
 
 def sorted_out(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """The arguments with config files as absolute paths, since Snakemake runs in the checkout; and these files.
+    """Make the paths of config files absolute, because Snakemake runs in the checkout; list them.
 
     Without the suffix .yaml or .yml, what follows a config file is a target, which Snakemake would read as a config.
     """
-    targets, found, files, after = [], [], [], 0  # `after`: how many arguments ago --configfile was, 0 when it is over
+    targets, options, files, after = (
+        [],
+        [],
+        [],
+        0,
+    )  # `after`: how many arguments ago --configfile was, 0 when it is over
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if name in ("--configfile", "--configfiles"):
             files += [str(Path(value).resolve())] if equals else []
-            found.append(f"{name}={files[-1]}" if equals else argument)
+            options.append(f"{name}={files[-1]}" if equals else argument)
             after = 0 if equals else 1
             continue
         after = 0 if argument.startswith("-") else after and after + 1
         if after == 2 or (after and Path(argument).suffix in YAML):
             files.append(str(Path(argument).resolve()))
-            found.append(files[-1])
+            options.append(files[-1])
         else:
-            (targets if after else found).append(argument)
-    return targets + found, files
+            (targets if after else options).append(argument)
+    return targets + options, files
 
 
 if __name__ == "__main__":

@@ -5,35 +5,20 @@ from __future__ import annotations
 import csv
 import os
 import subprocess
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from cdmae.errors import InputError
-from cdmae.plan.work import PLAIN, Planned, Work
-
-if TYPE_CHECKING:
-    from cdmae.jobs import Job
+from cdmae.plan.work import PLAIN, Job, Planned, Work
 
 PEAK = {  # floating-point operations per second of a GPU, bfloat16 (V100: float16), dense
     "h200": 989e12, "h100": 989e12, "a100": 312e12, "l40s": 362e12, "v100": 125e12, "rtx4090": 165e12,
 }  # fmt: skip
 UTILISED = 0.45  # of a GPU's peak, on real word-pieces
 CORE = 100e9  # operations per second of a core that computes a network
-# What the rules ask for (workflow/rules): processor cores at most, GPUs of the paper.
-THREADS = dict.fromkeys(
-    (
-        "tokens", "ngrams", "importance", "index_bm25", "mine_bm25", "search_bm25", "mine", "search", "mine_external",
-        "search_external",
-    ),
-    16,
-) | dict.fromkeys(("pretrain", "train_retriever", "train_reranker", "teacher", "vectors", "rerank"), 8)  # fmt: skip
-NETWORKS = {"pretrain": 8} | dict.fromkeys(
-    (
-        "train_retriever", "train_reranker", "teacher", "vectors", "vectors_external", "mine", "search",
-        "mine_external", "search_external", "rerank",
-    ),
-    1,
+NETWORKS = (
+    "pretrain", "train_retriever", "train_reranker", "teacher", "vectors", "mine", "search", "rerank",
 )  # fmt: skip
 # seconds until a process works: imports of torch, of numba, Java with its compiler, or little
 START = {"index_bm25": 2.0} | dict.fromkeys(NETWORKS, 4.0) | dict.fromkeys(("ngrams", "importance"), 1.5)
@@ -42,7 +27,6 @@ START |= dict.fromkeys(("vectors_external", "mine_external", "search_external"),
 START |= {"latency": 6.0}
 OTHERS_START = 1.0
 ON_GPU = 2.5e9  # bytes of a process's own memory that CUDA and its libraries take
-NARROW = 256  # dimensions below which more than one core does not help a network
 
 
 @dataclass(frozen=True)
@@ -76,52 +60,51 @@ class Machine:
         if self.gpus and self.gpu not in PEAK:
             raise InputError(f"--gpu is {self.gpu or 'missing'}; allowed: {', '.join(PEAK)}")
 
-    def cores_of(self, job: Job, planned: Planned) -> int:
-        """The cores that a job is given."""
-        most = min(self.cores, THREADS.get(job.rule, 1))
-        return 1 if job.rule in NETWORKS and not self.gpus and _narrow(job, planned) else most
+    def cores_of(self, job: Job) -> int:
+        """Count the cores that a job is given."""
+        return min(self.cores, job.threads)
 
     def gpus_of(self, job: Job) -> int:
-        """The GPUs that a job is given."""
-        return min(self.gpus, NETWORKS.get(job.rule, 0))
+        """Count the GPUs that a job is given."""
+        return min(self.gpus, job.gpus)
 
     def seconds(self, job: Job, work: Work, planned: Planned) -> float:
         """How long a job takes."""
         speed = self._speed(job, planned)
-        return speed.start + speed.factor * self._working(job, work, planned)
+        return speed.start + speed.factor * self._working(job, work)
 
     def peak(self, job: Job, work: Work, planned: Planned) -> float:
         """Bytes of memory that a job takes at its peak; what it keeps on GPUs is left out."""
-        return max(PLAIN / 2, self._peak(job, work, planned) + self._speed(job, planned).memory)
+        return max(PLAIN / 2, self._peak(job, work) + self._speed(job, planned).memory)
 
     def _speed(self, job: Job, planned: Planned) -> Speed:
         found = (self.corrections[kind] for kind in planned.kinds(job) if kind in self.corrections)
         return next(found, Speed(start(job)))
 
-    def _peak(self, job: Job, work: Work, planned: Planned) -> float:
+    def _peak(self, job: Job, work: Work) -> float:
         gpus = self.gpus_of(job)
         where = gpus * (work.memory + ON_GPU) if gpus else work.memory + work.network
-        return where + self.cores_of(job, planned) * work.a_core
+        return where + self.cores_of(job) * work.a_core
 
-    def _working(self, job: Job, work: Work, planned: Planned) -> float:
-        cores, gpus = self.cores_of(job, planned), self.gpus_of(job)
+    def _working(self, job: Job, work: Work) -> float:
+        cores, gpus = self.cores_of(job), self.gpus_of(job)
         rate = gpus * PEAK[self.gpu] * UTILISED if gpus else cores * CORE
         return work.flops / rate + work.core_seconds / cores
 
-    def corrected(self, planned: Planned, records: dict[tuple[str, str], Record]) -> Machine:
-        """The machine with what earlier runs of the jobs of `planned` took.
+    def corrected(self, planned: Planned, jobs: Iterable[Job], records: dict[tuple[str, str], Record]) -> Machine:
+        """Take over what earlier runs of the jobs took.
 
         Jobs that mostly start tell how long that takes, others how fast they work. Records tell nothing of networks
         where there are GPUs: they may be of another device.
         """
         runs: dict[str, list[_Run]] = {}
-        for job in planned.jobs:
+        for job in jobs:
             record = records.get((job.rule, job.name.replace("/", ".")))
-            if record is None or (self.gpus and job.rule in NETWORKS):
+            if record is None or (self.gpus and job.gpus):
                 continue
             work = planned.work(job)
-            beyond = record.memory - self._peak(job, work, planned) if record.memory else None
-            run = _Run(record.seconds, start(job), self._working(job, work, planned), beyond)
+            beyond = record.memory - self._peak(job, work) if record.memory else None
+            run = _Run(record.seconds, start(job), self._working(job, work), beyond)
             for kind in planned.kinds(job):
                 runs.setdefault(kind, []).append(run)
         found = {kind: _speed(each) for kind, each in runs.items()}
@@ -159,16 +142,6 @@ def _speed(runs: list[_Run]) -> Speed:
 def start(job: Job) -> float:
     """Seconds until the process of a job begins to work."""
     return START.get(job.rule, OTHERS_START)
-
-
-def _narrow(job: Job, planned: Planned) -> bool:
-    name = job.name.split("/")[0]
-    config = planned.config
-    begun = config.encoders[name].start if job.rule == "pretrain" else None
-    system = config.systems.get(name)
-    if begun is None and system is not None and system.encoder:
-        begun = config.encoders[system.encoder].start
-    return begun is not None and planned.network(begun).width < NARROW
 
 
 def records(folder: Path | str) -> dict[tuple[str, str], Record]:

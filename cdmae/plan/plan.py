@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import os
 import shutil
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from cdmae import formats
-from cdmae.jobs import Job
 from cdmae.plan.machine import Machine
 from cdmae.plan.schedule import Course, Task, course, critical_path
-from cdmae.plan.work import Planned, Work
+from cdmae.plan.work import Job, Planned, Work
 
 SHOWN = 12  # links of the critical path
 
@@ -25,20 +25,20 @@ class Step:
     task: Task
 
 
-def steps(planned: Planned, machine: Machine, *, everything: bool = False) -> list[Step]:
-    """The jobs whose results are not there, or all of them, each behind those whose results it reads."""
+def steps(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False) -> list[Step]:
+    """Estimate the jobs that are due, or all of them; each stands behind those whose results it reads."""
     found: list[Step] = []
     makes: dict[str, int] = {}
-    for job in planned.jobs:
-        if not everything and all(Path(path).exists() for path in job.outputs):
+    for job in jobs:
+        if not (everything or job.due):
             continue
         work = planned.work(job)
-        after = tuple(dict.fromkeys(makes[path] for path in job.reads() if path in makes))
+        after = tuple(dict.fromkeys(makes[path] for path in job.inputs if path in makes))
         name = f"{job.rule} {job.name}".rstrip()
         task = Task(
             name,
             machine.seconds(job, work, planned),
-            machine.cores_of(job, planned),
+            machine.cores_of(job),
             machine.gpus_of(job),
             after,
             machine.peak(job, work, planned),
@@ -48,17 +48,16 @@ def steps(planned: Planned, machine: Machine, *, everything: bool = False) -> li
     return found
 
 
-def text(planned: Planned, machine: Machine, *, everything: bool = False) -> str:
-    """The whole plan, ready to be printed."""
-    found = steps(planned, machine, everything=everything)
-    jobs = len(planned.jobs)
+def text(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False) -> str:
+    """Write the whole plan, ready to be printed."""
+    found = steps(planned, jobs, machine, everything=everything)
     if not found:
-        return f"all {jobs} jobs are done; whether they are up to date says ./run -n"
+        return f"all {len(jobs)} jobs are done and up to date"
     ran = course([step.task for step in found], machine.cores, machine.gpus)
     gpu_hours = sum(step.task.seconds * step.task.gpus for step in found) / 3600
     devices = f"{machine.cores} cores" + (f" and {machine.gpus} x {machine.gpu}" if machine.gpus else ", no GPU")
     lines = [
-        f"{len(found)} of {jobs} jobs on {devices}:",
+        f"{len(found)} of {len(jobs)} jobs on {devices}:",
         "",
         *_table(found),
         "",
@@ -74,7 +73,7 @@ def text(planned: Planned, machine: Machine, *, everything: bool = False) -> str
 
 def _disk(planned: Planned, found: list[Step]) -> str:
     """What the run leaves, what there is; and plainly, where that is not enough."""
-    results, left = planned.graph.results, sum(step.work.disk for step in found)
+    results, left = planned.config.results, sum(step.work.disk for step in found)
     free = shutil.disk_usage(_existing(Path(results))).free
     return _compared(left, f"{_bytes(left)} in {results}", free, "are free there")
 
@@ -88,7 +87,7 @@ def _downloads(planned: Planned, found: list[Step]) -> list[str]:
     if not files:
         return []
     folder = _existing(Path(os.path.commonpath(files)))
-    results = _existing(Path(planned.graph.results))
+    results = _existing(Path(planned.config.results))
     beside = sum(step.work.disk for step in found) if folder.stat().st_dev == results.stat().st_dev else 0.0
     size, free = sum(files.values()), shutil.disk_usage(folder).free
     both = f", {_bytes(size + beside)} with the results" if beside else ""

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from cdmae import collections
 from cdmae.errors import InputError
+from cdmae.layout import place
 
 if TYPE_CHECKING:
-    from cdmae.graph import Graph
+    from cdmae.config.schema import Config
 
 BYTES_A_WORD = 6.0  # of English text, the space included
 PIECES_A_WORD = 1.35  # BERT's word-pieces; punctuation counts as words of its own
@@ -36,12 +37,12 @@ class Size:
         return 2 + mean - math.exp(-2 * room / mean) * (mean + room) if mean else 2.0
 
 
-def size(graph: Graph, collection: str) -> Size:
+def size(config: Config, collection: str) -> Size:
     """The size of a collection; raises `InputError` where it is neither made nor known to its source."""
-    folder = Path(graph.collection(collection))
+    folder = Path(place(config.results, "collection", collection=collection))
     if (folder / "about.json").exists():
         return _measured(folder)
-    entry = graph.config.collections[collection]
+    entry = config.collections[collection]
     expected = getattr(collections.source(entry.source), "expected", None)
     if expected is None:
         raise InputError(

@@ -7,12 +7,13 @@ rule that has run somewhere corrects them (`machine`).
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
 
 from cdmae import collections
+from cdmae.config import systems
 from cdmae.errors import InputError
 from cdmae.plan import arithmetic, objectives
 from cdmae.plan.arithmetic import Network
@@ -21,9 +22,7 @@ from cdmae.plan.sizes import BYTES_A_WORD, PIECES_A_WORD, Size, size
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdmae.config.schema import Stage
-    from cdmae.graph import Graph
-    from cdmae.jobs import Job
+    from cdmae.config.schema import Config, Stage
 
 GB = 1e9
 QUERY_TOKENS = 10.0  # word-pieces of a query
@@ -73,18 +72,32 @@ class Work:
     a_core: float = 0.0
 
 
-class Planned:
-    """A graph with the sizes that its jobs depend on."""
+class Job(NamedTuple):
+    """A job of a dry run: its rule, its wildcards joined by ``/``, its files, and what it is given.
 
-    def __init__(self, graph: Graph, targets: Sequence[str] = ()) -> None:
-        """Take the graph of a checked config, for a whole run or for some targets (`cdmae.making.ordered`)."""
-        self.graph, self.config = graph, graph.config
-        self.jobs = graph.jobs(targets)
+    due: whether Snakemake would run it now.
+    """
+
+    rule: str
+    name: str
+    inputs: tuple[str, ...] = ()
+    outputs: tuple[str, ...] = ()
+    threads: int = 1
+    gpus: int = 0
+    due: bool = True
+
+
+class Planned:
+    """A config with the sizes that its jobs depend on."""
+
+    def __init__(self, config: Config) -> None:
+        """Take a checked config."""
+        self.config = config
 
     @cached_property
     def sizes(self) -> dict[str, Size]:
         """The size of every collection."""
-        return {name: size(self.graph, name) for name in self.config.collections}
+        return {name: size(self.config, name) for name in self.config.collections}
 
     def network(self, start: str) -> Network:
         """The network that begins at a start."""
@@ -117,21 +130,16 @@ def _small(planned: Planned, *names: str) -> Work:
     return Work()
 
 
-def asked(graph: Graph, job: Job) -> int:
-    """Megabytes that the rule of a job asks a cluster for: those of the plan with a `MARGIN`.
+def asked(config: Config, rule: str, *names: str) -> int:
+    """Count the megabytes that a rule asks a cluster for: those of the plan with a `MARGIN`.
 
     What is made at a source that cannot tell its size gets `UNTOLD`.
     """
     try:
-        memory = _planned(graph).work(job).memory
+        memory = WORK[rule](Planned(config), *names).memory
     except InputError:
         return UNTOLD
     return max(LEAST, round(MARGIN * memory / 1e6))
-
-
-@cache
-def _planned(graph: Graph) -> Planned:
-    return Planned(graph)
 
 
 # --- data ------------------------------------------------------------------------------------------------------------
@@ -221,7 +229,12 @@ def _trained(planned: Planned, name: str) -> tuple[Stage, Network, Size, int]:
     system = planned.config.systems[name]
     stage = planned.config.stages[system.stage]
     epochs = stage.epochs * (planned.queries(stage.collection, stage.split) // stage.queries * stage.queries)
-    return stage, planned.network(planned.graph.start_of(name)), planned.sizes[stage.collection], round(epochs)
+    return (
+        stage,
+        planned.network(systems.start_of(planned.config, name)),
+        planned.sizes[stage.collection],
+        round(epochs),
+    )
 
 
 def train_retriever(planned: Planned, name: str) -> Work:
@@ -313,27 +326,31 @@ def _dense(planned: Planned, name: str, targets: list[tuple[str, str]], depth: i
 
 def _searcher(planned: Planned, name: str) -> Network:
     system = planned.config.systems[name]
-    return planned.network(planned.graph.start_of(name)) if system.kind == "retriever" else Network.read(system.model)
+    return (
+        planned.network(systems.start_of(planned.config, name))
+        if system.kind == "retriever"
+        else Network.read(system.model)
+    )
 
 
 def mine_bm25(planned: Planned, name: str, on: str, split: str) -> Work:
     """BM25 over the training queries."""
-    return _bm25(planned, [(on, split)], planned.graph.mined()[name, on, split])
+    return _bm25(planned, [(on, split)], systems.mined(planned.config)[name, on, split])
 
 
 def mine(planned: Planned, name: str, on: str, split: str) -> Work:
     """A retriever over the training queries."""
-    return _dense(planned, name, [(on, split)], planned.graph.mined()[name, on, split])
+    return _dense(planned, name, [(on, split)], systems.mined(planned.config)[name, on, split])
 
 
 def search_bm25(planned: Planned, name: str) -> Work:
     """BM25 over everything that is evaluated."""
-    return _bm25(planned, planned.graph.targets(), planned.config.evaluation.depth)
+    return _bm25(planned, systems.targets(planned.config), planned.config.evaluation.depth)
 
 
 def search(planned: Planned, name: str) -> Work:
     """A retriever over everything that is evaluated."""
-    return _dense(planned, name, planned.graph.targets(), planned.config.evaluation.depth)
+    return _dense(planned, name, systems.targets(planned.config), planned.config.evaluation.depth)
 
 
 def vectors(planned: Planned, name: str, collection: str) -> Work:
@@ -343,7 +360,7 @@ def vectors(planned: Planned, name: str, collection: str) -> Work:
         longest, base, times = system.passage_length or arithmetic.longest(system.model), FOREIGN - TORCH, PADDED
     else:
         longest, base, times = planned.config.stages[system.stage].passage_length, 0.0, 1.0
-    tokens = found.tokens(planned.graph.lengths([collection])[0] or longest)
+    tokens = found.tokens(planned.config.evaluation.lengths.get(collection, 0) or longest)
     memory = base + _scoring(network, found.passages, tokens, SHARD) + 8.0 * min(found.passages, SHARD) * network.width
     flops = times * found.passages * network.forward(tokens)
     return Work(flops, disk=4.0 * found.passages * network.width, memory=memory)
@@ -352,9 +369,9 @@ def vectors(planned: Planned, name: str, collection: str) -> Work:
 def rerank(planned: Planned, name: str) -> Work:
     """The best passages of every query that is evaluated."""
     system = planned.config.systems[name]
-    network, stage = planned.network(planned.graph.start_of(name)), planned.config.stages[system.stage]
-    pairs = {target: planned.queries(*target) * system.depth for target in planned.graph.targets()}
-    longest = {target: planned.graph.lengths([target[0]])[0] or stage.max_length for target in pairs}
+    network, stage = planned.network(systems.start_of(planned.config, name)), planned.config.stages[system.stage]
+    pairs = {target: planned.queries(*target) * system.depth for target in systems.targets(planned.config)}
+    longest = {target: planned.config.evaluation.lengths.get(target[0], 0) or stage.max_length for target in pairs}
     tokens = {target: _pair(longest[target], planned.sizes[target[0]]) for target in pairs}
     flops = sum(pairs[target] * network.forward(tokens[target]) for target in pairs)
     memory = _scoring(network, max(pairs.values()), max(tokens.values())) + 2 * _hits(planned)
@@ -362,12 +379,12 @@ def rerank(planned: Planned, name: str) -> Work:
 
 
 def _evaluated(planned: Planned) -> int:
-    return sum(planned.queries(*target) for target in planned.graph.targets())
+    return sum(planned.queries(*target) for target in systems.targets(planned.config))
 
 
 def _hits(planned: Planned) -> float:
     """Bytes of the largest run."""
-    queries = max((planned.queries(*target) for target in planned.graph.targets()), default=0)
+    queries = max((planned.queries(*target) for target in systems.targets(planned.config)), default=0)
     return 8.0 * planned.config.evaluation.depth * queries
 
 

@@ -1,31 +1,70 @@
 # Passages, queries, judgments; and the passages in word-pieces.
 
+sources = {name: entry.values() for name, entry in settings.collections.items()}
+tokenizers = {name: start.tokenizer() for name, start in settings.starts.items()}
+
+
+def source_files(wildcards):
+    """The files that a collection is read from."""
+    entry = settings.collections[wildcards.collection]
+    return list(map(str, collections.source(entry.source).depends(entry.settings)))
+
+
+def version(wildcards):
+    """The version of what a collection is made from, as its source tells."""
+    entry = settings.collections[wildcards.collection]
+    return collections.source(entry.source).version(entry.settings)
+
+
+def source_threads(wildcards):
+    """How many threads help to make a collection."""
+    return settings.collections[wildcards.collection].threads
+
+
+def batches(wildcards, output):
+    """What the stages take of a collection per step; they are no reason to make it again."""
+    return json.dumps(systems.batches(settings, wildcards.collection), sort_keys=True)
+
+
+def vocabulary_source(wildcards):
+    """The passages that train the tokenizer of a random start; none where it is a checkpoint's."""
+    collection = settings.starts[wildcards.start].collection
+    return expand("<results>/collections/{collection}/passages.parquet", collection=[collection] if collection else [])
+
+
+def checkpoint(wildcards):
+    """The files of a start's checkpoint that is a folder here."""
+    return systems.model_files(settings.starts[wildcards.start].checkpoint)
+
 
 rule collection:
     """Passages, queries and judgments from their source."""
     input:
-        unpack(inputs("collection")),
+        source_files,
     output:
-        graph.collection_files("{collection}"),
+        "<results>/collections/{collection}/passages.parquet",
+        "<results>/collections/{collection}/queries.parquet",
+        "<results>/collections/{collection}/qrels.parquet",
+        "<results>/collections/{collection}/about.json",
     log:
-        graph.path("logs/collection/{collection}.log"),
+        "<logs>/collection/{collection}.log",
     benchmark:
-        graph.path("benchmarks/collection/{collection}.tsv")
+        "<benchmarks>/collection/{collection}.tsv"
     priority: 100  # mistakes in one's own files show before anything is trained
     conda:
         environment
-    threads: lambda wildcards: settings.collections[wildcards.collection].threads
+    threads: source_threads
     resources:
         mem_mb=8000,
         runtime=240,
     params:
         *code("collection"),
-        plugins=plugins("collection"),
-        settings=setting("collection", "settings"),
-        version=setting("collection", "version"),
-        # A function of `output`, for the stages are no reason to make the collection again.
-        batches=lambda wildcards, output: plain(graph.batches(wildcards.collection)),
-        folder=lambda wildcards, output: dirname(output[0]),
+        *settings_of(sources),
+        plugins=plugins("collection", {name: [entry.module] for name, entry in settings.collections.items()}),
+        settings=text_of(sources),
+        version=version,
+        batches=batches,
+        folder=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/collection.py --name {wildcards.collection} --settings {params.settings:q}"
         " --batches {params.batches:q} --output {params.folder:q} --threads {threads}"
@@ -35,14 +74,15 @@ rule collection:
 rule tokenizer:
     """The word-pieces of a start: its checkpoint's, or trained on its collection."""
     input:
-        unpack(inputs("tokenizer")),
+        passages=vocabulary_source,
+        checkpoint=checkpoint,
     output:
-        directory(graph.tokenizer("{start}")),
+        directory("<results>/tokenizers/{start}"),
     log:
-        graph.path("logs/tokenizer/{start}.log"),
+        "<logs>/tokenizer/{start}.log",
     benchmark:
-        graph.path("benchmarks/tokenizer/{start}.tsv")
-    priority: waiting("tokenizer")
+        "<benchmarks>/tokenizer/{start}.tsv"
+    priority: 50
     conda:
         environment
     resources:
@@ -50,7 +90,8 @@ rule tokenizer:
         runtime=120,
     params:
         *code("tokenizer"),
-        start=setting("tokenizer", "start"),
+        *settings_of(tokenizers),
+        start=text_of(tokenizers),
         collection=option("passages", "--collection", dirname),
     shell:
         "python workflow/scripts/tokenizer.py --start {params.start:q} {params.collection} --output {output:q}"
@@ -60,14 +101,15 @@ rule tokenizer:
 rule tokens:
     """A collection in word-pieces, once and for all."""
     input:
-        unpack(inputs("tokens")),
+        tokenizer="<results>/tokenizers/{start}",
+        passages="<results>/collections/{collection}/passages.parquet",
     output:
-        directory(graph.tokens("{start}", "{collection}")),
+        directory("<results>/tokens/{start}/{collection}"),
     log:
-        graph.path("logs/tokens/{start}/{collection}.log"),
+        "<logs>/tokens/{start}/{collection}.log",
     benchmark:
-        graph.path("benchmarks/tokens/{start}/{collection}.tsv")
-    priority: waiting("tokens")
+        "<benchmarks>/tokens/{start}/{collection}.tsv"
+    priority: 50
     conda:
         environment
     threads: cores(16)

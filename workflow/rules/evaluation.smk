@@ -4,19 +4,31 @@ import platform
 from datetime import datetime
 from importlib.metadata import version
 
-from cdmae import machine
+from cdmae.plan.describe import describe
+
+
+def card_facts(wildcards):
+    """What the card of a model tells, as JSON."""
+    return json.dumps(card(settings, wildcards.system), sort_keys=True)
+
+
+def card_sources(wildcards):
+    """What the collections of a model were made from: versions and counts."""
+    return list(card(settings, wildcards.system)["about"].values())
 
 
 rule measures:
     """Every measure of every query of a system."""
     input:
-        unpack(inputs("measures")),
+        queries=of_system("<results>/collections/{collection}/queries.parquet"),
+        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
+        runs=expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     output:
-        graph.measures("{system}"),
+        "<results>/measures/{system}.tsv",
     log:
-        graph.path("logs/measures/{system}.log"),
+        "<logs>/measures/{system}.log",
     benchmark:
-        graph.path("benchmarks/measures/{system}.tsv")
+        "<benchmarks>/measures/{system}.tsv"
     conda:
         environment
     resources:
@@ -24,10 +36,10 @@ rule measures:
         runtime=60,
     params:
         *code("measures"),
-        names=setting("measures", "names"),
-        collections=targets(lambda system, collection: graph.collection(collection)),
-        splits=setting("measures", "splits"),
-        measures=setting("measures", "measures"),
+        names=per_target("{collection}"),
+        collections=per_target("<results>/collections/{collection}"),
+        splits=per_target("{split}"),
+        measures=per_target("{measures}"),
     shell:
         "python workflow/scripts/measures.py --system {wildcards.system:q} --names {params.names:q}"
         " --collections {params.collections:q} --splits {params.splits:q} --runs {input.runs:q}"
@@ -37,15 +49,17 @@ rule measures:
 rule release:
     """A trained model with its card, as others load it."""
     input:
-        unpack(inputs("release")),
+        model="<results>/trained/{system}",
+        measures="<results>/measures/{system}.tsv",
+        about=card_sources,
     output:
-        directory(graph.model("{system}")),
+        directory("<results>/models/{system}"),
     log:
-        graph.path("logs/release/{system}.log"),
+        "<logs>/release/{system}.log",
     benchmark:
-        graph.path("benchmarks/release/{system}.tsv")
+        "<benchmarks>/release/{system}.tsv"
     wildcard_constraints:
-        system=only(graph.systems(*TRAINED)),
+        system=of_kind(*TRAINED),
     conda:
         environment
     resources:
@@ -53,7 +67,7 @@ rule release:
         runtime=30,
     params:
         *code("release"),
-        facts=setting("release", "facts"),
+        facts=card_facts,
     shell:
         "python workflow/scripts/release.py --model {input.model:q} --measures {input.measures:q}"
         " --facts {params.facts:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
@@ -64,47 +78,67 @@ versions = {"python": platform.python_version()} | {
 }
 circumstances = {
     "versions": versions,
-    "machine": machine.describe(),
+    "machine": describe(),
     "started": datetime.now().astimezone().isoformat(sep=" ", timespec="minutes"),
 }
 
 
 # the words and the style of pages and tables: files that the code's fingerprint does not follow
 templates = sorted(str(path) for path in Path("cdmae/report").rglob("*.*") if path.suffix in (".j2", ".css"))
+EXHIBITED = ("measures", "masked_terms", "encoders")
+REPORTED = (*EXHIBITED, "trained", "importance", "teachers", "runs")
+reported = facts(settings)
+
+
+def results_of(sources, parts=REPORTED):
+    """The paths of some parts of what a page is made from."""
+    return {part: list(sources[part].values()) for part in parts}
+
+
+def abouts_of(sources):
+    """What the collections of a page were made from."""
+    return expand("<results>/collections/{collection}/about.json", collection=sources["collections"])
+
+
+def report_facts(wildcards, output):
+    """What the report is made from, with the circumstances, which are no reason to make it again."""
+    return json.dumps({**reported, **circumstances})
 
 
 rule report:
     """Tables, figures and one page that opens offline."""
     input:
-        unpack(inputs("report")),
+        **results_of(reported),
+        mined=sorted(set(reported["mined"].values())),
+        collections=abouts_of(reported),
         published="config/paper_results.csv",
         templates=templates,
     output:
         page=report(
-            graph.page(),
+            "<results>/report/index.html",
             caption="../report/page.rst",
             category="Report",
             labels={"page": "the whole report"},
         ),
         tables=report(
-            directory(f"{graph.report()}/tables"),
+            directory("<results>/report/tables"),
             patterns=["{name}.html"],
             caption="../report/tables.rst",
             category="Tables",
             labels={"table": "{name}"},
         ),
         figures=report(
-            directory(f"{graph.report()}/figures"),
+            directory("<results>/report/figures"),
             patterns=["{name}.svg"],
             caption="../report/figures.rst",
             category="Figures",
             labels={"figure": "{name}"},
         ),
-        facts=graph.path("facts.json"),
+        facts="<results>/facts.json",
     log:
-        graph.path("logs/report.log"),
+        "<logs>/report.log",
     benchmark:
-        graph.path("benchmarks/report.tsv")
+        "<benchmarks>/report.tsv"
     conda:
         environment
     resources:
@@ -112,9 +146,9 @@ rule report:
         runtime=60,
     params:
         *code("report"),
-        settings=setting("report", "facts"),
-        facts=lambda wildcards, output: json.dumps({**graph.facts(), **circumstances}),
-        folder=lambda wildcards, output: dirname(output.page),
+        settings=json.dumps(reported, sort_keys=True),
+        facts=report_facts,
+        folder=subpath(output.page, parent=True),
     shell:
         "printf '%s' {params.facts:q} >{output.facts:q};"
         " python workflow/scripts/report.py --facts {output.facts:q} --output {params.folder:q}"
@@ -124,14 +158,26 @@ rule report:
 # --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------------------------
 
 
+def exhibited(wildcards):
+    """What a table or figure is made from."""
+    sources = exhibit(settings, wildcards.exhibit)
+    latency = [sources["latency"]] if sources["latency"] else []
+    return sum(results_of(sources, EXHIBITED).values(), latency + abouts_of(sources))
+
+
+def exhibit_facts(wildcards):
+    """The same by name, as JSON."""
+    return json.dumps(exhibit(settings, wildcards.exhibit), sort_keys=True)
+
+
 rule latency:
     """Milliseconds of masking a batch as each method does it: for table_latency."""
     output:
-        graph.latency(),
+        "<results>/latency.json",
     log:
-        graph.path("logs/latency.log"),
+        "<logs>/latency.log",
     benchmark:
-        graph.path("benchmarks/latency.tsv")
+        "<benchmarks>/latency.tsv"
     conda:
         environment
     resources:
@@ -146,13 +192,13 @@ rule latency:
 rule table:
     """A table of the paper with our numbers beside its own."""
     input:
-        unpack(inputs("table")),
+        exhibited,
         published="config/paper_results.csv",
         templates=templates,
     output:
-        multiext(f"{graph.exhibits()}/{{exhibit}}", ".csv", ".md", ".tex", ".html"),
+        multiext("<results>/tables/{exhibit}", ".csv", ".md", ".tex", ".html"),
     log:
-        graph.path("logs/table/{exhibit}.log"),
+        "<logs>/table/{exhibit}.log",
     wildcard_constraints:
         exhibit=only(TABLES),
     conda:
@@ -162,8 +208,8 @@ rule table:
         runtime=60,
     params:
         *code("table"),
-        facts=setting("table", "facts"),
-        folder=graph.exhibits(),
+        facts=exhibit_facts,
+        folder=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/table.py --name {wildcards.exhibit} --facts <(printf '%s' {params.facts:q})"
         " --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
@@ -172,13 +218,13 @@ rule table:
 rule figure:
     """A figure of the paper with our numbers beside its own."""
     input:
-        unpack(inputs("figure")),
+        exhibited,
         published="config/paper_results.csv",
         templates=templates,
     output:
-        multiext(f"{graph.exhibits()}/{{exhibit}}", ".svg", ".csv"),
+        multiext("<results>/tables/{exhibit}", ".svg", ".csv"),
     log:
-        graph.path("logs/figure/{exhibit}.log"),
+        "<logs>/figure/{exhibit}.log",
     wildcard_constraints:
         exhibit=only(FIGURES),
     conda:
@@ -188,17 +234,17 @@ rule figure:
         runtime=60,
     params:
         *code("figure"),
-        facts=setting("figure", "facts"),
-        folder=graph.exhibits(),
+        facts=exhibit_facts,
+        folder=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/figure.py --name {wildcards.exhibit} --facts <(printf '%s' {params.facts:q})"
         " --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
 
 
-for each in (*TABLES, *FIGURES):
+for exhibit_name in (*TABLES, *FIGURES):
 
     rule:
         name:
-            each
+            exhibit_name
         input:
-            f"{graph.exhibits()}/{each}.csv",
+            f"<results>/tables/{exhibit_name}.csv",

@@ -1,22 +1,34 @@
 # Stages 1 to 3 and the reranker. A stage is a config entry: what tells stages apart is whose run gives the negatives.
 
+lessons = {
+    name: settings.stages[system.stage].values(teacher=bool(system.teacher))
+    for name, system in settings.systems.items()
+    if system.kind in TRAINED
+}
+
 
 rule train_retriever:
     """A retriever: equation 10, with a teacher equation 11."""
     input:
-        unpack(inputs("train_retriever")),
+        encoder=of_system("<results>/encoders/{encoder}"),
+        passages=of_system("<results>/collections/{corpus}/passages.parquet"),
+        queries=of_system("<results>/collections/{corpus}/queries.parquet"),
+        qrels=of_system("<results>/collections/{corpus}/qrels.parquet"),
+        tokens=of_system("<results>/tokens/{start}/{corpus}"),
+        negatives=of_system("<results>/negatives/{negatives}.{corpus}.{split}.parquet"),
+        teacher=of_system("<results>/teachers/{scores}.parquet"),
     output:
-        directory(graph.trained("{system}")),
+        directory("<results>/trained/{system}"),
     log:
-        graph.path("logs/train_retriever/{system}.log"),
+        "<logs>/train_retriever/{system}.log",
     benchmark:
-        graph.path("benchmarks/train_retriever/{system}.tsv")
+        "<benchmarks>/train_retriever/{system}.tsv"
     wildcard_constraints:
-        system=only(graph.systems("retriever")),
-    priority: waiting("train_retriever")
+        system=of_kind("retriever"),
+    priority: waiting("systems")
     conda:
         environment
-    threads: network_cores(8, graph.start_of)
+    threads: network_cores(8, ranked)
     resources:
         gpu=gpus(1),
         nodes=1,
@@ -24,36 +36,42 @@ rule train_retriever:
         runtime=2880,
     params:
         *code("train_retriever"),
-        *entry("train_retriever", Stage),
-        collection=folder("collection"),
-        settings=entry_text("train_retriever"),
-        seed=setting("train_retriever", "seed"),
+        *settings_of(lessons),
+        collection=folder("passages"),
+        settings=text_of(lessons),
+        seed=column(ranked, "seed"),
         teacher=option("teacher", "--teacher"),
-        state=state("train_retriever"),
+        state=state("train_retriever", lessons),
     shell:
-        "workflow/launch --nodes {resources.nodes} {resources.gpu}"
+        "state=$(python workflow/state.py {params.state:q} {input:q});"
+        " workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
         " --negatives {input.negatives:q} {params.teacher} --seed {params.seed} --threads {threads}"
-        " --state {params.state:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
 
 
 rule train_reranker:
     """A cross-encoder, trained list-wise."""
     input:
-        unpack(inputs("train_reranker")),
+        encoder=of_system("<results>/encoders/{encoder}"),
+        passages=of_system("<results>/collections/{corpus}/passages.parquet"),
+        queries=of_system("<results>/collections/{corpus}/queries.parquet"),
+        qrels=of_system("<results>/collections/{corpus}/qrels.parquet"),
+        tokens=of_system("<results>/tokens/{start}/{corpus}"),
+        negatives=of_system("<results>/negatives/{negatives}.{corpus}.{split}.parquet"),
     output:
-        directory(graph.trained("{system}")),
+        directory("<results>/trained/{system}"),
     log:
-        graph.path("logs/train_reranker/{system}.log"),
+        "<logs>/train_reranker/{system}.log",
     benchmark:
-        graph.path("benchmarks/train_reranker/{system}.tsv")
+        "<benchmarks>/train_reranker/{system}.tsv"
     wildcard_constraints:
-        system=only(graph.systems("reranker")),
-    priority: waiting("train_reranker")
+        system=of_kind("reranker"),
+    priority: waiting("systems")
     conda:
         environment
-    threads: network_cores(8, graph.start_of)
+    threads: network_cores(8, ranked)
     resources:
         gpu=gpus(1),
         nodes=1,
@@ -61,46 +79,54 @@ rule train_reranker:
         runtime=2880,
     params:
         *code("train_reranker"),
-        *entry("train_reranker", Stage),
-        collection=folder("collection"),
-        settings=entry_text("train_reranker"),
-        seed=setting("train_reranker", "seed"),
-        state=state("train_reranker"),
+        *settings_of(lessons),
+        collection=folder("passages"),
+        settings=text_of(lessons),
+        seed=column(ranked, "seed"),
+        state=state("train_reranker", lessons),
     shell:
-        "workflow/launch --nodes {resources.nodes} {resources.gpu}"
+        "state=$(python workflow/state.py {params.state:q} {input:q});"
+        " workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/train_reranker.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
         " --negatives {input.negatives:q} --seed {params.seed} --threads {threads}"
-        " --state {params.state:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
 
 
 rule teacher:
     """The reranker's scores of what a student is trained on: its candidates and the judged passages."""
     input:
-        unpack(inputs("teacher")),
+        model=of_system("<results>/trained/{teacher}"),
+        passages=of_system("<results>/collections/{corpus}/passages.parquet"),
+        queries=of_system("<results>/collections/{corpus}/queries.parquet"),
+        qrels=of_system("<results>/collections/{corpus}/qrels.parquet"),
+        tokens=of_system("<results>/tokens/{teacher_start}/{corpus}"),
+        negatives=of_system("<results>/negatives/{negatives}.{corpus}.{split}.parquet"),
     output:
-        graph.teacher("{system}"),
+        "<results>/teachers/{system}.parquet",
     log:
-        graph.path("logs/teacher/{system}.log"),
+        "<logs>/teacher/{system}.log",
     benchmark:
-        graph.path("benchmarks/teacher/{system}.tsv")
-    priority: waiting("teacher")
+        "<benchmarks>/teacher/{system}.tsv"
+    wildcard_constraints:
+        system=only(row["scores"] for row in ranked.values() if row["scores"]),
+    priority: waiting("systems")
     conda:
         environment
-    threads: network_cores(8, lambda system: graph.start_of(settings.systems[system].teacher))
+    threads: network_cores(8, ranked, "teacher_start")
     resources:
         gpu=gpus(1),
         mem_mb=32000,
         runtime=2880,
     params:
         *code("teacher"),
-        collection=folder("collection"),
-        split=setting("teacher", "split"),
-        depth=setting("teacher", "depth"),
-        group=setting("teacher", "group"),
-        random_negatives=setting("teacher", "random_negatives"),
-        epochs=setting("teacher", "epochs"),
-        seed=setting("teacher", "seed"),
+        collection=folder("passages"),
+        split=column(ranked, "split"),
+        depth=column(ranked, "depth"),
+        group=column(ranked, "group"),
+        random_negatives=column(ranked, "random_negatives"),
+        epochs=column(ranked, "epochs"),
+        seed=column(ranked, "seed"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/teacher.py --model {input.model:q} --collection {params.collection:q}"

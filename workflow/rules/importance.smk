@@ -1,27 +1,42 @@
 # How important each word of a collection is: equations 7 and 8.
 
+counted = {name: entry.counting() for name, entry in settings.importance.items()}
+estimated = {name: entry.values() for name, entry in settings.importance.items()}
+shown = {name: settings.encoders[name].masking() for name in systems.masked_by_importance(settings)}
+masks = [f"cdmae.masking.strategies.{name}" for name in ("uniform", "whole_word", "importance")]
+
+
+def memory_of(rule):
+    """Megabytes by the size of the collection, as `./run plan` estimates them."""
+
+    def megabytes(wildcards):
+        return asked(settings, rule, *wildcards)
+
+    return megabytes
+
 
 rule ngrams:
     """How often every n-gram occurs, exactly."""
     input:
-        unpack(inputs("ngrams")),
+        tokens="<results>/tokens/{start}/{collection}",
+        tokenizer="<results>/tokenizers/{start}",
     output:
-        directory(graph.ngrams("{importance}", "{start}", "{collection}")),
+        directory("<results>/ngrams/{importance}/{start}/{collection}"),
     log:
-        graph.path("logs/ngrams/{importance}/{start}/{collection}.log"),
+        "<logs>/ngrams/{importance}/{start}/{collection}.log",
     benchmark:
-        graph.path("benchmarks/ngrams/{importance}/{start}/{collection}.tsv")
-    priority: waiting("ngrams")
+        "<benchmarks>/ngrams/{importance}/{start}/{collection}.tsv"
+    priority: 50
     conda:
         environment
     threads: cores(16)
     resources:
-        mem_mb=memory("ngrams"),
+        mem_mb=memory_of("ngrams"),
         runtime=120,
     params:
         *code("ngrams"),
-        *entry("ngrams", Importance),
-        settings=entry_text("ngrams"),
+        *settings_of(counted),
+        settings=text_of(counted),
     shell:
         "python workflow/scripts/ngrams.py --tokens {input.tokens:q} --tokenizer {input.tokenizer:q}"
         " --settings {params.settings:q} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -30,24 +45,25 @@ rule ngrams:
 rule importance:
     """The importance of every word-piece, and the table that scores new text."""
     input:
-        unpack(inputs("importance")),
+        ngrams="<results>/ngrams/{importance}/{start}/{collection}",
+        tokens="<results>/tokens/{start}/{collection}",
     output:
-        directory(graph.importance("{importance}", "{start}", "{collection}")),
+        directory("<results>/importance/{importance}/{start}/{collection}"),
     log:
-        graph.path("logs/importance/{importance}/{start}/{collection}.log"),
+        "<logs>/importance/{importance}/{start}/{collection}.log",
     benchmark:
-        graph.path("benchmarks/importance/{importance}/{start}/{collection}.tsv")
-    priority: waiting("importance")
+        "<benchmarks>/importance/{importance}/{start}/{collection}.tsv"
+    priority: 50
     conda:
         environment
     threads: cores(16)
     resources:
-        mem_mb=memory("importance"),
+        mem_mb=memory_of("importance"),
         runtime=120,
     params:
         *code("importance"),
-        *entry("importance", Importance),
-        settings=entry_text("importance"),
+        *settings_of(estimated),
+        settings=text_of(estimated),
     shell:
         "python workflow/scripts/importance.py --ngrams {input.ngrams:q} --tokens {input.tokens:q}"
         " --settings {params.settings:q} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -56,15 +72,17 @@ rule importance:
 rule masked_terms:
     """What an encoder's importance-aware masks fall on, beside uniform ones."""
     input:
-        unpack(inputs("masked_terms")),
+        tokens=of_encoder("<results>/tokens/{start}/{corpus}"),
+        tokenizer=of_encoder("<results>/tokenizers/{start}"),
+        importance=of_encoder("<results>/{estimate}/{importance}/{start}/{corpus}"),
     output:
-        graph.masked_terms("{encoder}"),
+        "<results>/masked_terms/{encoder}.json",
     log:
-        graph.path("logs/masked_terms/{encoder}.log"),
+        "<logs>/masked_terms/{encoder}.log",
     benchmark:
-        graph.path("benchmarks/masked_terms/{encoder}.tsv")
+        "<benchmarks>/masked_terms/{encoder}.tsv"
     wildcard_constraints:
-        encoder=only(graph.masked_by_importance()),
+        encoder=only(shown),
     conda:
         environment
     resources:
@@ -72,11 +90,11 @@ rule masked_terms:
         runtime=60,
     params:
         *code("masked_terms"),
-        *entry("masked_terms", Encoder),
-        plugins=plugins("masked_terms"),
-        settings=entry_text("masked_terms"),
-        seed=setting("masked_terms", "seed"),
-        example=setting("masked_terms", "example"),
+        *settings_of(shown),
+        plugins=plugins("masked_terms", dict.fromkeys(shown, masks)),
+        settings=text_of(shown),
+        seed=column(encoders, "seed"),
+        example=settings.report.example,
     shell:
         "python workflow/scripts/masked_terms.py --tokens {input.tokens:q} --tokenizer {input.tokenizer:q}"
         " --importance {input.importance:q} --settings {params.settings:q} --seed {params.seed}"

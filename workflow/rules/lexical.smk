@@ -1,17 +1,32 @@
 # BM25: the first system, whose run over the training queries gives stage 1 its negatives.
 
 
+def bm25_setting(key):
+    """k1 or b of a search for negatives; 0 where published triples take its place, which nothing searches."""
+
+    def value(wildcards):
+        return 0.0 if ranked[wildcards.system]["triples"] else ranked[wildcards.system][key]
+
+    return value
+
+
+def triples(wildcards):
+    """The published triples in the place of a search: their name and the settings of their collection."""
+    name = ranked[wildcards.system]["triples"]
+    return json.dumps({"name": name, **sources[wildcards.collection]} if name else {}, sort_keys=True)
+
+
 rule index_bm25:
     """An inverted index of titles and texts."""
     input:
-        unpack(inputs("index_bm25")),
+        passages="<results>/collections/{collection}/passages.parquet",
     output:
-        directory(graph.index("{collection}")),
+        directory("<results>/bm25/{collection}"),
     log:
-        graph.path("logs/index_bm25/{collection}.log"),
+        "<logs>/index_bm25/{collection}.log",
     benchmark:
-        graph.path("benchmarks/index_bm25/{collection}.tsv")
-    priority: waiting("index_bm25")
+        "<benchmarks>/index_bm25/{collection}.tsv"
+    priority: 50
     conda:
         environment
     threads: cores(16)
@@ -29,16 +44,18 @@ rule index_bm25:
 rule mine_bm25:
     """BM25's run over training queries: the negatives of stage 1."""
     input:
-        unpack(inputs("mine_bm25")),
+        indexes=of_system("<results>/bm25/{collection}"),
+        queries=of_system("<results>/collections/{collection}/queries.parquet"),
+        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),  # what they exclude is not found
     output:
-        graph.negatives("{system}", "{collection}", "{split}"),
+        "<results>/negatives/{system}.{collection}.{split}.parquet",
     log:
-        graph.path("logs/mine_bm25/{system}.{collection}.{split}.log"),
+        "<logs>/mine_bm25/{system}.{collection}.{split}.log",
     benchmark:
-        graph.path("benchmarks/mine_bm25/{system}.{collection}.{split}.tsv")
+        "<benchmarks>/mine_bm25/{system}.{collection}.{split}.tsv"
     wildcard_constraints:
-        system=only(graph.systems("bm25")),
-    priority: waiting("mine_bm25")
+        system=of_kind("bm25"),
+    priority: waiting("systems")
     conda:
         environment
     threads: cores(16)
@@ -48,30 +65,31 @@ rule mine_bm25:
     params:
         *code("mine_bm25"),
         collection=folder("queries"),
-        splits=setting("mine_bm25", "splits"),
-        depth=setting("mine_bm25", "depth"),
-        k1=setting("mine_bm25", "k1"),
-        b=setting("mine_bm25", "b"),
-        triples=setting("mine_bm25", "triples"),
+        depth=depth,
+        k1=bm25_setting("k1"),
+        b=bm25_setting("b"),
+        triples=triples,
     shell:
         "python workflow/scripts/mine_bm25.py --index {input.indexes:q} --collection {params.collection:q}"
-        " --split {params.splits:q} --output {output:q} --depth {params.depth} --k1 {params.k1} --b {params.b}"
+        " --split {wildcards.split:q} --output {output:q} --depth {params.depth} --k1 {params.k1} --b {params.b}"
         " --triples {params.triples:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search_bm25:
     """BM25's runs over everything that is evaluated."""
     input:
-        unpack(inputs("search_bm25")),
+        indexes=of_system("<results>/bm25/{collection}"),
+        queries=of_system("<results>/collections/{collection}/queries.parquet"),
+        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
     output:
-        graph.runs("{system}"),
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
-        graph.path("logs/search_bm25/{system}.log"),
+        "<logs>/search_bm25/{system}.log",
     benchmark:
-        graph.path("benchmarks/search_bm25/{system}.tsv")
+        "<benchmarks>/search_bm25/{system}.tsv"
     wildcard_constraints:
-        system=only(graph.systems("bm25")),
-    priority: waiting("search_bm25")
+        system=of_kind("bm25"),
+    priority: waiting("systems")
     conda:
         environment
     threads: cores(16)
@@ -80,12 +98,12 @@ rule search_bm25:
         runtime=240,
     params:
         *code("search_bm25"),
-        indexes=targets(lambda system, collection: graph.index(collection)),
-        collections=targets(lambda system, collection: graph.collection(collection)),
-        splits=setting("search_bm25", "splits"),
-        depth=setting("search_bm25", "depth"),
-        k1=setting("search_bm25", "k1"),
-        b=setting("search_bm25", "b"),
+        indexes=per_target("<results>/bm25/{collection}"),
+        collections=per_target("<results>/collections/{collection}"),
+        splits=per_target("{split}"),
+        depth=depth,
+        k1=column(ranked, "k1"),
+        b=column(ranked, "b"),
     shell:
         "python workflow/scripts/search_bm25.py --indexes {params.indexes:q} --collections {params.collections:q}"
         " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} --k1 {params.k1} --b {params.b}"

@@ -1,22 +1,41 @@
 # Masked auto-encoders (equations 1 to 6 and 9). The decoder is discarded; what remains is the encoder.
 
+recipes = {name: encoder.values() for name, encoder in settings.encoders.items()}
+begun = {name: settings.starts[encoder.start].values() for name, encoder in settings.encoders.items()}
+named = {  # modules that the settings name
+    name: [f"cdmae.pretraining.objectives.{encoder.objective}"] * encoder.pretrained
+    + [f"cdmae.masking.strategies.{masking}" for masking in dict.fromkeys(encoder.maskings)]
+    for name, encoder in settings.encoders.items()
+}
+snapshots = {name for name, encoder in settings.encoders.items() if encoder.snapshot_of}
+
+
+def kept_steps(wildcards):
+    """The steps of a training that others are snapshots of, as an option."""
+    return " ".join(["--snapshots", *map(str, systems.snapshots(settings, wildcards.encoder))])
+
 
 rule pretrain:
     """An encoder, pre-trained, or as it starts where the objective is none."""
     input:
-        unpack(inputs("pretrain")),
+        tokenizer=of_encoder("<results>/tokenizers/{start}"),
+        checkpoint=of_encoder("{checkpoint}"),
+        after=of_encoder("<results>/encoders/{after}"),
+        tokens=of_encoder("<results>/tokens/{start}/{corpus}"),
+        importance=of_encoder("<results>/{estimate}/{importance}/{start}/{corpus}"),
+        generator=of_encoder("{generator}"),
     output:
-        directory(graph.encoder("{encoder}")),
+        directory("<results>/encoders/{encoder}"),
     log:
-        graph.path("logs/pretrain/{encoder}.log"),
+        "<logs>/pretrain/{encoder}.log",
     benchmark:
-        graph.path("benchmarks/pretrain/{encoder}.tsv")
+        "<benchmarks>/pretrain/{encoder}.tsv"
     wildcard_constraints:
-        encoder=only(each for each in settings.encoders if not settings.encoders[each].snapshot_of),
-    priority: waiting("pretrain", gpus(8))
+        encoder=only(settings.encoders.keys() - snapshots),
+    priority: waiting("encoders", gpus(8))
     conda:
         environment
-    threads: network_cores(8, lambda encoder: settings.encoders[encoder].start)
+    threads: network_cores(8, encoders)
     resources:
         gpu=gpus(8),
         nodes=1,
@@ -24,38 +43,39 @@ rule pretrain:
         runtime=7200,
     params:
         *code("pretrain"),
-        *entry("pretrain", Encoder),
-        *entry("pretrain", Start, "start"),
-        plugins=plugins("pretrain"),
-        settings=entry_text("pretrain"),
-        start=entry_text("pretrain", "start"),
-        seed=setting("pretrain", "seed"),
+        *settings_of(recipes),
+        *settings_of(begun),
+        plugins=plugins("pretrain", named),
+        settings=text_of(recipes),
+        start=text_of(begun),
+        seed=column(encoders, "seed"),
         after=option("after", "--after"),
         tokens=option("tokens", "--tokens"),
         importance=option("importance", "--importance"),
-        snapshots=lambda wildcards: " ".join(["--snapshots", *map(str, graph.snapshots(*wildcards))]),
-        state=state("pretrain"),
+        snapshots=kept_steps,
+        state=state("pretrain", recipes, begun, modules=named),
     shell:
-        "workflow/launch --nodes {resources.nodes} {resources.gpu}"
+        "state=$(python workflow/state.py {params.state:q} {input:q});"
+        " workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/pretrain.py --name {wildcards.encoder} --settings {params.settings:q}"
         " --start {params.start:q} --tokenizer {input.tokenizer:q} {params.after} {params.tokens}"
-        " {params.importance} {params.snapshots} --seed {params.seed} --threads {threads} --state {params.state:q}"
+        ' {params.importance} {params.snapshots} --seed {params.seed} --threads {threads} --state "$state"'
         " --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule snapshot:
     """An encoder as it was in the middle of another one's training, which kept it."""
     input:
-        unpack(inputs("snapshot")),
+        encoder=of_encoder("<results>/encoders/{snapshot_of}"),
     output:
-        directory(graph.encoder("{encoder}")),
+        directory("<results>/encoders/{encoder}"),
     log:
-        graph.path("logs/snapshot/{encoder}.log"),
+        "<logs>/snapshot/{encoder}.log",
     benchmark:
-        graph.path("benchmarks/snapshot/{encoder}.tsv")
+        "<benchmarks>/snapshot/{encoder}.tsv"
     wildcard_constraints:
-        encoder=only(each for each in settings.encoders if settings.encoders[each].snapshot_of),
-    priority: waiting("snapshot")
+        encoder=only(snapshots),
+    priority: waiting("encoders")
     conda:
         environment
     resources:
@@ -63,7 +83,7 @@ rule snapshot:
         runtime=30,
     params:
         *code("snapshot"),
-        step=setting("snapshot", "step"),
+        step=column(encoders, "step"),
     shell:
         "python workflow/scripts/snapshot.py --name {wildcards.encoder} --encoder {input.encoder:q}"
         " --step {params.step} --output {output:q} 2>&1 | tee -i {log:q} >&2"

@@ -1,29 +1,51 @@
 # Every system's runs: over training queries (negatives for the next stage) and over everything that is evaluated.
 
+KEPT = settings.evaluation.keep_vectors
+
+
+def searched(pattern):
+    """An option: what a system searches for each target, vectors or what they are made from while they are searched."""
+
+    def option(wildcards, input):
+        return ["--vectors" if KEPT else "--tokens", *per_target(pattern)(wildcards)]
+
+    return option
+
+
+def passage_length(wildcards):
+    """Where a foreign system cuts the passages of a collection; 0: at its own length."""
+    return length_of(wildcards.collection) or ranked[wildcards.system]["passage_length"]
+
+
+def collection_length(wildcards):
+    """Where a collection's passages are cut; 0: at a system's own length."""
+    return length_of(wildcards.collection)
+
 
 rule vectors:
     """A retriever's vectors of a collection's passages."""
     input:
-        unpack(inputs("vectors")),
+        model="<results>/trained/{system}",
+        tokens=of_system("<results>/tokens/{start}/{collection}"),
     output:
-        directory(graph.vectors("{system}", "{collection}")),
+        directory("<results>/vectors/{system}/{collection}"),
     log:
-        graph.path("logs/vectors/{system}.{collection}.log"),
+        "<logs>/vectors/{system}.{collection}.log",
     benchmark:
-        graph.path("benchmarks/vectors/{system}.{collection}.tsv")
+        "<benchmarks>/vectors/{system}.{collection}.tsv"
     wildcard_constraints:
-        system=only(graph.systems("retriever")),
-    priority: waiting("vectors")
+        system=of_kind("retriever"),
+    priority: waiting("systems")
     conda:
         environment
-    threads: network_cores(8, graph.start_of)
+    threads: network_cores(8, ranked)
     resources:
         gpu=gpus(1),
         mem_mb=32000,
         runtime=1440,
     params:
         *code("vectors"),
-        length=setting("vectors", "length"),
+        length=collection_length,
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/vectors.py --model {input.model:q} --tokens {input.tokens:q} --output {output:q}"
@@ -33,16 +55,17 @@ rule vectors:
 rule vectors_external:
     """A foreign retriever's vectors of a collection's passages."""
     input:
-        unpack(inputs("vectors_external")),
+        passages="<results>/collections/{collection}/passages.parquet",
+        checkpoint=of_system("{model_files}"),
     output:
-        directory(graph.vectors("{system}", "{collection}")),
+        directory("<results>/vectors/{system}/{collection}"),
     log:
-        graph.path("logs/vectors_external/{system}.{collection}.log"),
+        "<logs>/vectors_external/{system}.{collection}.log",
     benchmark:
-        graph.path("benchmarks/vectors_external/{system}.{collection}.tsv")
+        "<benchmarks>/vectors_external/{system}.{collection}.tsv"
     wildcard_constraints:
-        system=only(graph.systems("external")),
-    priority: waiting("vectors_external")
+        system=of_kind("external"),
+    priority: waiting("systems")
     conda:
         environment
     threads: 8
@@ -53,9 +76,9 @@ rule vectors_external:
     params:
         *code("vectors_external"),
         collection=folder("passages"),
-        model=setting("vectors_external", "model"),
-        query_length=setting("vectors_external", "query_length"),
-        passage_length=setting("vectors_external", "passage_length"),
+        model=column(ranked, "model"),
+        query_length=column(ranked, "query_length"),
+        passage_length=passage_length,
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/vectors_external.py --model {params.model:q} --collection {params.collection:q}"
@@ -63,53 +86,24 @@ rule vectors_external:
         " 2>&1 | tee -i {log:q} >&2"
 
 
-rule mine:
-    """A retriever's run over training queries: the negatives of the next stage."""
-    input:
-        unpack(inputs("mine")),
-    output:
-        graph.negatives("{system}", "{collection}", "{split}"),
-    log:
-        graph.path("logs/mine/{system}.{collection}.{split}.log"),
-    benchmark:
-        graph.path("benchmarks/mine/{system}.{collection}.{split}.tsv")
-    wildcard_constraints:
-        system=only(graph.systems("retriever")),
-    priority: waiting("mine")
-    conda:
-        environment
-    threads: cores(16)
-    resources:
-        gpu=gpus(1),
-        mem_mb=64000,
-        runtime=480,
-    params:
-        *code("mine"),
-        passages=lambda wildcards, output: over(wildcards.system, [wildcards.collection]),
-        collection=folder("queries"),
-        splits=setting("mine", "splits"),
-        lengths=setting("mine", "lengths"),
-        depth=setting("mine", "depth"),
-    shell:
-        "workflow/launch {resources.gpu}"
-        " workflow/scripts/search.py --model {input.model:q} {params.passages:q}"
-        " --collections {params.collection:q} --splits {params.splits:q} --lengths {params.lengths}"
-        " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
-
-
 rule search:
     """A retriever's runs over everything that is evaluated, exact."""
     input:
-        unpack(inputs("search")),
+        model="<results>/trained/{system}",
+        queries=of_system("<results>/collections/{collection}/queries.parquet"),
+        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),  # what they exclude is not found
+        passages=of_system(
+            "<results>/vectors/{system}/{collection}" if KEPT else "<results>/tokens/{start}/{collection}"
+        ),
     output:
-        graph.runs("{system}"),
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
-        graph.path("logs/search/{system}.log"),
+        "<logs>/search/{system}.log",
     benchmark:
-        graph.path("benchmarks/search/{system}.tsv")
+        "<benchmarks>/search/{system}.tsv"
     wildcard_constraints:
-        system=only(graph.systems("retriever")),
-    priority: waiting("search")
+        system=of_kind("retriever"),
+    priority: waiting("systems")
     conda:
         environment
     threads: cores(16)
@@ -119,11 +113,13 @@ rule search:
         runtime=480,
     params:
         *code("search"),
-        passages=lambda wildcards, output: over(wildcards.system, [each for each, _ in graph.targets()]),
-        collections=targets(lambda system, collection: graph.collection(collection)),
-        splits=setting("search", "splits"),
-        lengths=setting("search", "lengths"),
-        depth=setting("search", "depth"),
+        passages=searched(
+            "<results>/vectors/{system}/{collection}" if KEPT else "<results>/tokens/{start}/{collection}"
+        ),
+        collections=per_target("<results>/collections/{collection}"),
+        splits=per_target("{split}"),
+        lengths=per_target("{length}"),
+        depth=depth,
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search.py --model {input.model:q} {params.passages:q}"
@@ -131,57 +127,26 @@ rule search:
         " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
-rule mine_external:
-    """A foreign retriever's run over training queries."""
-    input:
-        unpack(inputs("mine_external")),
-    output:
-        graph.negatives("{system}", "{collection}", "{split}"),
-    log:
-        graph.path("logs/mine_external/{system}.{collection}.{split}.log"),
-    benchmark:
-        graph.path("benchmarks/mine_external/{system}.{collection}.{split}.tsv")
-    wildcard_constraints:
-        system=only(graph.systems("external")),
-    priority: waiting("mine_external")
-    conda:
-        environment
-    threads: cores(16)
-    resources:
-        gpu=gpus(1),
-        mem_mb=64000,
-        runtime=480,
-    params:
-        *code("mine_external"),
-        passages=lambda wildcards, output: over(wildcards.system, [wildcards.collection]),
-        collection=folder("queries"),
-        splits=setting("mine_external", "splits"),
-        lengths=setting("mine_external", "lengths"),
-        depth=setting("mine_external", "depth"),
-        model=setting("mine_external", "model"),
-        query_length=setting("mine_external", "query_length"),
-        passage_length=setting("mine_external", "passage_length"),
-    shell:
-        "workflow/launch {resources.gpu}"
-        " workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
-        " --passage-length {params.passage_length} {params.passages:q} --collections {params.collection:q}"
-        " --splits {params.splits:q} --lengths {params.lengths} --outputs {output:q} --depth {params.depth}"
-        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
-
-
 rule search_external:
     """A foreign retriever's runs over everything that is evaluated."""
     input:
-        unpack(inputs("search_external")),
+        queries=of_system("<results>/collections/{collection}/queries.parquet"),
+        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
+        passages=of_system(
+            "<results>/vectors/{system}/{collection}"
+            if KEPT
+            else "<results>/collections/{collection}/passages.parquet"
+        ),
+        checkpoint=of_system("{model_files}"),
     output:
-        graph.runs("{system}"),
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
-        graph.path("logs/search_external/{system}.log"),
+        "<logs>/search_external/{system}.log",
     benchmark:
-        graph.path("benchmarks/search_external/{system}.tsv")
+        "<benchmarks>/search_external/{system}.tsv"
     wildcard_constraints:
-        system=only(graph.systems("external")),
-    priority: waiting("search_external")
+        system=of_kind("external"),
+    priority: waiting("systems")
     conda:
         environment
     threads: cores(16)
@@ -191,14 +156,14 @@ rule search_external:
         runtime=480,
     params:
         *code("search_external"),
-        passages=lambda wildcards, output: over(wildcards.system, [each for each, _ in graph.targets()]),
-        collections=targets(lambda system, collection: graph.collection(collection)),
-        splits=setting("search_external", "splits"),
-        lengths=setting("search_external", "lengths"),
-        depth=setting("search_external", "depth"),
-        model=setting("search_external", "model"),
-        query_length=setting("search_external", "query_length"),
-        passage_length=setting("search_external", "passage_length"),
+        passages=searched("<results>/vectors/{system}/{collection}") if KEPT else "",
+        collections=per_target("<results>/collections/{collection}"),
+        splits=per_target("{split}"),
+        lengths=per_target("{length}"),
+        depth=depth,
+        model=column(ranked, "model"),
+        query_length=column(ranked, "query_length"),
+        passage_length=column(ranked, "passage_length"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
@@ -207,33 +172,56 @@ rule search_external:
         " --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
+use rule search as mine with:
+    # A retriever's run over training queries: the negatives of the next stage.
+    output:
+        "<results>/negatives/{system}.{collection}.{split}.parquet",
+    log:
+        "<logs>/mine/{system}.{collection}.{split}.log",
+    benchmark:
+        "<benchmarks>/mine/{system}.{collection}.{split}.tsv"
+
+
+use rule search_external as mine_external with:
+    # A foreign retriever's run over training queries.
+    output:
+        "<results>/negatives/{system}.{collection}.{split}.parquet",
+    log:
+        "<logs>/mine_external/{system}.{collection}.{split}.log",
+    benchmark:
+        "<benchmarks>/mine_external/{system}.{collection}.{split}.tsv"
+
+
 rule rerank:
     """The best passages of another system's runs, in the order of a cross-encoder."""
     input:
-        unpack(inputs("rerank")),
+        model="<results>/trained/{system}",
+        queries=of_system("<results>/collections/{collection}/queries.parquet"),
+        tokens=of_system("<results>/tokens/{start}/{collection}"),
+        runs=of_system("<results>/runs/{reranks}/{target}.parquet"),
     output:
-        graph.runs("{system}"),
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
-        graph.path("logs/rerank/{system}.log"),
+        "<logs>/rerank/{system}.log",
     benchmark:
-        graph.path("benchmarks/rerank/{system}.tsv")
+        "<benchmarks>/rerank/{system}.tsv"
     wildcard_constraints:
-        system=only(graph.systems("reranker")),
-    priority: waiting("rerank")
+        system=of_kind("reranker"),
+    priority: waiting("systems")
     conda:
         environment
-    threads: network_cores(8, graph.start_of)
+    threads: network_cores(8, ranked)
     resources:
         gpu=gpus(1),
         mem_mb=32000,
         runtime=1440,
     params:
         *code("rerank"),
-        collections=targets(lambda system, collection: graph.collection(collection)),
-        tokens=targets(lambda system, collection: graph.tokens(graph.start_of(system), collection)),
-        splits=setting("rerank", "splits"),
-        lengths=setting("rerank", "lengths"),
-        depth=setting("rerank", "depth"),
+        collections=per_target("<results>/collections/{collection}"),
+        tokens=per_target("<results>/tokens/{start}/{collection}"),
+        splits=per_target("{split}"),
+        lengths=per_target("{length}"),
+        depth=column(ranked, "depth"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/rerank.py --model {input.model:q} --collections {params.collections:q}"
@@ -244,16 +232,16 @@ rule rerank:
 rule fuse:
     """The reciprocal ranks of several systems, summed."""
     input:
-        unpack(inputs("fuse")),
+        runs=of_system("<results>/runs/{of}/{target}.parquet"),  # target by target
     output:
-        graph.runs("{system}"),
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
-        graph.path("logs/fuse/{system}.log"),
+        "<logs>/fuse/{system}.log",
     benchmark:
-        graph.path("benchmarks/fuse/{system}.tsv")
+        "<benchmarks>/fuse/{system}.tsv"
     wildcard_constraints:
-        system=only(graph.systems("fusion")),
-    priority: waiting("fuse")
+        system=of_kind("fusion"),
+    priority: waiting("systems")
     conda:
         environment
     resources:
@@ -261,8 +249,8 @@ rule fuse:
         runtime=60,
     params:
         *code("fuse"),
-        k=setting("fuse", "k"),
-        depth=setting("fuse", "depth"),
+        k=column(ranked, "k"),
+        depth=settings.evaluation.depth,
     shell:
         "python workflow/scripts/fuse.py --runs {input.runs:q} --outputs {output:q} --k {params.k}"
         " --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
@@ -271,13 +259,14 @@ rule fuse:
 rule export:
     """A run as TREC text, on request: ./run results/trec/SYSTEM/COLLECTION.SPLIT.run."""
     input:
-        unpack(inputs("export")),
+        run="<results>/runs/{system}/{collection}.{split}.parquet",
+        collection=expand("<results>/collections/{collection}/{file}", file=COLLECTION_FILES, allow_missing=True),
     output:
-        graph.path("trec/{system}/{collection}.{split}.run"),
+        "<results>/trec/{system}/{collection}.{split}.run",
     log:
-        graph.path("logs/export/{system}.{collection}.{split}.log"),
+        "<logs>/export/{system}.{collection}.{split}.log",
     wildcard_constraints:
-        split=only({split for _, split in graph.targets()}),
+        split=only({split for _, split in systems.targets(settings)}),
     conda:
         environment
     resources:

@@ -20,7 +20,7 @@ NEUTRAL = frozenset(
     f"{PACKAGE}.{name}"
     for name in (
         "cli", "config", "config.checks", "config.pretrained", "config.schema", "config.seeds", "errors", "fields",
-        "fingerprint", "graph", "jobs", "log", "making",
+        "config.systems", "layout", "log",
     )
 )  # fmt: skip
 

@@ -17,12 +17,12 @@ CACHE = "SNAKEMAKE_OUTPUT_CACHE"
 RECORDS = ".snakemake"  # Snakemake's folder in a checkout
 
 
-def device() -> str:
-    """What CDMAE_DEVICE says that jobs have: ``cpu``, ``gpu``, or nothing where it is not set."""
-    found = os.environ.get(DEVICE, "")
-    if found not in ("", *DEVICES):
-        raise InputError(f"the environment variable {DEVICE} is {show(found)}; allowed: {', '.join(DEVICES)}")
-    return found
+def device_here() -> str:
+    """Tell what CDMAE_DEVICE says that jobs have: ``cpu``, ``gpu``, or nothing where it is not set."""
+    device = os.environ.get(DEVICE, "")
+    if device not in ("", *DEVICES):
+        raise InputError(f"the environment variable {DEVICE} is {show(device)}; allowed: {', '.join(DEVICES)}")
+    return device
 
 
 def check_records(checkout: Path) -> None:

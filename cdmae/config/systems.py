@@ -1,0 +1,182 @@
+"""Questions about a config: who needs whom. The names of its entries are the edges of the workflow's graph.
+
+The rules fill their path patterns from two tables, a row an entry: `encoders` and `systems`. Replicas of other seeds
+are rows like others. Standard library only.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from cdmae.config import seeds
+from cdmae.config.schema import Config, Encoder
+
+TRAINED = ("retriever", "reranker")  # the kinds of system that have a model of their own
+OF_STAGES = ("split", "depth", "group", "random_negatives", "epochs", "seed")
+Row = dict[str, Any]
+
+
+def encoders(config: Config) -> dict[str, Row]:
+    """List what the rules fill in for each encoder; an empty column is no input.
+
+    corpus: the collection it is pre-trained on; estimate: what its masks read, ``importance`` or ``ngrams``;
+    checkpoint, generator: the files of models that are folders here.
+    """
+    return {
+        name: {
+            "start": encoder.start,
+            "corpus": encoder.collection if encoder.pretrained else "",
+            "importance": encoder.importance,
+            "after": encoder.after,
+            "snapshot_of": encoder.snapshot_of,
+            "estimate": _estimate(encoder),
+            "checkpoint": model_files(config.starts[encoder.start].checkpoint),
+            "generator": model_files(encoder.generator),
+            "seed": encoder.seed,
+            "step": encoder.take_step,
+        }
+        for name, encoder in config.encoders.items()
+    }
+
+
+def systems(config: Config) -> dict[str, Row]:
+    """List what the rules fill in for each system: its own settings and, of a trained one, those of its stage.
+
+    start: whose word-pieces it reads; corpus, split: what it is trained on; scores: the student whose teacher's
+    scores it shares; teacher_start: whose word-pieces the teacher reads; model_files: of a foreign model here.
+    """
+    rows = {}
+    for name, system in config.systems.items():
+        row = rows[name] = {"teacher": "", "scores": "", "model_files": model_files(system.model)}
+        if system.kind in TRAINED:
+            stage = config.stages[system.stage]
+            row |= {key: getattr(stage, key) for key in OF_STAGES}
+            row |= {"corpus": stage.collection, "start": start_of(config, name)}
+        if system.teacher:
+            row |= {"scores": taught_like(config, name), "teacher_start": start_of(config, system.teacher)}
+        row |= system.values()
+    return rows
+
+
+def _estimate(encoder: Encoder) -> str:
+    if encoder.masked_by_importance:
+        return "importance"
+    return "ngrams" if encoder.reads_importance else ""
+
+
+def model_files(model: str) -> list[str]:
+    """List the files of a model that is a folder here; a name at the hub has none."""
+    folder = Path(model)
+    if not model or not folder.is_dir():
+        return []
+    return sorted(str(path) for path in folder.iterdir() if not path.name.startswith("."))
+
+
+def targets(config: Config) -> list[tuple[str, str]]:
+    """List the (collection, split) pairs of the evaluation, in the order of the config."""
+    return [(name, split) for name, splits in config.evaluation.collections.items() for split in splits]
+
+
+def of_kind(config: Config, *kinds: str) -> list[str]:
+    """List the systems of some kinds, in the order of the config."""
+    return [name for name, system in config.systems.items() if system.kind in kinds]
+
+
+def start_of(config: Config, system: str) -> str:
+    """Name the start whose word-pieces a trained system reads."""
+    return config.encoders[config.systems[system].encoder].start
+
+
+def trains_on(config: Config, system: str) -> tuple[str, str]:
+    """Name the (collection, split) that a trained system is trained on."""
+    stage = config.stages[config.systems[system].stage]
+    return stage.collection, stage.split
+
+
+def taught_like(config: Config, student: str) -> str:
+    """Name the first student that draws the same candidates for the same teacher, whose scores serve all of them."""
+    drawn = _drawn(config, student)
+    return next(name for name, system in config.systems.items() if system.teacher and _drawn(config, name) == drawn)
+
+
+def _drawn(config: Config, student: str) -> tuple[Any, ...]:
+    """Tell what a teacher's scores depend on: which teacher, and which candidates."""
+    system, on = config.systems[student], trains_on(config, student)
+    stage = config.stages[system.stage]
+    drawn = (stage.depth, stage.group, stage.random_negatives, stage.epochs, stage.seed)
+    return (system.teacher, system.negatives, *on, *drawn)
+
+
+def mined(config: Config) -> dict[tuple[str, str, str], int]:
+    """Map the runs over training queries, (system, collection, split), to the greatest depth that a training asks."""
+    depths: dict[tuple[str, str, str], int] = {}
+    for name in of_kind(config, *TRAINED):
+        system = config.systems[name]
+        key = (system.negatives, *trains_on(config, name))
+        depths[key] = max(depths.get(key, 0), config.stages[system.stage].depth)
+    return depths
+
+
+def searched(config: Config, system: str) -> list[str]:
+    """List the collections that a system searches: those of the evaluation and those it is mined on."""
+    return list(dict.fromkeys([*config.evaluation.collections, *(on for by, on, _ in mined(config) if by == system)]))
+
+
+def batches(config: Config, collection: str) -> dict[str, list[Any]]:
+    """Map the stages that train on a collection, as ``stages.x``, to their split and their queries per step."""
+    stages = {name: config.stages[name] for name in seeds.first(config.stages)}
+    return {
+        f"stages.{name}": [stage.split, stage.queries]
+        for name, stage in stages.items()
+        if stage.collection == collection
+    }
+
+
+def trained_encoders(config: Config) -> list[str]:
+    """List the encoders that the report shows, of the first seed; snapshots are parts of the trainings of others."""
+    return [name for name in seeds.first(config.encoders) if not config.encoders[name].snapshot_of]
+
+
+def masked_by_importance(config: Config) -> list[str]:
+    """List the encoders with an importance-aware mask, which the report shows, of the first seed."""
+    return [name for name in trained_encoders(config) if config.encoders[name].masked_by_importance]
+
+
+def snapshots(config: Config, encoder: str) -> list[int]:
+    """List the steps of an encoder's training that others are snapshots of, ascending."""
+    return sorted({other.take_step for other in config.encoders.values() if other.snapshot_of == encoder})
+
+
+def before(config: Config, encoder: str) -> list[str]:
+    """List the encoders that one goes on from, the last one first."""
+    name = config.encoders[encoder].after
+    return [name, *before(config, name)] if name else []
+
+
+def shown(config: Config) -> list[str]:
+    """Name the (collection, split) whose queries the report shows one by one: the first that is no zero-shot one."""
+    trained = {trains_on(config, name)[0] for name in of_kind(config, *TRAINED)}
+    candidates = [target for target in targets(config) if target[0] in trained] or targets(config)
+    return list(candidates[0]) if candidates else []
+
+
+def waiting(config: Config) -> dict[str, dict[str, int]]:
+    """Count the longest chain of trainings that wait for an entry, one for the other: by section and name."""
+
+    @cache
+    def for_system(name: str) -> int:
+        waiting = [other for other, system in config.systems.items() if name in system.sources().values()]
+        return max((1 + for_system(other) for other in waiting), default=0)
+
+    @cache
+    def for_encoder(name: str) -> int:
+        own = [1 + for_system(other) for other, system in config.systems.items() if system.encoder == name]
+        later = [other for other, entry in config.encoders.items() if name in (entry.after, entry.snapshot_of)]
+        return max([*own, *(1 + for_encoder(other) for other in later)], default=0)
+
+    return {
+        "encoders": {name: for_encoder(name) for name in config.encoders},
+        "systems": {name: for_system(name) for name in config.systems},
+    }

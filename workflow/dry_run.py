@@ -1,0 +1,63 @@
+"""The jobs of a run as Snakemake itself plans them, in this process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdmae.errors import InputError
+from cdmae.plan.work import Job
+
+if TYPE_CHECKING:
+    from snakemake import jobs
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def dry_run(
+    configfiles: Iterable[str] = (),
+    targets: Iterable[str] = (),
+    *,
+    cores: int = 1,
+    gpus: int = 0,
+    values: dict[str, Any] | None = None,
+) -> dict[Job, jobs.Job]:
+    """List the jobs that a whole run needs, or some targets, each behind those whose results it reads.
+
+    configfiles: overlays over the default; values: those of ``--config``. Raises `InputError` for what Snakemake
+    refuses.
+    """
+    from snakemake.api import SnakemakeApi
+    from snakemake.exceptions import WorkflowError
+    from snakemake.settings.types import ConfigSettings, DAGSettings, OutputSettings, Quietness, ResourceSettings
+
+    targets = set(targets)
+    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+        try:
+            engine = api.workflow(
+                ResourceSettings(cores=cores, resources={"gpu": gpus}),
+                ConfigSettings(config=values or {}, configfiles=[Path(path) for path in configfiles]),
+                snakefile=ROOT / "Snakefile",
+            )
+            engine.dag(DAGSettings(targets=targets))
+            workflow = engine._workflow  # the API itself only prints what it plans
+            workflow._prepare_dag(forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True)
+            workflow._build_dag()
+        except WorkflowError as error:
+            raise InputError(str(error).partition("cdmae: ")[2] or str(error)) from None
+        graph = workflow.dag
+        ordered = [job for level in graph.toposorted() for job in level if job.output]
+        return {_job(job, due=graph.needrun(job)): job for job in ordered}
+
+
+def _job(job: jobs.Job, *, due: bool) -> Job:
+    return Job(
+        job.rule.name,
+        "/".join(job.wildcards),
+        tuple(dict.fromkeys(job.input)),
+        tuple(job.output),
+        job.threads,
+        job.resources.get("gpu", 0),
+        due,
+    )

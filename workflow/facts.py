@@ -1,0 +1,101 @@
+"""What the report, the paper's exhibits and the models' cards are made from: by name, the results to read."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from cdmae.config import seeds, systems
+from cdmae.config.schema import Config
+from cdmae.config.systems import TRAINED
+from cdmae.layout import place
+
+TABLES = (
+    "table_main", "table_stages", "table_beir", "table_projection", "table_corpus", "table_latency", "table_claims",
+)  # fmt: skip
+FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
+
+
+def facts(config: Config) -> dict[str, Any]:
+    """List what the report is made from; its rule adds versions and times.
+
+    Measures are those of every seed, what else it shows of a training is of the first.
+    """
+    on = config.results
+    masked, retrievers = systems.masked_by_importance(config), seeds.first(systems.of_kind(config, "retriever"))
+    ranked = [*systems.of_kind(config, "bm25"), *retrievers]
+    shown = systems.shown(config)
+    return {
+        "config": config.values(),
+        "collections": {name: place(on, "collection", collection=name) for name in config.collections},
+        "measures": {name: place(on, "measures", system=name) for name in config.systems},
+        "encoders": {name: place(on, "encoder", encoder=name) for name in systems.trained_encoders(config)},
+        "trained": {name: place(on, "trained", system=name) for name in seeds.first(systems.of_kind(config, *TRAINED))},
+        "masked_terms": {name: place(on, "masked_terms", encoder=name) for name in masked},
+        "importance": {name: importance_of(config, name) for name in masked},
+        "benchmarks": place(on, "benchmarks"),
+        "mined": {name: _negatives_of(config, name) for name in retrievers},
+        "teachers": {
+            name: place(on, "teacher", system=systems.taught_like(config, name))
+            for name in retrievers
+            if config.systems[name].teacher
+        },
+        "runs": {name: place(on, "run", system=name, collection=shown[0], split=shown[1]) for name in ranked},
+        "shown": shown,
+    }
+
+
+def importance_of(config: Config, encoder: str) -> str:
+    """Name the importance that an encoder's masks read, or its n-grams where they read these alone: a folder."""
+    entry = config.encoders[encoder]
+    names = {"importance": entry.importance, "start": entry.start, "collection": entry.collection}
+    return place(config.results, "importance" if entry.masked_by_importance else "ngrams", **names)
+
+
+def _negatives_of(config: Config, system: str) -> str:
+    collection, split = systems.trains_on(config, system)
+    by = config.systems[system].negatives
+    return place(config.results, "negatives", system=by, collection=collection, split=split)
+
+
+def exhibit(config: Config, name: str) -> dict[str, Any]:
+    """List what a table or figure of the paper is made from; raises `InputError` where it cannot be made.
+
+    The report knows what it selects; importing that takes a second, which only those who ask for one wait for.
+    """
+    from cdmae.report.paper.exhibits import wanted
+
+    needs, on = wanted(name, config.values()), config.results
+    evaluated = config.evaluation.collections if needs.systems else ()
+    known = facts(config) if needs.everything else {
+        "config": config.values(),
+        "collections": {name: place(on, "collection", collection=name) for name in evaluated},
+        "measures": {
+            name: place(on, "measures", system=name) for name in config.systems if seeds.base(name) in needs.systems
+        },
+        "masked_terms": {name: place(on, "masked_terms", encoder=name) for name in needs.encoders},
+        "encoders": {},
+    }  # fmt: skip
+    return {**known, "latency": place(on, "latency") if needs.latency else ""}
+
+
+def card(config: Config, system: str) -> dict[str, Any]:
+    """List what the card of a trained system tells about its making; `about` are files to read."""
+    entry = config.systems[system]
+    encoder, stage = config.encoders[entry.encoder], config.stages[entry.stage]
+    parts = {
+        "stage": stage.values(teacher=bool(entry.teacher)),
+        "encoder": encoder.values(),
+        "start": config.starts[encoder.start].values(),
+        "importance": config.importance[encoder.importance].values() if encoder.masked_by_importance else {},
+    }
+    before = {name: config.encoders[name].values() for name in systems.before(config, entry.encoder)}
+    collections = {part.get("collection") for part in (*parts.values(), *before.values())}
+    used = [name for name in config.collections if name in collections]
+    return {
+        "name": system,
+        "system": entry.values(),
+        **parts,
+        **({"before": before} if before else {}),
+        "collections": {name: config.collections[name].values() for name in used},
+        "about": {name: place(config.results, "about", collection=name) for name in used},
+    }

@@ -1,0 +1,79 @@
+"""Whether a config makes what is asked for, and what else may have been meant: read off the rules' own patterns."""
+
+from __future__ import annotations
+
+import difflib
+import itertools
+import os
+import re
+from functools import cache
+from pathlib import Path
+
+from cdmae.config import systems
+from cdmae.config.schema import Config
+from cdmae.errors import InputError
+from workflow.facts import FIGURES, TABLES
+
+ROOT = Path(__file__).resolve().parent.parent
+ALL = "all"  # the target of a whole run
+RULE = r"^(?:use )?rule (?:\w+ as )?(\w+).*:\n((?:^$|^ .*\n)+)"  # its name, and the lines below
+ALONE = ("report", "latency")  # rules without wildcards, which can be targets
+
+
+@cache
+def patterns() -> dict[str, list[str]]:
+    """Map every rule that makes something to the patterns of its outputs, below the results folder."""
+    outputs: dict[str, list[str]] = {}
+    for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
+        text = path.read_text(encoding="utf-8")
+        for name, body in re.findall(
+            r"^(?:use )?rule (?:\w+ as )?(\w+).*:\n((?:^$|^ .*\n)+)", text, flags=re.MULTILINE
+        ):
+            block = re.search(r"^    output:\n((?: {8}.*\n)+)", body, flags=re.MULTILINE)
+            for words in re.findall(r'"<results>/[^"]*"(?:, "\.\w+")*', block[1] if block else ""):
+                pattern, *forms = re.findall(r'"(?:<results>/)?([^"]*)"', words)
+                outputs.setdefault(name, []).extend([pattern + form for form in forms] or [pattern])
+    return outputs
+
+
+def paths(config: Config) -> dict[str, list[str]]:
+    """Map every rule to the paths that it makes of the entries of a config, or would make of entries of their kind."""
+    every = systems.targets(config)
+    names = {
+        "collection": list(config.collections),
+        "start": list(config.starts),
+        "importance": list(config.importance),
+        "encoder": list(config.encoders),
+        "system": list(config.systems),
+        "split": list(dict.fromkeys(split for _, split in every)),
+        "target": [f"{collection}.{split}" for collection, split in every],
+        "exhibit": [*TABLES, *FIGURES],
+    }
+    made = {rule: [path for pattern in known for path in _filled(pattern, names)] for rule, known in patterns().items()}
+    negatives = ["negatives/{}.{}.{}.parquet".format(*key) for key in systems.mined(config)]
+    made |= {rule: negatives for rule in made if "mine" in rule}
+    return {rule: [f"{config.results}/{path}" for path in known] for rule, known in made.items()}
+
+
+def _filled(pattern: str, names: dict[str, list[str]]) -> list[str]:
+    wildcards = re.findall(r"{(\w+)}", pattern)
+    values = itertools.product(*(names[wildcard] for wildcard in wildcards))
+    return [pattern.format(**dict(zip(wildcards, row, strict=True))) for row in values]
+
+
+def check_target(config: Config, target: str) -> None:
+    """Refuse a target that is no rule of its own and that no job makes, with the nearest one; raises `InputError`."""
+    path = os.path.normpath(target).removeprefix(f"{ROOT}/")
+    made = paths(config)
+    known = [path for several in made.values() for path in several]
+    if path in (*known, *TABLES, *FIGURES, *ALONE, ALL):
+        return
+    several = made.get(path) or [other for other in known if other.startswith(f"{path}/")]
+    if several:
+        what = "rule that makes" if path in made else "folder of"
+        raise InputError(f"{target} is a {what} several results; allowed: one of them, such as {several[0]}")
+    near = difflib.get_close_matches(path, [*known, *TABLES, *FIGURES, ALL, *ALONE], n=1)
+    raise InputError(
+        f"{target} is nothing that this config makes; "
+        + (f"did you mean {near[0]}?" if near else "./run -n lists what it makes")
+    )
