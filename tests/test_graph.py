@@ -11,7 +11,6 @@ from cdmae.layout import PLACES
 from workflow.facts import facts
 from workflow.targets import paths, patterns
 
-
 WHOLE = {}
 
 
