@@ -1,6 +1,5 @@
 """What a finished run leaves for the report, made up: plausible numbers, every part of the page, no training."""
 
-import json
 import math
 from pathlib import Path
 
@@ -109,16 +108,11 @@ def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", 
         "config": values,
         "measures": _measures(folder, skill, targets, parse(Evaluation, values["evaluation"]), rng),
         "versions": {"python": "3.12.4", "torch": "2.13.0"},
-    }
-    facts["machine"] = {"system": "Linux x86_64", "processor": "Xeon, 2 cores", "memory": "16 GB", "GPU": "none"}
-    facts["started"] = "2025-06-03 14:12+02:00"
-    facts["collections"] = {name: _collection(folder / "collections" / name, name, targets[name]) for name in targets}
-    facts |= {
-        "encoders": {},
-        "trained": {},
-        "masked_terms": {},
-        "importance": {},
+        "machine": {"system": "Linux x86_64", "processor": "Xeon, 2 cores", "memory": "16 GB", "GPU": "none"},
+        "started": "2025-06-03 14:12+02:00",
+        "collections": {name: _collection(folder / "collections" / name, name, targets[name]) for name in targets},
         "benchmarks": str(folder / "benchmarks"),
+        **{kind: {} for kind in ("encoders", "trained", "masked_terms", "importance")},
     }
     if "trained" in parts:
         for name, entry in values["encoders"].items():
@@ -137,17 +131,12 @@ def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", 
 
 def masked_terms():
     """As ``cdmae.masking.terms.describe`` gives it."""
-    uniform = [["the", 0.061], [".", 0.058], [",", 0.039], ["a", 0.031], ["of", 0.027], ["to", 0.025], ["is", 0.019]]
-    uniform += [["in", 0.014], ["and", 0.013], ["for", 0.011]]
-    aware = [
-        ["array", 0.012],
-        ["value", 0.009],
-        ["return", 0.008],
-        ["default", 0.008],
-        ["object", 0.007],
-        ["matrix", 0.006],
-    ]
-    aware += [["function", 0.006], ["none", 0.005], ["deprecated", 0.005], ["boolean", 0.004]]
+    shares = [0.061, 0.058, 0.039, 0.031, 0.027, 0.025, 0.019, 0.014, 0.013, 0.011]
+    terms = ["the", ".", ",", "a", "of", "to", "is", "in", "and", "for"]
+    uniform = [list(pair) for pair in zip(terms, shares, strict=True)]
+    terms = ["array", "value", "return", "default", "object", "matrix", "function", "none", "deprecated", "boolean"]
+    shares = [0.012, 0.009, 0.008, 0.008, 0.007, 0.006, 0.006, 0.005, 0.005, 0.004]
+    aware = [list(pair) for pair in zip(terms, shares, strict=True)]
     importance = [8.1, 13.9, -1.2, 0.4, 19.7, 21.3, 20.2, 0.1, 1.1, -0.3, 15.8, 14.9, 7.7]
     return {
         "uniform": {"top": uniform, "stop_word_share": 0.538},
@@ -239,26 +228,17 @@ def _trained(folder, entry, rng):
 
 
 def _benchmarks(folder, values):
-    jobs = {"collection/pydocs": (61, 640), "tokenizer/small": (4.1, 310), "tokens/small/pydocs": (2.2, 240)}
-    jobs |= {
-        "ngrams/ami/small/pydocs": (3.1, 420),
-        "importance/ami/small/pydocs": (1.4, 260),
-        "masked_terms/cdmae": (5.2, 380),
-    }
+    jobs = {
+        "collection/pydocs": (61, 640), "tokenizer/small": (4.1, 310), "tokens/small/pydocs": (2.2, 240),
+        "ngrams/ami/small/pydocs": (3.1, 420), "importance/ami/small/pydocs": (1.4, 260),
+        "masked_terms/cdmae": (5.2, 380), "index_bm25/pydocs": (13, 900), "search_bm25/bm25": (21, 1100),
+        "mine_bm25/bm25/pydocs/train": (19, 1000), "train_reranker/cdmae-reranker": (88, 2100),
+        "teacher/cdmae-stage3": (40, 900), "measures/bm25": (0.4, math.nan),
+    }  # fmt: skip
     jobs |= {f"pretrain/{name}": (190 if name != "none" else 3.2, 1210) for name in values["encoders"]}
-    jobs |= {"index_bm25/pydocs": (13, 900), "search_bm25/bm25": (21, 1100), "mine_bm25/bm25/pydocs/train": (19, 1000)}
-    for name, entry in values["systems"].items():
-        if entry["kind"] == "retriever":
-            jobs |= {
-                f"train_retriever/{name}": (61, 1830),
-                f"vectors/{name}/pydocs": (9, 700),
-                f"search/{name}": (6, 650),
-            }
-    jobs |= {
-        "train_reranker/cdmae-reranker": (88, 2100),
-        "teacher/cdmae-stage3": (40, 900),
-        "measures/bm25": (0.4, math.nan),
-    }
+    retrievers = [name for name, entry in values["systems"].items() if entry["kind"] == "retriever"]
+    costs = {"train_retriever/{}": (61, 1830), "vectors/{}/pydocs": (9, 700), "search/{}": (6, 650)}
+    jobs |= {job.format(name): cost for name in retrievers for job, cost in costs.items()}
     head = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time"
     for name, (seconds, memory) in jobs.items():
         path = folder / f"{name}.tsv"
@@ -266,9 +246,3 @@ def _benchmarks(folder, values):
         shown = "-" if memory != memory else f"{memory:.2f}"
         row = f"{seconds}\t0:00:00\t{shown}\t0\t0\t0\t0\t0\t90.1\t{0.9 * seconds:.2f}"
         path.write_text(f"{head}\n{row}\n")
-
-
-if __name__ == "__main__":
-    import sys
-
-    print(json.dumps(str(make(sys.argv[1]))))

@@ -3,7 +3,10 @@ import io
 import re
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from pathlib import Path
 
+import jinja2
+import numpy as np
 import pandas as pd
 import pytest
 import synthetic_run
@@ -14,6 +17,7 @@ from cdmae.report import charts, facts, palette
 from cdmae.report.facts import Difference, Target
 from cdmae.report.page import write
 from cdmae.report.sections import (
+    Section,
     answer,
     cost,
     limits,
@@ -21,12 +25,15 @@ from cdmae.report.sections import (
     mean_difference,
     paper,
     results,
+    setting,
     stages,
     training,
     zero_shot,
     zero_shot_sets,
 )
+from cdmae.report.templates import FOLDER
 
+ROOT = Path(__file__).resolve().parent.parent
 DEV = Target("pydocs", "dev")
 FEW = {"pydocs": {"dev": 30}}
 SMALL = {"pydocs": {"dev": 150, "test": 120}, "scikit-learn": {"test": 110}, "networkx": {"test": 130}}
@@ -46,14 +53,19 @@ def page(run, tmp_path_factory):
     return folder
 
 
-def made(folder, **changes):
-    """The facts of a run with changed entries in the config; None removes a key."""
-    values = synthetic_run.config()
-    parts = changes.pop("parts", ("trained", "masked_terms", "benchmarks"))
-    targets = changes.pop("targets", SMALL)
-    for section, entries in changes.items():
-        values[section] = entries
-    return facts.read(synthetic_run.make(folder, values, targets=targets, parts=parts))
+def measured(folder, *, parts=(), targets=FEW, **changes):
+    """The facts of a run with changed sections of the config."""
+    return facts.read(synthetic_run.make(folder, synthetic_run.config() | changes, targets=targets, parts=parts))
+
+
+def some_systems(*names):
+    return {name: synthetic_run.config()["systems"][name] for name in names}
+
+
+def page_of(run, folder):
+    """The text of the page on a run, its white space as a browser shows it."""
+    write(run, folder)
+    return re.sub(r"[ \n]+", " ", (folder / "index.html").read_text())
 
 
 def rows_of(table):
@@ -64,24 +76,25 @@ def rows_of(table):
 
 
 def test_tables_hold_the_means_of_the_measures(run):
-    found = rows_of(results.measures_table(run, DEV))
-    assert found["system"] == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
-    for name in run.systems:
-        for head, measure in zip(found["system"], synthetic_run.MEASURES, strict=True):
-            mean = run.values[name, DEV, measure].mean()
-            assert float(found[name][found["system"].index(head)]) == pytest.approx(100 * mean, rel=1e-5)
+    rows = rows_of(results.measures_table(run, DEV))
+    assert rows.pop("system") == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
+    means = [
+        [100 * run.values[name, DEV, measure].mean() for measure in synthetic_run.MEASURES] for name in run.systems
+    ]
+    assert list(rows) == run.systems
+    np.testing.assert_allclose(np.array(list(rows.values()), float), means, rtol=1e-5)
 
 
 def test_a_target_has_the_measures_of_its_own_lowest_relevant_grade(tmp_path):
     """And no gaps for those of others; what a system is at stands in the first of them."""
-    evaluation = {**synthetic_run.config()["evaluation"], "relevant": {"pydocs": {"test": 2}}}
-    run = made(tmp_path / "run", evaluation=evaluation, targets={"pydocs": {"dev": 20, "test": 10}}, parts=())
+    test, evaluation = Target("pydocs", "test"), synthetic_run.config()["evaluation"]
+    targets = {"pydocs": {"dev": 20, "test": 10}}
+    run = measured(tmp_path / "run", evaluation={**evaluation, "relevant": {"pydocs": {"test": 2}}}, targets=targets)
     heads = ["MRR(rel=2)@10", "R(rel=2)@50", "R(rel=2)@1000", "nDCG@10"]
-    assert rows_of(results.measures_table(run, Target("pydocs", "test")))["system"] == heads
+    assert rows_of(results.measures_table(run, test))["system"] == heads
     assert rows_of(results.measures_table(run, DEV))["system"] == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
-    assert run.main_measure(Target("pydocs", "test")) == "RR(rel=2)@10"
-    shown = rows_of(stages.stage_table(run, Target("pydocs", "test")))["system"]
-    assert shown[1:4] == ["MRR(rel=2)@10", "R(rel=2)@50", "R(rel=2)@1000"]
+    assert run.main_measure(test) == "RR(rel=2)@10"
+    assert rows_of(stages.stage_table(run, test))["system"][1:4] == heads[:3]
     write(run, tmp_path / "report")
 
 
@@ -99,17 +112,15 @@ def test_best_of_a_column_is_bold_and_second_underlined(run):
 
 def test_marks_stand_where_the_corrected_test_is_significant(run):
     names = [name for name in run.systems if name != run.baseline]
-    found = [run.difference(name, run.baseline, DEV, "RR@10") for name in names]
-    corrected = dict(zip(names, significance.holm([each.p for each in found]), strict=True))
-    column = dict(zip(run.systems, results.measure_column(run, DEV, "RR@10"), strict=True))
-    assert not column[run.baseline].mark
-    for name, difference in zip(names, found, strict=True):
-        expected = "" if corrected[name] >= 0.05 else "\N{BLACK UP-POINTING TRIANGLE}"
-        if expected and difference.difference < 0:
-            expected = "\N{BLACK DOWN-POINTING TRIANGLE}"
-        assert column[name].mark == expected
-    assert any(cell.mark for cell in column.values())
-    assert not all(cell.mark for name, cell in column.items() if name != run.baseline)
+    gaps = [run.difference(name, run.baseline, DEV, "RR@10") for name in names]
+    corrected = significance.holm([gap.p for gap in gaps])
+    expected = {
+        name: results.SURE[gap.difference > 0] if p < 0.05 else ""
+        for name, gap, p in zip(names, gaps, corrected, strict=True)
+    }
+    marks = {name: cell.mark for name, cell in zip(run.systems, results.measure_column(run, DEV, "RR@10"), strict=True)}
+    assert marks == {**expected, run.baseline: ""}
+    assert set(expected.values()) > {""}
 
 
 def test_marks_are_hollow_within_the_noise_of_a_seed(run, monkeypatch):
@@ -121,13 +132,12 @@ def test_marks_are_hollow_within_the_noise_of_a_seed(run, monkeypatch):
 
 
 def test_the_overview_has_every_system_on_every_collection(run):
-    found = rows_of(results.section(run).tables[0])
+    rows = rows_of(results.section(run).tables[0])
     names = ["pydocs dev, MRR@10", "pydocs test, MRR@10", "scikit-learn, zero-shot, nDCG@10"]
-    assert found["system"] == [*names, "networkx, zero-shot, nDCG@10"]
-    columns = {0: (DEV, "RR@10"), 3: (Target("networkx", "test"), "nDCG@10")}
-    for name in run.systems:
-        for place, (target, measure) in columns.items():
-            assert float(found[name][place]) == pytest.approx(100 * run.value(name, target, measure), rel=1e-4)
+    assert rows["system"] == [*names, "networkx, zero-shot, nDCG@10"]
+    for place, target, measure in ((0, DEV, "RR@10"), (3, Target("networkx", "test"), "nDCG@10")):
+        for name in run.systems:
+            assert float(rows[name][place]) == pytest.approx(100 * run.value(name, target, measure), rel=1e-4)
 
 
 def test_the_figure_of_differences_is_not_flattened_by_bm25(run):
@@ -137,38 +147,35 @@ def test_the_figure_of_differences_is_not_flattened_by_bm25(run):
 
 
 def test_stage_table_shows_what_each_stage_added(run):
-    found = rows_of(stages.stage_table(run, DEV))
+    rows = rows_of(stages.stage_table(run, DEV))
     gain = run.value("cdmae-stage2", DEV, "RR@10") - run.value("cdmae-stage1", DEV, "RR@10")
-    assert list(found)[1:] == ["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]
-    assert found["cdmae-stage2"][0] == "cdmae-stage1"
-    assert float(found["cdmae-stage2"][4]) == pytest.approx(100 * gain, rel=1e-4)
-    low, high = map(float, found["cdmae-stage2"][5].split(" to "))
+    assert list(rows)[1:] == ["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]
+    before, *_, added, interval, _ = rows["cdmae-stage2"]
+    assert before == "cdmae-stage1" and float(added) == pytest.approx(100 * gain, rel=1e-4)
+    low, high = map(float, interval.split(" to "))
     assert low < 100 * gain < high
 
 
 def test_zero_shot_average_is_over_collections(run):
     (table,) = zero_shot.section(run).tables
-    found = rows_of(table)
-    assert found["system"] == ["scikit-learn", "networkx", "average"]
-    for name in run.systems:
-        first, second, mean = map(float, found[name])
+    rows = rows_of(table)
+    assert rows.pop("system") == ["scikit-learn", "networkx", "average"]
+    for name, (first, second, mean) in ((name, map(float, row)) for name, row in rows.items()):
         assert mean == pytest.approx((first + second) / 2, rel=1e-4)
         assert first == pytest.approx(100 * run.value(name, Target("scikit-learn", "test"), "nDCG@10"), rel=1e-4)
 
 
 def test_many_zero_shot_collections_stand_in_rows_and_forums_are_one(tmp_path):
     names = [f"set-{index}" for index in range(9)] + ["cqadupstack-tex", "cqadupstack-unix"]
-    targets = {"pydocs": {"dev": 30}} | {name: {"test": 20 + index} for index, name in enumerate(names)}
-    systems = {name: synthetic_run.config()["systems"][name] for name in ("bm25", "mae-stage1", "cdmae-stage1")}
-    run = made(tmp_path, systems=systems, targets=targets, parts=())
+    targets = FEW | {name: {"test": 20 + index} for index, name in enumerate(names)}
+    run = measured(tmp_path, systems=some_systems("bm25", "mae-stage1", "cdmae-stage1"), targets=targets)
     (table,) = zero_shot.section(run).tables
-    found = rows_of(table)
-    assert list(found)[1:] == [*names[:9], "cqadupstack", "average"]
+    rows, place = rows_of(table), run.systems.index("bm25")
+    assert list(rows)[1:] == [*names[:9], "cqadupstack", "average"]
     both = [run.value("bm25", Target(name, "test"), "nDCG@10") for name in names[9:]]
-    place = run.systems.index("bm25")
-    assert float(found["cqadupstack"][place]) == pytest.approx(50 * sum(both), rel=1e-4)
-    mean = sum(float(found[name][place]) for name in list(found)[1:-1]) / 10
-    assert float(found["average"][place]) == pytest.approx(mean, rel=1e-4)
+    assert float(rows["cqadupstack"][place]) == pytest.approx(50 * sum(both), rel=1e-4)
+    mean = sum(float(rows[name][place]) for name in list(rows)[1:-1]) / 10
+    assert float(rows["average"][place]) == pytest.approx(mean, rel=1e-4)
     overview = rows_of(results.section(run).tables[0])
     assert overview["system"][1] == "mean of 10 collections, zero-shot, nDCG@10"
     assert float(overview["bm25"][1]) == pytest.approx(mean, rel=1e-4)
@@ -176,9 +183,8 @@ def test_many_zero_shot_collections_stand_in_rows_and_forums_are_one(tmp_path):
 
 def test_a_mean_difference_counts_every_collection_once(tmp_path):
     names = ("a", "cqadupstack-tex", "cqadupstack-unix")
-    targets = {"pydocs": {"dev": 30}} | {name: {"test": 20} for name in names}
-    systems = {name: synthetic_run.config()["systems"][name] for name in ("bm25", "mae-stage1")}
-    run = made(tmp_path, systems=systems, targets=targets, parts=())
+    targets = FEW | {name: {"test": 20} for name in names}
+    run = measured(tmp_path, systems=some_systems("bm25", "mae-stage1"), targets=targets)
     a, tex, unix = (run.difference("bm25", "mae-stage1", Target(name, "test"), "nDCG@10") for name in names)
     sets = list(zero_shot_sets(run).values())
     expected = (a.difference + (tex.difference + unix.difference) / 2) / 2
@@ -191,23 +197,23 @@ def test_a_mean_difference_counts_every_collection_once(tmp_path):
     [(0.02, 0.001, "better"), (-0.02, 0.001, "worse"), (0.02, 0.2, "open"), (0.002, 0.001, "open")],
 )
 def test_verdict_needs_the_test_and_more_than_the_noise_of_a_seed(difference, p, expected):
-    found = Difference(0.1, 0.1 - difference, difference, p, difference - 0.001, difference + 0.001, 1000)
-    assert answer.verdict(found, 0.003) == expected
+    gap = Difference(0.1, 0.1 - difference, difference, p, difference - 0.001, difference + 0.001, 1000)
+    assert answer.verdict(gap, 0.003) == expected
 
 
 def test_the_first_screen_states_difference_sureness_and_cost(run, page):
-    found = run.difference("cdmae-stage1", "mae-stage1", DEV, "RR@10")
+    gap = run.difference("cdmae-stage1", "mae-stage1", DEV, "RR@10")
     text = re.sub(r"<[^>]+>", "", (page / "index.html").read_text().split('id="setting"')[0])
-    assert f"{100 * found.difference:+.1f} points" in text.replace("\N{MINUS SIGN}", "-")
+    assert f"{100 * gap.difference:+.1f} points" in text.replace("\N{MINUS SIGN}", "-")
     assert "150 queries" in text and "seed 42" in text
     assert "4.5\N{NO-BREAK SPACE}s" in text  # 3.1 s of counting and 1.4 s of scoring
 
 
 def test_cost_adds_up(run):
-    found = rows_of(cost.section(run).tables[0])
-    assert float(found["pre-training"][1]) == pytest.approx(190 + 190 + 3.2)
-    assert float(found["all"][0]) == len(run.benchmarks)
-    assert found["measures"][3] == "\N{EN DASH}"  # too short for Snakemake to sample
+    rows = rows_of(cost.section(run).tables[0])
+    assert float(rows["pre-training"][1]) == pytest.approx(190 + 190 + 3.2)
+    assert float(rows["all"][0]) == len(run.benchmarks)
+    assert rows["measures"][3] == "\N{EN DASH}"  # too short for Snakemake to sample
 
 
 def test_curves_are_averaged(run):
@@ -228,26 +234,23 @@ def test_a_steep_beginning_does_not_flatten_a_curve():
 
 
 def test_masked_terms_and_sigma(run):
-    found = run.masked_terms["cdmae"]
-    terms = rows_of(masking.terms_table(found))
-    assert terms["1"] == ["the", "0.061", "array", "0.012"]
-    sweep = masking.sigma_sweep(found["sigma"])
+    masked = run.masked_terms["cdmae"]
+    assert rows_of(masking.terms_table(masked))["1"] == ["the", "0.061", "array", "0.012"]
+    sweep = masking.sigma_sweep(masked["sigma"])
     assert [row[0].text for row in sweep.rows] == ["0", "1", "2", "4", "\N{INFINITY}"]
 
 
 def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measured(tmp_path):
-    collections = {"msmarco": {"source": "msmarco"}, "scifact": {"source": "beir"}}
     values = synthetic_run.config()
-    for section in ("encoders", "stages"):
-        values[section] = {name: {**each, "collection": "msmarco"} for name, each in values[section].items()}
+    on_msmarco = {
+        section: {name: {**entry, "collection": "msmarco"} for name, entry in values[section].items()}
+        for section in ("encoders", "stages")
+    }
+    collections = {"msmarco": {"source": "msmarco"}, "scifact": {"source": "beir"}}
     targets = {"msmarco": {"dev": 40}, "scifact": {"test": 30}}
-    run = made(
-        tmp_path, collections=collections, encoders=values["encoders"], stages=values["stages"],
-        targets=targets, parts=(),
-    )  # fmt: skip
-    found = paper.section(run)
-    assert [table.name for table in found.tables] == ["claims", "table_main", "table_stages", "table_beir"]
-    assert "the heights do not compare" not in found.body
+    section = paper.section(measured(tmp_path, collections=collections, targets=targets, **on_msmarco))
+    assert [table.name for table in section.tables] == ["claims", "table_main", "table_stages", "table_beir"]
+    assert "the heights do not compare" not in section.body
 
 
 # --- the page --------------------------------------------------------------------------------------------------------
@@ -266,6 +269,35 @@ def test_the_page_tells_machine_versions_and_config(page):
     assert "Machine: Linux x86_64, Xeon, 2 cores, 16 GB, no GPU." in re.sub(r"\s+", " ", text)
     assert "pydocs: python 3.12.4, numpy 2.4.6" in text
     assert "\n    decoder_masking: importance\n" in text
+
+
+@pytest.mark.parametrize(
+    ("entry", "words"),
+    [
+        ({"kind": "bm25", "k1": 0.9, "b": 0.4}, "BM25, k1 0.9, b 0.4"),
+        ({"kind": "fusion", "of": ["a", "b"]}, "reciprocal rank fusion of a and b"),
+        ({"kind": "external", "model": "models/<e5>"}, "retriever from outside: models/<e5>"),
+        ({"kind": "retriever", "encoder": "mae"}, "retriever from mae"),
+        ({"kind": "reranker", "encoder": "mae", "depth": 9, "reranks": "a"},
+         "reranker from mae, orders the best 9 of a anew"),
+    ],
+)  # fmt: skip
+def test_a_cell_says_in_words_what_a_system_is(entry, words):
+    """As plain text: a table escapes it, and its CSV does not."""
+    assert setting.in_words("system", entry=entry) == words
+
+
+def test_a_template_that_names_what_no_section_gathers_is_refused():
+    with pytest.raises(jinja2.UndefinedError, match="'facts' is undefined"):
+        Section("setting", {"seeds": "seed 1"}).body  # noqa: B018
+
+
+@pytest.mark.parametrize("rule", ["report", "table", "figure"])
+def test_a_changed_template_is_a_changed_input(rule):
+    """The fingerprint of the code follows imports alone."""
+    rules = (ROOT / "workflow/rules/evaluation.smk").read_text()
+    assert "templates=templates" in rules.split(f"rule {rule}:")[1].split("output:")[0]
+    assert {path.suffix for path in FOLDER.iterdir()} == {".j2"}
 
 
 def test_equal_facts_give_equal_bytes(run, page, tmp_path):
@@ -305,15 +337,12 @@ def test_every_table_has_four_forms(page):
 
 def test_odd_names_are_escaped(tmp_path):
     values = synthetic_run.config()
-    values["report"]["title"] = "<script>alert('x')</script> & co"
-    values["systems"] = {'a<b>&"c"': values["systems"]["bm25"]}
+    systems = {'a<b>&"c"': values["systems"]["bm25"]}
+    run = measured(tmp_path / "run", systems=systems, report={"title": "<script>alert('x')</script> & co"})
     terms = synthetic_run.masked_terms()
     terms["example"]["words"][0] = "<b>hokey</b>"
     terms["uniform"]["top"][0][0] = "</svg>"
-    run = made(tmp_path / "run", systems=values["systems"], report=values["report"], targets=FEW)
-    object.__setattr__(run, "masked_terms", {"cdmae": terms})
-    write(run, tmp_path / "report")
-    text = (tmp_path / "report" / "index.html").read_text()
+    text = page_of(replace(run, masked_terms={"cdmae": terms}), tmp_path / "report")
     assert "&lt;script&gt;alert(&#39;x&#39;)&lt;/script&gt; &amp; co" in text
     assert "<b>hokey" not in text and "a<b>" not in text
     assert "<script>alert" not in "".join(path.read_text() for path in (tmp_path / "report").rglob("*.svg"))
@@ -323,51 +352,41 @@ def test_odd_names_are_escaped(tmp_path):
 
 @pytest.mark.parametrize("parts", [(), ("trained",), ("masked_terms",), ("benchmarks",)])
 def test_missing_parts_leave_a_clean_page(tmp_path, parts):
-    write(made(tmp_path / "run", targets=FEW, parts=parts), tmp_path / "report")
-    text = (tmp_path / "report" / "index.html").read_text()
-    assert not re.search(r"\bnan\b|\bNone\b", re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text, flags=re.S))
+    text = page_of(measured(tmp_path / "run", parts=parts), tmp_path / "report")
+    assert not re.search(r"\bnan\b|\bNone\b", re.sub(r"<style>.*?</style>|<script>.*?</script>", "", text))
     for section, part in (("training", "trained"), ("masking", "masked_terms"), ("cost", "benchmarks")):
         assert (f'<section id="{section}"' in text) == (part in parts)
         assert (f'href="#{section}"' in text) == (part in parts)
 
 
 def test_bm25_alone_says_that_it_cannot_tell(tmp_path):
-    values = synthetic_run.config()
-    evaluation = values["evaluation"] | {"baseline": ""}
-    systems = {"bm25": values["systems"]["bm25"]}
-    run = made(tmp_path / "run", systems=systems, encoders={}, stages={}, evaluation=evaluation, targets=FEW, parts=())
-    write(run, tmp_path / "report")
-    text = (tmp_path / "report" / "index.html").read_text()
-    assert "This run cannot tell." in text
-    assert "nan" not in re.sub(r"<style>.*?</style>", "", text, flags=re.S)
+    evaluation = synthetic_run.config()["evaluation"] | {"baseline": ""}
+    run = measured(tmp_path / "run", systems=some_systems("bm25"), encoders={}, stages={}, evaluation=evaluation)
+    text = page_of(run, tmp_path / "report")
+    assert "This run cannot tell." in text and "The only system, <strong>bm25</strong>, reaches MRR@10" in text
+    assert "nan" not in re.sub(r"<style>.*?</style>", "", text)
     assert (tmp_path / "report" / "tables" / "results-pydocs-dev.csv").exists()
 
 
 def test_zero_shot_alone_is_a_page(tmp_path):
-    run = made(tmp_path / "run", targets={"networkx": {"test": 30}}, parts=())
-    write(run, tmp_path / "report")
-    text = (tmp_path / "report" / "index.html").read_text()
+    text = page_of(measured(tmp_path / "run", targets={"networkx": {"test": 30}}), tmp_path / "report")
     assert '<section id="zero-shot"' in text and '<section id="results"' not in text
     assert "underlined" in text
 
 
 def test_nothing_at_all_is_still_a_page(tmp_path):
-    write(facts.Facts(config={}), tmp_path / "report")
-    assert "This run cannot tell." in (tmp_path / "report" / "index.html").read_text()
+    assert "This run cannot tell." in page_of(facts.Facts(config={}), tmp_path / "report")
 
 
 def test_a_small_run_is_called_one(tmp_path, run):
     assert not answer.is_small(run, 150)
-    small = made(tmp_path / "run", targets={"pydocs": {"dev": 20, "test": 10}}, parts=())
-    write(small, tmp_path / "report")
-    text = (tmp_path / "report" / "index.html").read_text()
+    text = page_of(measured(tmp_path / "run", targets={"pydocs": {"dev": 20, "test": 10}}), tmp_path / "report")
     assert "mean nothing" in text and "Too small a run to tell." in text
 
 
 def test_measures_of_different_queries_are_refused(run):
-    values = dict(run.values)
     key = ("mae-stage1", DEV, "RR@10")
-    values[key] = values[key].rename(lambda name: f"other-{name}")
+    values = run.values | {key: run.values[key].rename(lambda name: f"other-{name}")}
     with pytest.raises(InputError, match="different queries"):
         facts.Facts(run.config, values).difference("bm25", "mae-stage1", DEV, "RR@10")
 

@@ -1,7 +1,9 @@
 """The parts that the report is put together from: comparisons, charts, tables, numbers."""
 
 import math
+from functools import partial
 
+import pandas as pd
 import pytest
 import synthetic_run
 
@@ -16,13 +18,8 @@ DEV = Target("pydocs", "dev")
 
 def run_of(config, values=None):
     """Facts with the measures that are needed to be listed."""
-    import pandas as pd
-
-    values = values or {}
-    series = {
-        (name, DEV, "RR@10"): pd.Series(values.get(name, [0.1, 0.2]), index=["a", "b"]) for name in config["systems"]
-    }
-    return Facts(config, series)
+    shown = {name: (values or {}).get(name, [0.1, 0.2]) for name in config["systems"]}
+    return Facts(config, {(name, DEV, "RR@10"): pd.Series(two, ["a", "b"]) for name, two in shown.items()})
 
 
 def with_system(config, name, encoder=None, stage=None, **changes):
@@ -41,20 +38,15 @@ def with_system(config, name, encoder=None, stage=None, **changes):
 # --- which systems may be compared -----------------------------------------------------------------------------------
 
 
-def test_pairs_differ_in_the_masking_alone():
-    assert comparisons.masking_pairs(run_of(synthetic_run.config())) == [("cdmae-stage1", "mae-stage1")]
-
-
-def test_a_pair_that_differs_in_more_is_none():
+@pytest.mark.parametrize(
+    ("changes", "pairs"),
+    [({}, [("cdmae-stage1", "mae-stage1")]), ({"projection": False}, []), ({"decoder_masking": "idf"}, [])],
+    ids=["in the masking alone", "in more", "another mask than a uniform one"],
+)
+def test_pairs_differ_in_the_masking_alone(changes, pairs):
     config = synthetic_run.config()
-    config["encoders"]["mae"]["projection"] = False
-    assert comparisons.masking_pairs(run_of(config)) == []
-
-
-def test_another_mask_than_a_uniform_one_is_not_what_importance_is_held_against():
-    config = synthetic_run.config()
-    config["encoders"]["mae"]["decoder_masking"] = "idf"
-    assert comparisons.masking_pairs(run_of(config)) == []
+    config["encoders"]["mae"] |= changes
+    assert comparisons.masking_pairs(run_of(config)) == pairs
 
 
 def test_chains_with_negatives_of_their_own_are_a_pair():
@@ -62,8 +54,8 @@ def test_chains_with_negatives_of_their_own_are_a_pair():
     config["systems"]["mae-stage2"] = {
         **config["systems"]["cdmae-stage2"], "encoder": "mae", "negatives": "mae-stage1"
     }  # fmt: skip
-    found = comparisons.masking_pairs(run_of(config))
-    assert found == [("cdmae-stage1", "mae-stage1"), ("cdmae-stage2", "mae-stage2")]
+    pairs = [("cdmae-stage1", "mae-stage1"), ("cdmae-stage2", "mae-stage2")]
+    assert comparisons.masking_pairs(run_of(config)) == pairs
 
 
 def test_the_system_without_pretraining_is_found():
@@ -80,21 +72,21 @@ def test_stages_follow_the_negatives():
 def test_changes_name_the_one_setting():
     config = with_system(synthetic_run.config(), "sigma-4", encoder={"sigma": 4.0})
     config = with_system(config, "group-16", stage={"group": 16, "queries": 16})
-    found = comparisons.changes(run_of(config))
-    assert {(each.reference, each.system, each.setting) for each in found} == {
+    changes = comparisons.changes(run_of(config))
+    assert {(change.reference, change.system, change.setting) for change in changes} == {
         ("cdmae-stage1", "none-stage1", "encoder.objective"),
         ("cdmae-stage1", "mae-stage1", "encoder.decoder_masking"),
         ("cdmae-stage1", "sigma-4", "encoder.sigma"),
         ("cdmae-stage1", "group-16", "stage.group"),
     }
-    sigma = next(each for each in found if each.system == "sigma-4")
+    sigma = next(change for change in changes if change.system == "sigma-4")
     assert (sigma.before, sigma.after) == ("1", "4")
 
 
 def test_the_next_stage_is_not_a_change():
     config = synthetic_run.config()
     config["stages"]["stage2"] = dict(config["stages"]["stage1"])
-    pairs = {(each.reference, each.system) for each in comparisons.changes(run_of(config))}
+    pairs = {(change.reference, change.system) for change in comparisons.changes(run_of(config))}
     assert not pairs & {("cdmae-stage1", "cdmae-stage2"), ("cdmae-stage2", "cdmae-stage1")}
 
 
@@ -105,7 +97,7 @@ def test_entries_that_differ_in_seeds_make_a_noise_band():
     deviation = math.sqrt(2 * 0.05**2)
     assert comparisons.seed_deviation(run, DEV, "RR@10") == pytest.approx(deviation)
     assert comparisons.noise(run, DEV, "RR@10") == pytest.approx(1.96 * math.sqrt(2) * deviation)
-    assert all("seed" not in each.setting for each in comparisons.changes(run))
+    assert all("seed" not in change.setting for change in comparisons.changes(run))
 
 
 def test_without_other_seeds_the_band_is_the_fields():
@@ -118,10 +110,10 @@ def test_without_other_seeds_the_band_is_the_fields():
 def test_pooled_is_the_mean_of_collections():
     one = comparisons.Difference(0.5, 0.4, 0.1, 0.01, 0.07, 0.13, 100)
     two = comparisons.Difference(0.3, 0.3, 0.0, 0.9, -0.04, 0.04, 50)
-    found = comparisons.pooled([one, two])
-    assert found.difference == pytest.approx(0.05) and found.queries == 150
-    assert found.high - found.difference == pytest.approx(0.025)  # sqrt(.03^2 + .04^2) / 2
-    assert found.p < 0.001
+    both = comparisons.pooled([one, two])
+    assert both.difference == pytest.approx(0.05) and both.queries == 150
+    assert both.high - both.difference == pytest.approx(0.025)  # sqrt(.03^2 + .04^2) / 2
+    assert both.p < 0.001
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -140,15 +132,12 @@ def test_pooled_is_the_mean_of_collections():
         (formats.duration, 187200, "2 d 4 h"), (formats.memory, 640, "640 MB"), (formats.memory, 1433.6, "1.4 GB"),
         (formats.short_count, 4_402_688, "4.4 million"), (formats.short_count, 20_214, "20.2 thousand"),
         (formats.short_count, 950, "950"), (formats.percent, 0.274, "27 %"),
+        (partial(formats.plural, noun="query"), 1, "1 query"),
+        (partial(formats.plural, noun="query"), 1618, "1,618 queries"),
     ],
 )  # fmt: skip
 def test_formats(function, value, text):
     assert function(value).replace("\N{NO-BREAK SPACE}", " ") == text
-
-
-def test_plural():
-    assert formats.plural(1, "query") == "1 query"
-    assert formats.plural(1618, "query") == "1,618 queries"
 
 
 # --- markup and tables -----------------------------------------------------------------------------------------------
@@ -184,9 +173,9 @@ def test_csv_has_unrounded_numbers():
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.4, 5.2), (3.2, 8.3), (0, 6000), (15.1, 15.9), (0, 0)])
 def test_ticks_are_few_and_inside(low, high):
-    found = charts.ticks(low, high)
-    assert 1 <= len(found) <= 8
-    assert all(low - 1e-9 <= value <= high + 1e-9 for value in found)
+    ticks = charts.ticks(low, high)
+    assert 1 <= len(ticks) <= 8
+    assert all(low - 1e-9 <= tick <= high + 1e-9 for tick in ticks)
     bottom, top = charts.nice(low, high)
     assert bottom <= low and high <= top
 
@@ -209,7 +198,7 @@ def test_benchmarks_read_dashes_as_unknown(tmp_path):
     path = tmp_path / "search" / "bm25" / "pydocs.tsv"
     path.parent.mkdir(parents=True)
     path.write_text("s\th:m:s\tmax_rss\tcpu_time\n1.5\t0:00:01\t-\tNA\n")
-    (found,) = benchmarks(tmp_path).itertuples(index=False)
-    assert (found.rule, found.job, found.seconds) == ("search", "bm25/pydocs", 1.5)
-    assert math.isnan(found.memory) and math.isnan(found.cpu)
+    (job,) = benchmarks(tmp_path).itertuples(index=False)
+    assert (job.rule, job.job, job.seconds) == ("search", "bm25/pydocs", 1.5)
+    assert math.isnan(job.memory) and math.isnan(job.cpu)
     assert benchmarks(tmp_path / "nowhere").empty

@@ -72,12 +72,12 @@ def test_a_value_is_the_mean_over_the_seeds_query_by_query(folder, run):
 
 
 def test_tables_have_mean_and_deviation_over_the_seeds(folder, run):
-    found = rows_of(results.measures_table(run, DEV))
+    rows = rows_of(results.measures_table(run, DEV))
     for name in ("none-stage1", "cdmae-stage3", "cdmae-reranker", "fused"):
         means = 100 * of_seeds(folder, name, DEV, "R@50").mean(1)
-        assert float(found[name]["R@50"]) == pytest.approx(means.mean(), rel=1e-4)
-        assert float(found[name]["R@50, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
-    assert found["bm25"]["R@50, deviation over 3 seeds"] == ""
+        assert float(rows[name]["R@50"]) == pytest.approx(means.mean(), rel=1e-4)
+        assert float(rows[name]["R@50, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
+    assert rows["bm25"]["R@50, deviation over 3 seeds"] == ""
 
 
 def test_the_spread_of_an_average_is_that_of_the_seeds_averages(folder, run):
@@ -89,15 +89,15 @@ def test_the_spread_of_an_average_is_that_of_the_seeds_averages(folder, run):
 
 
 def test_the_test_pairs_the_means_over_the_seeds(folder, run):
-    found = run.difference("cdmae-stage1", "mae-stage1", DEV, "RR@10")
+    gap = run.difference("cdmae-stage1", "mae-stage1", DEV, "RR@10")
     means = [of_seeds(folder, name, DEV, "RR@10").mean(0) for name in ("cdmae-stage1", "mae-stage1")]
     expected = significance.paired(*means)
-    assert found.difference == pytest.approx(expected["difference"])
-    assert (found.p, found.low, found.high) == pytest.approx([expected[key] for key in ("p", "low", "high")], rel=1e-6)
+    assert gap.difference == pytest.approx(expected["difference"])
+    assert (gap.p, gap.low, gap.high) == pytest.approx([expected[key] for key in ("p", "low", "high")], rel=1e-6)
 
 
 def test_the_noise_is_that_of_one_seed_pooled_over_the_retrievers(folder, run):
-    names = [name for name, each in run.config["systems"].items() if each["kind"] == "retriever"]
+    names = [name for name, entry in run.config["systems"].items() if entry["kind"] == "retriever"]
     variances = [np.var(of_seeds(folder, name, DEV, "RR@10").mean(1), ddof=1) for name in names]
     expected = 1.96 * np.sqrt(2 * np.mean(variances))
     assert expected > 0.003
@@ -111,10 +111,10 @@ def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
     values["encoders"]["again"] = {**values["encoders"]["cdmae"], "seed": 7}
     values["systems"]["again-stage1"] = {**values["systems"]["cdmae-stage1"], "encoder": "again"}
     path = synthetic_run.make(tmp_path, values, targets={"pydocs": {"dev": 30}}, parts=())
-    given = read_json(path)
+    facts_file = read_json(path)
     for seed in SEEDS[1:]:
-        del given["measures"][f"again-stage1@{seed}"]
-    write_json(path, given)
+        del facts_file["measures"][f"again-stage1@{seed}"]
+    write_json(path, facts_file)
     run = facts.read(path)
     assert ["cdmae-stage1", "again-stage1"] in comparisons.repeated(run)
     assert run.by_seed("again-stage1", DEV, "RR@10") == (run.value("again-stage1", DEV, "RR@10"),)
@@ -135,20 +135,20 @@ def test_seeds_measured_on_different_queries_are_refused(tmp_path):
 
 
 def test_encoders_are_ranked_by_their_mean_with_tests_against_the_baseline(folder, run):
-    (found,) = ranking.rankings(run)
+    (ranked,) = ranking.rankings(run)
     names = [f"{name}-stage1" for name in ("none", "mae", "cdmae", "retromae", "dupmae", "simlm")]
     means = {name: of_seeds(folder, name, DEV, "RR@10").mean() for name in names}
-    assert found.systems == sorted(names, key=means.get, reverse=True)
-    others = [name for name in found.systems if name != "mae-stage1"]
-    differences = [run.difference(name, "mae-stage1", DEV, "RR@10") for name in others]
-    table = rows_of(ranking.ranking_table(run, found))
-    assert list(table) == [name.removesuffix("-stage1") for name in found.systems]
-    for name, each, p in zip(others, differences, significance.holm([d.p for d in differences]), strict=True):
+    assert ranked.systems == sorted(names, key=means.get, reverse=True)
+    others = [name for name in ranked.systems if name != "mae-stage1"]
+    gaps = [run.difference(name, "mae-stage1", DEV, "RR@10") for name in others]
+    table = rows_of(ranking.ranking_table(run, ranked))
+    assert list(table) == [name.removesuffix("-stage1") for name in ranked.systems]
+    for name, gap, p in zip(others, gaps, significance.holm([gap.p for gap in gaps]), strict=True):
         row = table[name.removesuffix("-stage1")]
         assert float(row["over mae-stage1"]) == pytest.approx(100 * (means[name] - means["mae-stage1"]), rel=1e-4)
         assert float(row["p, Holm"]) == pytest.approx(p, rel=1e-4)
-        sure = p < 0.05 and abs(each.difference) > comparisons.noise(run, DEV, "RR@10")
-        assert row["reading"] == (("better" if each.difference > 0 else "worse") if sure else "within the noise")
+        sure = p < 0.05 and abs(gap.difference) > comparisons.noise(run, DEV, "RR@10")
+        assert row["reading"] == (("better" if gap.difference > 0 else "worse") if sure else "within the noise")
     assert {row["reading"] for row in table.values()} == {"better", "worse", "within the noise", "the baseline"}
     assert (table["simlm"]["pre-training"], table["none"]["pre-training"]) == ("188.2", "\N{EN DASH}")
 
@@ -157,20 +157,20 @@ def test_equal_encoders_are_ordered_by_all_targets(run):
     values = dict(run.values)
     values["dupmae-stage1", DEV, "RR@10"] = values["simlm-stage1", DEV, "RR@10"]
     values["dupmae-stage1", SETS[0], "nDCG@10"] = values["simlm-stage1", SETS[0], "nDCG@10"] + 1.0
-    (found,) = ranking.rankings(facts.Facts(run.config, values))
-    assert found.systems.index("simlm-stage1") == found.systems.index("dupmae-stage1") + 1
+    (ranked,) = ranking.rankings(facts.Facts(run.config, values))
+    assert ranked.systems.index("simlm-stage1") == ranked.systems.index("dupmae-stage1") + 1
 
 
 def test_three_encoders_are_no_ranking(run):
-    values = {key: each for key, each in run.values.items() if not re.match("retromae|dupmae|simlm", key[0])}
+    values = {key: series for key, series in run.values.items() if not re.match("retromae|dupmae|simlm", key[0])}
     assert ranking.section(facts.Facts(run.config, values)) is None
 
 
 def test_a_ranking_without_baseline_compares_with_none(run):
     config = run.config | {"evaluation": run.config["evaluation"] | {"baseline": ""}}
-    found = ranking.section(facts.Facts(config, run.values))
-    assert list(found.tables[0].columns) == ["encoder", "MRR@10", "pre-training"]
-    assert [figure.name for figure in found.figures] == ["ranking-stage1"]
+    section = ranking.section(facts.Facts(config, run.values))
+    assert list(section.tables[0].columns) == ["encoder", "MRR@10", "pre-training"]
+    assert [figure.name for figure in section.figures] == ["ranking-stage1"]
 
 
 # --- the page --------------------------------------------------------------------------------------------------------

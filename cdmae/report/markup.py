@@ -28,7 +28,7 @@ def escape(value: Any) -> Markup:
     if value is None or value is False:
         return Markup("")
     if isinstance(value, Iterable) and not isinstance(value, str):
-        return Markup("".join(escape(each) for each in value))
+        return Markup("".join(escape(part) for part in value))
     return Markup(html.escape(str(value), quote=True))
 
 

@@ -135,10 +135,10 @@ def value_cell(value: float, *, mark: str = "", note: str = "", spread: Spread |
     return Cell(formats.points(value), 100 * value if value == value else None, mark=mark, note=note, spread=spread)
 
 
-def system_cell(facts: Facts, system: str, target: Target, measure: str, *, mark: str = "", note: str = "") -> Cell:
-    """Show the mean of a system on a target, with its spread over seeds."""
-    spread = mean_spread(facts, system, [[target]], measure)
-    return value_cell(facts.value(system, target, measure), mark=mark, note=note, spread=spread)
+def system_cell(facts: Facts, system: str, sets: Sets, measure: str, *, mark: str = "", note: str = "") -> Cell:
+    """Show the mean of a system over sets of targets, with its spread over seeds."""
+    spread = mean_spread(facts, system, sets, measure)
+    return value_cell(mean_value(facts, system, sets, measure), mark=mark, note=note, spread=spread)
 
 
 def difference_cells(gap: Difference | None) -> list[Cell]:

@@ -26,15 +26,13 @@ def section(facts: Facts) -> Section | None:
     losses, searches = _probed(facts, "bottleneck"), _probed(facts, "retrieval")
     if not losses and not searches:
         return None
-    worth = _curves(
-        facts, {name: (frame["step"], frame["shuffled"] - frame["true"]) for name, frame in losses.items()},
-        "bottleneck-worth", "What the passage's own vector saves the decoder", y_axis="nats, against another passage's",
-    )  # fmt: skip
-    halves = _curves(
-        facts, {name: (frame["step"], 100 * frame["rr"]) for name, frame in searches.items()},
-        "halves", "How well half of a passage finds the other half", y_axis="MRR@10", low=0,
-        high=100 * max((frame["rr"].max() for frame in searches.values()), default=0.0),
-    )  # fmt: skip
+    losses = {name: frame.assign(saved=frame["shuffled"] - frame["true"]) for name, frame in losses.items()}
+    searches = {name: frame.assign(points=100 * frame["rr"]) for name, frame in searches.items()}
+    title, axis = "What the passage's own vector saves the decoder", "nats, against another passage's"
+    worth = _curves(facts, losses, "saved", "bottleneck-worth", title, y_axis=axis)
+    title = "How well half of a passage finds the other half"
+    high = max((frame["points"].max() for frame in searches.values()), default=0.0)
+    halves = _curves(facts, searches, "points", "halves", title, y_axis="MRR@10", low=0, high=high)
     passages = int(max((frame["passages"].iloc[-1] for frame in searches.values()), default=0))
     values = {
         "shown": [*worth, *halves],
@@ -55,12 +53,12 @@ def _probed(facts: Facts, probe: str) -> dict[str, pd.DataFrame]:
 
 
 def _curves(
-    facts: Facts, curves: dict[str, tuple[pd.Series, pd.Series]], file: str, title: str, **style: Any
+    facts: Facts, frames: dict[str, pd.DataFrame], column: str, file: str, title: str, **style: Any
 ) -> list[Figure]:
-    """Draw a number of every encoder over the steps."""
+    """Draw a column of every encoder over the steps."""
     series = [
-        Series(name, steps.tolist(), numbers.tolist(), encoder_colour(facts, name))
-        for name, (steps, numbers) in curves.items()
+        Series(name, frame["step"].tolist(), frame[column].tolist(), encoder_colour(facts, name))
+        for name, frame in frames.items()
     ]
     return several_lines(file, title, series, MOST, x_axis="steps", markers=True, **style)
 
@@ -77,7 +75,7 @@ def _losses(name: str, frame: pd.DataFrame) -> Figure:
 def _loss_table(losses: dict[str, pd.DataFrame]) -> Table:
     body = []
     for name, frame in losses.items():
-        for row in frame.assign(saved=frame["shuffled"] - frame["true"]).to_dict("records"):
+        for row in frame.to_dict("records"):
             nats = [number_cell(row[column], _nats) for column in (*VECTORS, "saved")]
             body.append([name, number_cell(int(row["step"]), formats.count), *nats])
     head = ["encoder", "step", *(label for label, _ in VECTORS.values()), "saved"]

@@ -25,8 +25,8 @@ def section(facts: Facts) -> Section | None:
     tables = [ladder_table(facts, target, group) for group in several.values()]
     tables += [table for table in (change_table(facts, target, single), seed_table(facts, target)) if table.rows]
     figures = [figure for group in several.values() if (figure := ladder(facts, target, group))]
-    values = {"any": bool(shown), "band": noise(facts, target, facts.main_measure(target)), "long": LONG}
-    return Section("changes", values, tables, figures)
+    band = noise(facts, target, facts.main_measure(target))
+    return Section("changes", {"any": bool(shown), "band": band, "long": LONG}, tables, figures)
 
 
 def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], list[Change]]:
@@ -59,7 +59,7 @@ def ladder_table(facts: Facts, target: Target, group: list[Change]) -> Table:
     body = []
     for value, system in values(group):
         gap = facts.difference(system, reference, target, measure)
-        body.append([value, system, system_cell(facts, system, target, measure), *difference_cells(gap)])
+        body.append([value, system, system_cell(facts, system, [[target]], measure), *difference_cells(gap)])
     name = formats.measure_name(measure)
     head = [setting.rpartition(".")[2], "system", name, f"over {reference}", "95 % interval", "p"]
     return Table(
@@ -91,7 +91,7 @@ def change_table(facts: Facts, target: Target, shown: list[Change]) -> Table:
     for change in shown:
         gap = facts.difference(change.system, change.reference, target, measure)
         if gap:
-            levels = [system_cell(facts, name, target, measure) for name in (change.reference, change.system)]
+            levels = [system_cell(facts, name, [[target]], measure) for name in (change.reference, change.system)]
             both = [f"{change.before} → {change.after}", f"{change.reference} → {change.system}"]
             body.append([change.setting, *both, *levels, *difference_cells(gap)])
     head = ["setting", "change", "systems", "before", "after", "difference", "95 % interval", "p"]

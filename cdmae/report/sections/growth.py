@@ -7,25 +7,17 @@ from cdmae.report.charts import Series, lines
 from cdmae.report.comparisons import growth
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
-from cdmae.report.sections import (
-    Section,
-    difference_cells,
-    encoder_colour,
-    in_domain,
-    main_target,
-    number_cell,
-    system_cell,
-)
+from cdmae.report.sections import Section, difference_cells, encoder_colour, in_domain, number_cell, system_cell
 from cdmae.report.tables import Table
 
 
 def section(facts: Facts) -> Section | None:
     """Show a figure per target, and a table of the main one."""
-    target = main_target(facts)
-    if not target or not growth(facts):
+    targets = in_domain(facts) or facts.targets[:1]
+    if not targets or not growth(facts):
         return None
-    figures = [over_steps(facts, shown, facts.main_measure(shown)) for shown in in_domain(facts) or [target]]
-    return Section("growth", tables=[growth_table(facts, target)], figures=figures)
+    figures = [over_steps(facts, target, facts.main_measure(target)) for target in targets]
+    return Section("growth", tables=[growth_table(facts, targets[0])], figures=figures)
 
 
 def over_steps(facts: Facts, target: Target, measure: str) -> Figure:
@@ -46,7 +38,7 @@ def growth_table(facts: Facts, target: Target) -> Table:
     for encoder, points in growth(facts).items():
         before = points[0][1]
         for step, system in points:
-            row = [encoder, number_cell(step, formats.count), system_cell(facts, system, target, measure)]
+            row = [encoder, number_cell(step, formats.count), system_cell(facts, system, [[target]], measure)]
             body.append([*row, *difference_cells(facts.difference(system, before, target, measure))])
             before = system
     head = ["encoder", "steps", formats.measure_name(measure), "over the step before", "95 % interval", "p"]

@@ -85,7 +85,7 @@ def ranking_table(facts: Facts, ranking: Ranking) -> Table:
     band = noise(facts, ranking.target, ranking.measure)
     body = []
     for name in ranking.systems:
-        row = [_encoder(facts, name), system_cell(facts, name, ranking.target, ranking.measure)]
+        row = [_encoder(facts, name), system_cell(facts, name, [[ranking.target]], ranking.measure)]
         if facts.baseline:
             gap = gaps.get(name)
             row += [*difference_cells(gap), READINGS[verdict(gap, band)] if gap else "the baseline"]
@@ -120,7 +120,7 @@ def levels(facts: Facts, ranking: Ranking) -> Figure:
     """Draw the mean of each as a dot, with its standard deviation over seeds to either side."""
     entries = []
     for name in ranking.systems:
-        cell = system_cell(facts, name, ranking.target, ranking.measure)
+        cell = system_cell(facts, name, [[ranking.target]], ranking.measure)
         value, deviation = float(cell.value), cell.spread.deviation if cell.spread else 0.0
         interval = (value - deviation, value, value + deviation)
         shown = f"{cell.text} {cell.beside}".strip()
@@ -142,15 +142,13 @@ def over_baseline(facts: Facts, ranking: Ranking) -> Figure | None:
 def _alike(facts: Facts, stage: str) -> list[str]:
     """List the retrievers of a stage that differ from the baseline, or else the first, in the encoder alone."""
     systems, encoders = facts.entries("systems"), facts.entries("encoders")
-    retrievers = [name for name in facts.systems if systems.get(name, {}).get("kind") == "retriever"]
     names = [
-        name for name in retrievers
-        if systems[name].get("stage") == stage
-        and not encoders.get(systems[name]["encoder"], {}).get("snapshot_of")
+        name
+        for name, entry in systems.items()
+        if name in facts.systems and (entry.get("kind"), entry.get("stage")) == ("retriever", stage)
+        and not encoders.get(entry["encoder"], {}).get("snapshot_of")
     ]  # fmt: skip
-    if not names:
-        return []
-    reference = facts.baseline if facts.baseline in names else names[0]
+    reference = facts.baseline if facts.baseline in names else next(iter(names), "")
     return [
         name for name in names
         if name == reference or {key.partition(".")[0] for key in differences(facts, reference, name)} == {"encoder"}

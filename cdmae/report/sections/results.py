@@ -9,18 +9,7 @@ from cdmae.evaluation import significance
 from cdmae.report.comparisons import noise
 from cdmae.report.facts import Facts, Target
 from cdmae.report.figures import Figure
-from cdmae.report.sections import (
-    Section,
-    Sets,
-    columns,
-    difference_figure,
-    in_domain,
-    main_measure,
-    mean_spread,
-    mean_value,
-    system_cell,
-    value_cell,
-)
+from cdmae.report.sections import Section, Sets, columns, difference_figure, in_domain, main_measure, system_cell
 from cdmae.report.tables import Cell, Table, highlight
 
 # by whether the difference is positive: beyond the noise of one seed, and within it
@@ -62,10 +51,7 @@ def set_column(facts: Facts, sets: Sets, measure: str) -> list[Cell]:
     """Make a cell per system for sets of targets; without marks where they are several."""
     if [len(targets) for targets in sets] == [1]:
         return measure_column(facts, sets[0][0], measure)
-    return [
-        value_cell(mean_value(facts, name, sets, measure), spread=mean_spread(facts, name, sets, measure))
-        for name in facts.systems
-    ]
+    return [system_cell(facts, name, sets, measure) for name in facts.systems]
 
 
 def measure_column(facts: Facts, target: Target, measure: str) -> list[Cell]:
@@ -80,7 +66,7 @@ def measure_column(facts: Facts, target: Target, measure: str) -> list[Cell]:
             gain = facts.value(name, target, measure) - facts.value(facts.baseline, target, measure)
             mark = (SURE if abs(gain) > noise(facts, target, measure) else DOUBTFUL)[gain > 0]
             note = f"{formats.signed(gain)} against {facts.baseline}, {formats.probability(corrected[name])}"
-        cells.append(system_cell(facts, name, target, measure, mark=mark, note=note))
+        cells.append(system_cell(facts, name, [[target]], measure, mark=mark, note=note))
     return cells
 
 

@@ -36,7 +36,7 @@ def stage_table(facts: Facts, target: Target) -> Table:
     recalls = [measure for measure in facts.measures_of(target) if measure.startswith(("R@", "R("))]
     measures = list(dict.fromkeys([main, *recalls]))
     names = list(dict.fromkeys(name for chain in chains(facts) for name in chain))
-    columns = highlight([[system_cell(facts, name, target, measure) for name in names] for measure in measures])
+    columns = highlight([[system_cell(facts, name, [[target]], measure) for name in names] for measure in measures])
     body = []
     for name, *cells in zip(names, *columns, strict=True):
         gap = facts.difference(name, before[name], target, main) if name in before else None
