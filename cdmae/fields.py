@@ -47,15 +47,15 @@ def setting(
     infinity. `only` names the kinds of entries that know the setting, and `needed` says that these cannot do without
     it. Results exist that were made before a `later` setting came; at its default no result depends on it (`unused`).
     """
-    endless, number = high == math.inf, isinstance(default, int | float)
-    if isinstance(default, int) and high is None:
-        high = LARGEST
-    checked = {"ge": low, "gt": above, "le": None if endless or not number else high, "strict": number or None}
-    if isinstance(default, float) and not endless:
-        checked["allow_inf_nan"] = False
-    if isinstance(default, bool):
-        checked = {"strict": True}
-    metadata = {key: value for key, value in checked.items() if value is not None}  # what pydantic.Field takes
+    endless = high == math.inf
+    rules: dict[str, Any] = {"ge": low, "gt": above, "le": None if endless else high}  # of pydantic.Field
+    if isinstance(default, int | float):
+        rules["strict"] = True  # pydantic would take true for 1
+    if type(default) is int and high is None:
+        rules["le"] = LARGEST
+    if type(default) is float and not endless:
+        rules["allow_inf_nan"] = False
+    metadata = {key: value for key, value in rules.items() if value is not None}
     metadata["description"] = f"{', '.join(only)}: {meaning}" if only else meaning
     metadata["json_schema_extra"] = {"unit": unit, "source": source} | ({"endless": True} if endless else {})
     metadata |= {"only": tuple(only), "needed": needed, "later": later}

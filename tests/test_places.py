@@ -97,10 +97,11 @@ def test_several_mistakes_are_told_at_once(said):
     ]
 
 
-def test_an_unknown_section_hides_no_other_mistake(said):
-    found = said("sed: 1\nstages:\n  stage1: {depht: 3}\n")
-    assert [each.partition(" is ")[0] for each in found] == [
-        "0.yaml, line 1: sed",
+@pytest.mark.parametrize("first", ["sed: 1", "seed: x", "seeds: 3", "results: 5"])
+def test_a_mistake_at_the_top_hides_no_other_one(said, first):
+    found = said(f"{first}\nstages:\n  stage1: {{depht: 3}}\n")
+    assert [sentence.partition(" is ")[0] for sentence in found] == [
+        f"0.yaml, line 1: {first.partition(':')[0]}",
         "0.yaml, line 3: stages.stage1.depht",
     ]
 

@@ -107,7 +107,7 @@ def load(values: dict[str, Any]) -> Config:
     What entries demand of each other is checked once all of them are right.
     """
     values, mistakes = mapping(values, ""), Mistakes()
-    plain = encoder_defaults = stage_defaults = None
+    plain, encoder_defaults, stage_defaults = Config(), None, None
     allowed = [*Config.__dataclass_fields__, "standalone"]
     for key in values:
         with mistakes.noted():
@@ -122,7 +122,7 @@ def load(values: dict[str, Any]) -> Config:
         encoder_defaults = check_partial(Encoder, values.get("pretraining"), "pretraining")
     with mistakes.noted():
         stage_defaults = check_partial(Stage, values.get("training"), "training")
-    if None in (plain, encoder_defaults, stage_defaults) or not {"pretraining", "training"} <= values.keys():
+    if None in (encoder_defaults, stage_defaults) or not {"pretraining", "training"} <= values.keys():
         mistakes.tell()  # without defaults, whose section may be what is mistyped, much would be missing in the entries
 
     def encoder(entry: dict[str, Any], path: str) -> Encoder:

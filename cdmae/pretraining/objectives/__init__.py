@@ -6,7 +6,7 @@ show the passages, and how they mask them. The module's ``forward(batch, generat
 ``decoder_loss``, whose sum the loss is, and ``spread``, which tells a collapse. A loss that reads the whole global
 batch has ``prepare(batches, generators, group) -> batches``, to which the loop hands a process's micro-batches before
 the first of them. The module's encoder is `model`; its other weights are trained along and discarded. The settings that
-an objective alone knows stand in ``checks.OBJECTIVE_ONLY``.
+only some objectives know say so in `cdmae.config.schema.Encoder`.
 """
 
 from __future__ import annotations
