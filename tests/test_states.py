@@ -16,13 +16,13 @@ def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path: Path) -> N
     weights = {"a": torch.randn(5, 3), "step_of": torch.tensor(7)}
     with states.hold(tmp_path / "state", "pretrain x") as state:
         assert state.latest() is None
-        assert not state.resumed
+        assert state.step == 0
         for step in (1, 2, 30):
             state.save(step, {"weights": weights, "number": step})
     with states.hold(tmp_path / "state", "pretrain x") as state:
         payload = state.latest()
     assert payload is not None
-    assert (state.step, state.resumed, payload["number"]) == (30, True, 30)
+    assert (state.step, payload["number"]) == (30, 30)
     assert torch.equal(payload["weights"]["a"], weights["a"])
     assert len(list((tmp_path / "state").glob("step-*"))) == 2
 

@@ -5,8 +5,8 @@ computed at chosen rows alone: whoever reads only [CLS], or only masked position
 
     S rows, R selected rows, B passages, n longest passage, D hidden size, H heads (see `cdmae.models.packed`)
 
-Dropout follows the model's ``hidden_dropout_prob`` when a generator is given, and is off when not: randomness is an
-argument. Attention probabilities are not dropped (no fused kernel for packed sequences can).
+Dropout follows the model's ``hidden_dropout_prob`` when there is a generator, and is off without: randomness is
+an argument. Attention probabilities are not dropped (no fused kernel for packed sequences can).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ LONG = 256  # word-pieces beyond which padded attention computes its probabiliti
 def hidden_states(
     model: nn.Module, packed: Packed, *, last_rows: Rows | None = None, generator: torch.Generator | None = None
 ) -> Tensor:
-    """The last hidden states [S, D] of a BertModel or ElectraModel, or only those of `last_rows` [R, D]."""
+    """Compute the last hidden states [S, D] of a BertModel or ElectraModel, or only those of `last_rows` [R, D]."""
     states = embed(model, packed, generator=generator)
     return run_layers(
         model.encoder.layer,
@@ -42,12 +42,12 @@ def hidden_states(
 
 
 def cls(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
-    """The last hidden state of every passage's [CLS]: [B, D]."""
+    """Compute the last hidden state of every passage's [CLS]: [B, D]."""
     return hidden_states(model, packed, last_rows=_cls_rows(packed), generator=generator)[: len(packed)]
 
 
 def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
-    """What the first layer reads [S, D]: word, position and type embeddings, normalised (ELECTRA: then projected)."""
+    """Add up what the first layer reads [S, D]: word, position and type embeddings, normalised (ELECTRA: projected)."""
     if model.config.model_type not in KINDS:
         raise InputError(f"the model is of the type {model.config.model_type!r}; allowed: {', '.join(KINDS)}")
     parts = model.embeddings
@@ -55,9 +55,9 @@ def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None
     states = functional.embedding(packed.ids, parts.word_embeddings.weight)
     states = states + functional.embedding(packed.positions, parts.position_embeddings.weight)
     states = states + (types[0] if packed.types is None else functional.embedding(packed.types, types))
-    states = drop(_normalise(parts.LayerNorm, states), model.config.hidden_dropout_prob, generator)
+    states = drop(parts.LayerNorm(states), model.config.hidden_dropout_prob, generator)
     project = getattr(model, "embeddings_project", None)
-    return states if project is None else _linear(project, states).to(states.dtype)
+    return states if project is None else project(states).to(states.dtype)
 
 
 def run_layers(
@@ -91,7 +91,7 @@ def read(
     dropout: float = 0.0,
     generator: torch.Generator | None = None,
 ) -> Tensor:
-    """One BERT layer at `states` [R, D], laid out `to`, each of which attends to its own part of `context` [S, D].
+    """Apply one BERT layer at `states` [R, D], laid out `to`, each attending to its own part of `context` [S, D].
 
     hidden: bool [B, m, n] on the padded grids of `to` and `of`: what of its passage each row does not see; not all.
     """
@@ -109,18 +109,18 @@ def _layer(
     generator: torch.Generator | None,
     hidden: Tensor | None = None,
 ) -> Tensor:
-    """One post-LayerNorm layer at `states`, attending to `context` (the same tensor, except in a last layer)."""
+    """Apply one post-LayerNorm layer at `states`, attending to `context` (the same tensor, except in a last layer)."""
     parts, after = layer.attention.self, layer.attention.output
     narrow = _narrow(context)
-    query = _linear(parts.query, narrow if states is context else _narrow(states))
-    key, value = _linear(parts.key, narrow), _linear(parts.value, narrow)
+    query = parts.query(narrow if states is context else _narrow(states))
+    key, value = parts.key(narrow), parts.value(narrow)
     if hidden is None:
         mixed = attention(query, key, value, to, of)
     else:
         mixed = attention_in_part(query, key, value, to, of, hidden)
-    states = _normalise(after.LayerNorm, states + drop(_linear(after.dense, mixed), dropout, generator))
-    wide = layer.intermediate.intermediate_act_fn(_linear(layer.intermediate.dense, _narrow(states)))
-    return _normalise(layer.output.LayerNorm, states + drop(_linear(layer.output.dense, wide), dropout, generator))
+    states = after.LayerNorm(states + drop(after.dense(mixed), dropout, generator))
+    wide = layer.intermediate(_narrow(states))
+    return layer.output.LayerNorm(states + drop(layer.output.dense(wide), dropout, generator))
 
 
 def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
@@ -141,22 +141,14 @@ def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Ten
     return states * kept.mul_(1 / (1 - share))
 
 
-def _linear(part: nn.Module, states: Tensor) -> Tensor:
-    return functional.linear(states, part.weight, part.bias)
-
-
-def _normalise(part: nn.Module, states: Tensor) -> Tensor:
-    return functional.layer_norm(states, part.normalized_shape, part.weight, part.bias, part.eps)
-
-
 def _narrow(states: Tensor) -> Tensor:
-    """`states` in the type of autocast's products, cast once for all that read it."""
-    kind = states.device.type
-    return states.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else states
+    """Cast `states` to the dtype of autocast's products, once for all that read it."""
+    device = states.device.type
+    return states.to(torch.get_autocast_dtype(device)) if torch.is_autocast_enabled(device) else states
 
 
 def _cls_rows(packed: Packed) -> Rows:
-    """The first row of every passage."""
+    """Select the first row of every passage."""
     layout, on = packed.layout, packed.ids.device
     count = len(layout)
     rows = row_count(count, on)
@@ -170,7 +162,7 @@ def _cls_rows(packed: Packed) -> Rows:
 
 
 class Grid:
-    """A layout for attention with `heads` heads; its padded grid of cells [B, H, n] is made when first needed."""
+    """A layout for attention with `heads` heads; its padded grid of cells [B, H, n] is computed when first needed."""
 
     def __init__(self, layout: Layout, heads: int) -> None:
         """See `cdmae.models.packed.Layout`."""
@@ -219,15 +211,9 @@ class Grid:
         rows[len(self.cells) :].zero_()
         return rows.view(self.layout.rows, -1)
 
-    def without_padding(self, states: Tensor) -> Tensor:
-        """Zero the padding of cells [B x H, n, .], in place."""
-        if self.real is not None:
-            states.view(len(self.layout), self.heads, self.layout.longest, -1).mul_(self.real[:, None, :, None])
-        return states
-
 
 def attention(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
-    """Scaled dot-product attention within each passage.
+    """Attend within each passage: scaled dot products.
 
     query [rows of `to`, D]; key, value [rows of `of`, D]; returns [rows of `to`, D], filler 0. On CUDA in half
     precision one kernel reads the packed rows; elsewhere, and with heads that the kernel refuses, they are spread over
@@ -245,41 +231,46 @@ class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
         q, k, v = to.spread(query), of.spread(key), of.spread(value)  # [B x H, n, D / H]
-        shares = _shares(q, k, of)  # [B x H, n, n]
+        probabilities = _probabilities(q, k, of)  # [B x H, n, n]
         ctx.grids = to, of
-        ctx.save_for_backward(q, k, v, shares if of.layout.longest <= LONG else None)
-        return to.collect(torch.bmm(shares, v))
+        ctx.save_for_backward(q, k, v, probabilities if of.layout.longest <= LONG else None)
+        return to.collect(torch.bmm(probabilities, v))
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         to, of = ctx.grids
-        q, k, v, shares = ctx.saved_tensors
-        shares = _shares(q, k, of) if shares is None else shares
-        gradient = to.without_padding(to.spread(gradient))
-        of_shares = torch.bmm(gradient, v.transpose(1, 2))
-        of_scores = torch._softmax_backward_data(of_shares, shares, -1, shares.dtype).mul_(q.shape[-1] ** -0.5)
+        q, k, v, probabilities = ctx.saved_tensors
+        probabilities = _probabilities(q, k, of) if probabilities is None else probabilities
+        gradient = to.spread(gradient)
+        if to.real is not None:  # zero the padding
+            gradient.view(len(to.layout), to.heads, to.layout.longest, -1).mul_(to.real[:, None, :, None])
+        of_probabilities = torch.bmm(gradient, v.transpose(1, 2))
+        of_scores = torch._softmax_backward_data(of_probabilities, probabilities, -1, probabilities.dtype)
+        of_scores.mul_(q.shape[-1] ** -0.5)
         return (
             to.collect(torch.bmm(of_scores, k)),
             of.collect(torch.bmm(of_scores.transpose(1, 2), q)),
-            of.collect(torch.bmm(shares.transpose(1, 2), gradient)),
+            of.collect(torch.bmm(probabilities.transpose(1, 2), gradient)),
             None,
             None,
         )
 
 
 def attention_in_part(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, hidden: Tensor) -> Tensor:
-    """The same where each row does not see what is `hidden` from it, bool [B, m, n]; padding must be, not all may."""
+    """Attend where each row does not see what is `hidden` from it, bool [B, m, n]; padding must be, not all may."""
     passages = len(to.layout)
-    q, k, v = (grid.spread(each) for grid, each in ((to, query), (of, key), (of, value)))
-    q, k, v = (each.view(passages, to.heads, *each.shape[1:]) for each in (q, k, v))  # [B, H, n, D / H]
+    q, k, v = (  # [B, H, n, D / H]
+        grid.spread(rows).view(passages, to.heads, grid.layout.longest, -1)
+        for grid, rows in ((to, query), (of, key), (of, value))
+    )
     mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=~hidden[:, None])
     rows = mixed.reshape(-1, mixed.shape[-1]).index_select(0, to.cells).view(-1, query.shape[1])
     return functional.pad(rows, (0, 0, 0, to.layout.rows - len(rows)))
 
 
-def _shares(q: Tensor, k: Tensor, of: Grid) -> Tensor:
-    """How much each cell attends to each other: [B x H, n, n], 0 for padding."""
+def _probabilities(q: Tensor, k: Tensor, of: Grid) -> Tensor:
+    """Compute how much each cell attends to each other: [B x H, n, n], 0 for padding."""
     return torch.baddbmm(of.hidden.to(q.dtype), q, k.transpose(1, 2), alpha=q.shape[-1] ** -0.5).softmax(-1)
 
 

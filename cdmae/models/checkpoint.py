@@ -65,7 +65,7 @@ class Model:
 
     @property
     def encoder(self) -> nn.Module:
-        """The transformer without a head."""
+        """Return the transformer without a head."""
         return self.network.base_model
 
 

@@ -38,7 +38,7 @@ class Layout:
     cells: Tensor
 
     def __len__(self) -> int:
-        """The number of passages B."""
+        """Return the number of passages B."""
         return len(self.starts) - 1
 
 
@@ -52,7 +52,7 @@ class Packed:
     types: Tensor | None = None
 
     def __len__(self) -> int:
-        """The number of passages B."""
+        """Return the number of passages B."""
         return len(self.layout)
 
     @property
@@ -77,11 +77,11 @@ class Ragged:
     starts: np.ndarray
 
     def __len__(self) -> int:
-        """The number of sequences B."""
+        """Return the number of sequences B."""
         return len(self.starts) - 1
 
     def __getitem__(self, cut: slice) -> Ragged:
-        """A range of sequences, a view of their values."""
+        """Return a range of sequences, a view of their values."""
         starts = self.starts[cut.start : cut.stop + 1]
         return Ragged(self.values[starts[0] : starts[-1]], starts - starts[0])
 
@@ -89,13 +89,13 @@ class Ragged:
     def of(cls, sequences: Sequence[Sequence[int] | np.ndarray]) -> Ragged:
         """Join sequences of ids."""
         starts = np.zeros(len(sequences) + 1, np.int64)
-        np.cumsum([len(each) for each in sequences], out=starts[1:])
-        values = [np.asarray(each, dtype=np.int64) for each in sequences]
+        np.cumsum([len(ids) for ids in sequences], out=starts[1:])
+        values = [np.asarray(ids, dtype=np.int64) for ids in sequences]
         return cls(np.concatenate([np.empty(0, np.int64), *values]), starts)
 
 
 def take(tokens: Tokens, passages: np.ndarray, longest: int) -> Ragged:
-    """The word-pieces of some passages (rows of the collection), each cut to `longest`; no special tokens."""
+    """Take the word-pieces of some passages (rows of the collection), each cut to `longest`; no special tokens."""
     passages = np.asarray(passages, dtype=np.int64)
     begin = tokens.starts[passages]
     lengths = np.minimum(tokens.starts[passages + 1] - begin, longest)
@@ -116,7 +116,7 @@ def frame(inner: Ragged, cls: int, sep: int) -> Ragged:
 
 
 def content(starts: np.ndarray) -> np.ndarray:
-    """Which rows of framed sequences are neither [CLS] nor [SEP]: bool [S]."""
+    """Tell which rows of framed sequences are neither [CLS] nor [SEP]: bool [S]."""
     inside = np.ones(starts[-1], bool)
     inside[starts[:-1]] = False
     inside[starts[1:] - 1] = False
@@ -140,7 +140,7 @@ def pack(
 
 
 def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Rows:
-    """The rows `index` (ascending) of a packed batch whose passages lie at `starts` [B + 1] (on the host)."""
+    """Select the rows `index` (ascending) of a packed batch whose passages lie at `starts` [B + 1] (on the host)."""
     layout, _ = _layout(np.searchsorted(index, starts), on)
     return Rows(put(_filled(index, layout.rows), on), layout)
 
@@ -151,7 +151,7 @@ def row_count(count: int, on: torch.device) -> int:
 
 
 def _layout(starts: np.ndarray, on: torch.device) -> tuple[Layout, np.ndarray]:
-    """The layout of passages at `starts`, and every row's position within its passage."""
+    """Lay out passages at `starts`; return the layout and every row's position within its passage."""
     lengths = np.diff(starts)
     longest = int(lengths.max(initial=1))
     if on.type != "cuda":
@@ -170,6 +170,6 @@ def _filled(values: np.ndarray, rows: int) -> np.ndarray:
 
 
 def put(array: np.ndarray, on: torch.device) -> Tensor:
-    """An array on the device, not waited for; on the CPU the array's own memory."""
+    """Put an array on the device without waiting; on the CPU it keeps its own memory."""
     tensor = torch.from_numpy(array)
     return tensor if on.type == "cpu" else tensor.pin_memory().to(on, non_blocking=True)

@@ -36,7 +36,7 @@ class Sequences:
     types: np.ndarray | None = None
 
     def __len__(self) -> int:
-        """The number of sequences."""
+        """Return the number of sequences."""
         return len(self.starts) - 1
 
     @property
@@ -56,13 +56,13 @@ class Sequences:
 
 
 def queries(texts: Sequence[str], tokenizer: Path | str, threads: int) -> Tokens:
-    """The word-pieces of queries, by the tokenizer in a folder."""
+    """Tokenise queries by the tokenizer in a folder."""
     table = pa.table({"title": pa.array([""] * len(texts), pa.string()), "text": pa.array(list(texts), pa.string())})
     return tokenise.tokenise(table, tokenizer, threads)
 
 
 def queries_of(collection: Path | str, split: str, tokenizer: Path | str, threads: int) -> Tokens:
-    """The word-pieces of the queries of a collection's split, by the tokenizer in a folder."""
+    """Tokenise the queries of a collection's split, by the tokenizer in a folder."""
     return queries(read_queries(collection, split)["text"].tolist(), tokenizer, threads)
 
 
@@ -73,7 +73,7 @@ def single(source: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary
 
 
 def joined(first: Sequences, second: Sequences) -> Sequences:
-    """The sequences of both, the first ones first."""
+    """Join the sequences of both, the first ones first."""
     starts = np.concatenate([first.starts, second.starts[1:] + first.starts[-1]])
     return Sequences(np.concatenate([first.ids, second.ids]), starts)
 
@@ -105,7 +105,7 @@ def pairs(
 
 
 def chunks(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
-    """Rows sorted by length, longest last, cut so that each chunk holds at most `budget` word-pieces when padded.
+    """Sort rows by length, longest last, and cut them: each chunk holds at most `budget` word-pieces when padded.
 
     A sequence longer than the budget is a chunk of its own.
     """
@@ -121,7 +121,7 @@ def chunks(lengths: np.ndarray, budget: int) -> list[np.ndarray]:
 
 
 def _longest_first(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np.ndarray, np.ndarray]:
-    """How many pieces are kept of each of two texts that share `room` places."""
+    """Count the pieces that are kept of each of two texts that share `room` places."""
     short, long = np.minimum(first, second), np.maximum(first, second)
     over = short + long > room
     kept_long = np.where(over, np.where(short > room, short, np.maximum(short, room - short)), long)
@@ -133,7 +133,7 @@ def _longest_first(first: np.ndarray, second: np.ndarray, room: int) -> tuple[np
 
 
 def _places(begins: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The places ``begins[i], begins[i] + 1, ...`` of every stretch, end to end; and where each stretch starts."""
+    """Return the places ``begins[i], begins[i] + 1, ...`` of every stretch, end to end; and each stretch's start."""
     starts = _starts(lengths)
     return _shifted(starts, begins), starts
 

@@ -54,7 +54,7 @@ def held(folder: Path, name: str) -> Iterator[Lease]:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def lives() -> bool:
-        """Tell whether the holder has given a sign of life since this process began to wait."""
+        """Tell whether there was a sign of life of the holder since this process began to wait."""
         return (sign := _sign(path)) is not None and sign != first
 
     lock, first = FileLock(folder / "lease.lock", timeout=WAIT, fallback_to_soft=False), _sign(path)

@@ -26,7 +26,6 @@ from cdmae.training import state as states
 if TYPE_CHECKING:
     from cdmae.config.schema import Encoder, Stage
     from cdmae.training.ranks import Ranks
-    from cdmae.training.setup import Stop
     from cdmae.training.state import State
 
 COLLAPSED = 1e-4  # spread of the outputs, relative to their size, below which the inputs are all the same to the model
@@ -52,7 +51,7 @@ class Schedule:
 
 @contextmanager
 def joined(state: Path, name: str, device: torch.device) -> Iterator[tuple[State, Ranks]]:
-    """The state folder of the training `name`, and the processes that share it; the first of them holds the folder."""
+    """Join the processes that share the state folder of the training `name`; the first of them holds it."""
     with ranks.joined(device) as group, states.hold(state, name) if group.first else states.look(state) as held:
         yield held, group
 
@@ -98,17 +97,22 @@ def train(
                 adam.step()
                 adam.zero_grad()
                 meter.add(numbers)
-                progress.advance(**{each: numbers[each] for each in shown})
+                progress.advance(**{loss: numbers[loss] for loss in shown})
                 written = done % schedule.interval == 0 or done == schedule.last
-                saved = done < schedule.last and pause(held, group, stop, written)
+                saved = False
+                if done < schedule.last and (written or group.size == 1):  # several processes agree where all ask
+                    saved = group.any(bool(stop.requested) or held.due())
                 if written or saved:
                     warm = done > schedule.warmup
                     check(floats(numbers), done, peak, warm=warm, losses=shown, guessing=guessing)
                 if written:
                     curve.add(step=done, learning_rate=rate, **meter.means(done if warm else None))
                 if saved:
-                    save(held, done, kept, time.monotonic() - begun)
-                    end_if_asked(group, stop, name, done)
+                    state = {part: owner.state_dict() for part, owner in kept.items()}
+                    held.save(done, {"seconds": time.monotonic() - begun, **state})
+                    if group.any(bool(stop.requested)):
+                        signal = stop.requested or "a signal"
+                        raise Interrupted(f"{signal}: {name} is saved at step {done:,}; run it again to go on")
     return time.monotonic() - begun, meter.notes
 
 
@@ -116,8 +120,8 @@ def train(
 
 
 def floats(numbers: dict[str, Tensor]) -> dict[str, float]:
-    """The values of some numbers; waits for the device, once."""
-    return dict(zip(numbers, torch.stack([each.float() for each in numbers.values()]).tolist(), strict=True))
+    """Return the values of some numbers; waits for the device, once."""
+    return dict(zip(numbers, torch.stack([value.float() for value in numbers.values()]).tolist(), strict=True))
 
 
 class Meter:
@@ -158,7 +162,7 @@ class Meter:
         return means
 
     def state_dict(self) -> dict[str, Any]:
-        """What `load_state_dict` needs."""
+        """Return what `load_state_dict` needs."""
         return {"sums": self._sums, "count": self._count, "spread": self._spread, "notes": self.notes}
 
     def load_state_dict(self, saved: dict[str, Any]) -> None:
@@ -185,12 +189,12 @@ def check(
     """
     for name in ("loss", "gradient_norm"):
         if not math.isfinite(numbers[name]):
-            raise _failed("diverged", f"the {_words(name)} of step {step:,} is {numbers[name]}", peak)
+            raise _failed("diverged", f"the {name.replace('_', ' ')} of step {step:,} is {numbers[name]}", peak)
     if not warm:
         return
     worst = max(losses, key=numbers.__getitem__)
     if numbers[worst] > DIVERGED * guessing:
-        what = f"the {_words(worst)} of step {step:,} is {numbers[worst]:.3g}, guessing costs {guessing:.3g}"
+        what = f"the {worst.replace('_', ' ')} of step {step:,} is {numbers[worst]:.3g}, guessing costs {guessing:.3g}"
         raise _failed("diverged", what, peak)
     if numbers["spread"] < COLLAPSED:
         what = f"all inputs of step {step:,} are the same to the model (relative spread {numbers['spread']:.1g})"
@@ -201,28 +205,7 @@ def _failed(how: str, what: str, peak: float) -> InputError:
     return InputError(f"training {how}: {what}; lower learning_rate (now {peak:g}) or lengthen the warm-up")
 
 
-def _words(name: str) -> str:
-    return name.replace("_", " ")
-
-
-def pause(held: State, group: Ranks, stop: Stop, asking: bool) -> bool:
-    """Whether to save now: after a signal or some time. Several processes agree on it, at steps where all ask."""
-    return (asking or group.size == 1) and group.any(bool(stop.requested) or held.due())
-
-
-def end_if_asked(group: Ranks, stop: Stop, name: str, step: int) -> None:
-    """Raise `Interrupted` after a signal to any of the processes; the state of `step` is saved."""
-    if group.any(bool(stop.requested)):
-        signal = stop.requested or "a signal"
-        raise Interrupted(f"{signal}: {name} is saved at step {step:,}; run it again to go on")
-
-
 # --- what it resumes from --------------------------------------------------------------------------------------------
-
-
-def save(held: State, step: int, kept: dict[str, Any], seconds: float) -> None:
-    """Save all that a training after `step` updates depends on, but for the step itself."""
-    held.save(step, {"seconds": seconds, **{part: each.state_dict() for part, each in kept.items()}})
 
 
 def resume(held: State, group: Ranks, kept: dict[str, Any], name: str) -> float:
@@ -237,7 +220,7 @@ def resume(held: State, group: Ranks, kept: dict[str, Any], name: str) -> float:
         group.any(False)
     if saved is None:
         return 0.0
-    for part, each in kept.items():
-        each.load_state_dict(saved[part])
+    for part, owner in kept.items():
+        owner.load_state_dict(saved[part])
     say(f"{name} goes on from step {held.step:,}")
     return saved["seconds"]

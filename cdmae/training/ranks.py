@@ -26,21 +26,21 @@ class Ranks:
 
     @property
     def first(self) -> bool:
-        """Whether this process writes what is written once."""
+        """Tell whether this process writes what is written once."""
         return self.rank == 0
 
     def add_up(self, tensors: Sequence[Tensor]) -> None:
         """Replace each tensor by its sum over the processes, all in one exchange."""
         if self.size == 1:
             return
-        flat = torch.cat([each.reshape(-1) for each in tensors])
+        flat = torch.cat([tensor.reshape(-1) for tensor in tensors])
         distributed.all_reduce(flat)
-        parts = flat.split([each.numel() for each in tensors])
-        for each, part in zip(tensors, parts, strict=True):
-            each.copy_(part.view_as(each))
+        parts = flat.split([tensor.numel() for tensor in tensors])
+        for tensor, part in zip(tensors, parts, strict=True):
+            tensor.copy_(part.view_as(tensor))
 
     def any(self, flag: bool) -> bool:
-        """Whether the flag is set in any process."""
+        """Tell whether the flag is set in any process."""
         if self.size == 1:
             return flag
         total = torch.tensor(float(flag), device=self.device)

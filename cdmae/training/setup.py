@@ -26,7 +26,7 @@ SIGNALS = (signal.SIGTERM, signal.SIGINT, signal.SIGUSR1)  # asked to end, Ctrl-
 
 
 def device() -> torch.device:
-    """The GPU of this process where there is one (``LOCAL_RANK`` under torchrun), else the CPU."""
+    """Return the GPU of this process where there is one (``LOCAL_RANK`` under torchrun), else the CPU."""
     if torch.cuda.is_available():
         return torch.device("cuda", int(os.environ.get("LOCAL_RANK", 0)))
     return torch.device("cpu")
@@ -58,7 +58,7 @@ def _keep_heap() -> None:
 
 
 def precision(name: str, on: torch.device) -> str:
-    """What ``auto`` means on this device: ``bf16`` where its hardware multiplies bf16, else ``fp32``."""
+    """Tell what ``auto`` means on this device: ``bf16`` where its hardware multiplies bf16, else ``fp32``."""
     if name != "auto":
         return name
     if on.type == "cuda":
@@ -67,7 +67,7 @@ def precision(name: str, on: torch.device) -> str:
 
 
 def scoring_precision(name: str, on: torch.device) -> str:
-    """The precision in which a model trained in `name` scores: float32 on the CPU, `name` on a GPU.
+    """Return the precision in which a model trained in `name` scores: float32 on the CPU, `name` on a GPU.
 
     On a CPU those who load the model compute in float32 too, and shall get the very scores of our runs.
     """
@@ -75,7 +75,7 @@ def scoring_precision(name: str, on: torch.device) -> str:
 
 
 def autocast(name: str, on: torch.device) -> AbstractContextManager[object]:
-    """A context in which matrix products run in `name` (``auto``, ``fp32`` or ``bf16``); weights stay float32."""
+    """Make a context in which matrix products run in `name` (``auto``, ``fp32`` or ``bf16``); weights stay float32."""
     if precision(name, on) == "fp32":
         return nullcontext()
     return torch.autocast(on.type, torch.bfloat16)
@@ -85,13 +85,13 @@ def autocast(name: str, on: torch.device) -> AbstractContextManager[object]:
 
 
 def seed_of(seed: int, purpose: str, *numbers: int) -> int:
-    """63 bits that depend on all of (seed, purpose, numbers) and on nothing else."""
+    """Hash to 63 bits that depend on all of (seed, purpose, numbers) and on nothing else."""
     digest = hashlib.blake2b(repr((seed, purpose, *numbers)).encode(), digest_size=8).digest()
     return int.from_bytes(digest, "little") >> 1
 
 
 def generator(on: torch.device, seed: int, purpose: str, *numbers: int) -> torch.Generator:
-    """A generator on device `on`, its state a pure function of (seed, purpose, numbers)."""
+    """Make a generator on device `on`, its state a pure function of (seed, purpose, numbers)."""
     return torch.Generator(device=on).manual_seed(seed_of(seed, purpose, *numbers))
 
 
@@ -115,7 +115,7 @@ def set_rate(optimiser: torch.optim.Optimizer, rate: float) -> None:
 
 
 def learning_rate(step: int, steps: int, warmup: int, peak: float) -> float:
-    """The rate of update `step` (0-based) of `steps`: from 0 up to `peak` at `warmup`, then down to 0, both linear.
+    """Return the rate of update `step` (0-based) of `steps`: linear from 0 up to `peak` at `warmup`, then down to 0.
 
     The same as ``transformers.get_linear_schedule_with_warmup``.
     """

@@ -33,12 +33,12 @@ SAVING_SHARE = 0.05  # of the time may go into saving: large models on slow disk
 
 
 def save_seconds() -> float:
-    """Seconds between two states: ``CDMAE_SAVE_SECONDS``, 60 where it is not set."""
-    given = os.environ.get("CDMAE_SAVE_SECONDS", "60")
+    """Return the seconds between two states: ``CDMAE_SAVE_SECONDS``, 60 where it is not set."""
+    seconds = os.environ.get("CDMAE_SAVE_SECONDS", "60")
     try:
-        return float(given)
+        return float(seconds)
     except ValueError:
-        raise InputError(f"CDMAE_SAVE_SECONDS is {given!r}; allowed: a number of seconds") from None
+        raise InputError(f"CDMAE_SAVE_SECONDS is {seconds!r}; allowed: a number of seconds") from None
 
 
 class Curve:
@@ -70,7 +70,7 @@ class Curve:
 
 
 def _rows(path: Path, columns: list[str]) -> list[list[str]]:
-    """The complete rows of a curve with these columns; a row cut off by a kill is left out."""
+    """Return the complete rows of a curve with these columns; a row cut off by a kill is left out."""
     if not path.exists():
         return []
     header, *lines = path.read_text(encoding="utf-8").split("\n")
@@ -81,24 +81,23 @@ def _rows(path: Path, columns: list[str]) -> list[list[str]]:
 
 
 class State:
-    """The state folder of one training, held by this process; made by `hold`."""
+    """The state folder of one training, which `hold` leases to this process."""
 
     def __init__(self, folder: Path, lease: Lease | None = None) -> None:
         """`folder` exists; without a lease on it only `latest` does anything."""
         self.folder, self._lease = folder, lease
         self.step = 0  # of the state resumed from; 0 = from the start
-        self.resumed = False
         self._curve: Curve | None = None
         self._saved_at = time.monotonic()
         self._pause = save_seconds()
 
     @property
     def writes(self) -> bool:
-        """Whether this process writes states: it has the lease, and no twin has taken it."""
+        """Tell whether this process writes states: it has the lease, and no twin has taken it."""
         return self._lease is not None and not self._lease.lost
 
     def latest(self) -> dict[str, Any] | None:
-        """The payload of the newest whole state (tensors on the CPU), None where there is none.
+        """Read the payload of the newest whole state (tensors on the CPU), None where there is none.
 
         A damaged state is skipped aloud and deleted.
         """
@@ -108,7 +107,7 @@ class State:
                 path.unlink()
                 continue
             payload = torch.load(path, map_location="cpu", weights_only=True)
-            self.step, self.resumed = payload.pop("step"), True
+            self.step = payload.pop("step")
             return payload
         return None
 
@@ -127,15 +126,15 @@ class State:
         for old in _states(self.folder)[:-KEPT]:
             old.unlink()
         self._saved_at = time.monotonic()
-        wanted = save_seconds()  # 0: after every step, whatever it costs
-        self._pause = max(wanted, (self._saved_at - begun) / SAVING_SHARE) if wanted else 0.0
+        seconds = save_seconds()  # 0: after every step, whatever it costs
+        self._pause = max(seconds, (self._saved_at - begun) / SAVING_SHARE) if seconds else 0.0
 
     def due(self) -> bool:
-        """Whether it is time to save again."""
+        """Tell whether it is time to save again."""
         return self.writes and time.monotonic() - self._saved_at >= self._pause
 
     def curve(self, columns: list[str]) -> Curve:
-        """The training curve with these columns, "step" first; call it after `latest`, whose step cuts it."""
+        """Open the training curve with these columns, "step" first; call it after `latest`, whose step cuts it."""
         path = self.folder / "steps.tsv" if self.writes else Path(os.devnull)
         self._curve = Curve(path, columns, self.step)
         return self._curve
@@ -167,7 +166,7 @@ class State:
 
 
 def _states(folder: Path) -> list[Path]:
-    """The states of a folder, oldest first."""
+    """List the states of a folder, oldest first."""
     return sorted(folder.glob("step-*.*.pt"))
 
 
@@ -201,7 +200,7 @@ def hold(folder: Path | str, name: str) -> Iterator[State]:
 
 @contextmanager
 def look(folder: Path | str) -> Iterator[State]:
-    """The state folder that another process of the same training holds: to be read, not written."""
+    """Read, and never write, the state folder that another process of the same training holds."""
     state = State(Path(folder))
     try:
         yield state
