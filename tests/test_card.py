@@ -51,8 +51,10 @@ def trained(tmp_path):
 def measures():
     values = {"RR@10": [0.5, 0.25, 0.0], "R@50": [1.0, 1.0, 0.0]}
     frames = [
-        pd.DataFrame({"collection": "pydocs", "split": "dev", "query_id": list("abc"), "measure": name, "value": each})
-        for name, each in values.items()
+        pd.DataFrame(
+            {"collection": "pydocs", "split": "dev", "query_id": list("abc"), "measure": name, "value": column}
+        )
+        for name, column in values.items()
     ]
     return pd.concat(frames)
 
@@ -70,14 +72,14 @@ def test_the_card_tells_how_every_encoder_was_pretrained():
     """A new objective or masking without a word in the card fails here."""
     encoders = [{"objective": name} for name in concepts("pretraining/objectives") if name != "mae"]
     encoders += [{"objective": "mae", "decoder_masking": name} for name in concepts("masking/strategies")]
-    told = {}
+    texts = {}
     for encoder in encoders:
         text = card.card({**FACTS, "encoder": encoder}, measures(), LENGTHS["retriever"], "x")
-        told[tuple(encoder.values())] = text.partition("## Use")[0].partition("Its encoder")[2]
+        texts[tuple(encoder.values())] = text.partition("## Use")[0].partition("Its encoder")[2]
         assert ("masked auto-encoder" in text.partition("# cdmae-stage1")[2]) == (encoder["objective"] == "mae")
-    assert len(set(told.values())) == len(told) - 1
-    assert told["mae", "uniform"] == told["mae", "whole_word"]
-    assert "here  (" not in "".join(told.values()), "a masking without a word"
+    assert len(set(texts.values())) == len(texts) - 1
+    assert texts["mae", "uniform"] == texts["mae", "whole_word"]
+    assert "here  (" not in "".join(texts.values()), "a masking without a word"
 
 
 def test_release_links_every_file_and_adds_the_card(trained):

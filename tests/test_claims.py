@@ -14,9 +14,9 @@ MASKS = claims.CLAIMS[0]
 
 def with_gain(gain, queries=200):
     """Facts in which importance-aware masks gain as much on every other query."""
-    found = measured(synthetic_run.config(), queries)
-    moved = found.values["mae-stage1", DEV, "RR@10"] + pd.Series([0.0, 2 * gain] * (queries // 2)).to_numpy()
-    return Facts(found.config, {**found.values, ("cdmae-stage1", DEV, "RR@10"): moved}, **PARTS)
+    facts = measured(synthetic_run.config(), queries)
+    moved = facts.values["mae-stage1", DEV, "RR@10"] + pd.Series([0.0, 2 * gain] * (queries // 2)).to_numpy()
+    return Facts(facts.config, {**facts.values, ("cdmae-stage1", DEV, "RR@10"): moved}, **PARTS)
 
 
 PARTS = {"masked_terms": {"cdmae": synthetic_run.masked_terms()}}
@@ -27,10 +27,10 @@ PARTS = {"masked_terms": {"cdmae": synthetic_run.masked_terms()}}
     [(0.05, claims.TRUE), (-0.05, claims.FALSE), (0.0, claims.UNDECIDED), (0.002, claims.UNDECIDED)],
 )
 def test_a_claim_is_true_false_or_within_the_noise(gain, outcome):
-    found = MASKS.score(with_gain(gain))
-    assert found.outcome == outcome
-    assert found.here.value == pytest.approx(100 * gain)
-    assert found.compared == "cdmae-stage1 over mae-stage1: MRR@10, pydocs dev"
+    evidence = MASKS.score(with_gain(gain))
+    assert evidence.outcome == outcome
+    assert evidence.here.value == pytest.approx(100 * gain)
+    assert evidence.compared == "cdmae-stage1 over mae-stage1: MRR@10, pydocs dev"
 
 
 def test_what_the_config_does_not_have_is_not_tested():
@@ -56,9 +56,9 @@ def test_the_improvement_is_compared_between_the_first_stage_and_the_last():
     for name, (like, negatives) in chain.items():
         config["systems"][name] = {**config["systems"][like], "encoder": "mae", "negatives": negatives}
     facts = measured(config)
-    found = claims.diminishing(facts)
+    evidence = claims.diminishing(facts)
     means = [facts.value(name, DEV, "RR@10") for name in ("cdmae-stage1", "mae-stage1", "cdmae-stage3", "mae-stage3")]
-    assert found.here.value == pytest.approx(100 * ((means[0] - means[1]) - (means[2] - means[3])))
+    assert evidence.here.value == pytest.approx(100 * ((means[0] - means[1]) - (means[2] - means[3])))
 
 
 def test_stop_words_expense_and_latency():
@@ -67,7 +67,7 @@ def test_stop_words_expense_and_latency():
     assert claims.no_expense(facts) is None and claims.cheaper_masks(facts) is None
 
     def taking(**times):
-        trainings = {name: Training(None, {"seconds": each}) for name, each in times.items()}
+        trainings = {name: Training(None, {"seconds": seconds}) for name, seconds in times.items()}
         return Facts(facts.config, facts.values, latency=LATENCY, encoders=trainings)
 
     slow = taking(mae=100.0, cdmae=130.0)

@@ -61,7 +61,7 @@ def on_ms_marco():
     config["collections"] = {"marco": {"source": "ir_datasets", "dataset": "msmarco-passage"}}
     config["evaluation"]["collections"] = {"marco": ["dev", "dl19", "dl20"]}
     for section in ("encoders", "stages"):
-        config[section] = {name: {**each, "collection": "marco"} for name, each in config[section].items()}
+        config[section] = {name: {**entry, "collection": "marco"} for name, entry in config[section].items()}
     config["encoders"]["flat"] = {**config["encoders"]["cdmae"], "projection": False}
     first = config["systems"]["cdmae-stage1"]
     config["systems"]["flat"] = {**first, "encoder": "flat"}
@@ -110,12 +110,12 @@ def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikiped
         "cdmae", "domain", "general", "wikipedia", "wikipedia-domain",
     }  # fmt: skip
     assert {("collection", "wikipedia"), ("train_retriever", "wikipedia-domain")} <= jobs
-    found = lines(exhibits.table("table_corpus", measured(config)))
-    assert [(key[0], key[2]) for key in found if key[1] == "ours"] == [
+    rows = lines(exhibits.table("table_corpus", measured(config)))
+    assert [(key[0], key[2]) for key in rows if key[1] == "ours"] == [
         ("general", "general-stage1"), ("general", "wikipedia"), ("domain", "domain"),
         ("general, then domain", "cdmae-stage1"), ("general, then domain", "wikipedia-domain"),
     ]  # fmt: skip
-    assert [key[0] for key in found if key[1] == "paper"] == ["domain", "general, then domain"], "each once"
+    assert [key[0] for key in rows if key[1] == "paper"] == ["domain", "general, then domain"], "each once"
 
 
 def test_a_longer_pretraining_is_no_other_corpus():
@@ -126,9 +126,9 @@ def test_a_longer_pretraining_is_no_other_corpus():
 
 
 def test_competitors_that_are_trained_stand_beside_their_published_rows():
-    found = exhibits.wanted("table_main", shipped("objectives")).systems
-    assert {f"{each}-stage1" for each in published.OBJECTIVES.values()} <= set(found)
-    assert not {"idf-stage1", "retromae-importance-stage1", "inverse-frequency-stage1"} & set(found)
+    systems = exhibits.wanted("table_main", shipped("objectives")).systems
+    assert {f"{objective}-stage1" for objective in published.OBJECTIVES.values()} <= set(systems)
+    assert not {"idf-stage1", "retromae-importance-stage1", "inverse-frequency-stage1"} & set(systems)
 
 
 def test_a_method_is_what_was_trained_with_the_masks_it_was_published_with():
@@ -156,10 +156,12 @@ def test_a_published_start_stands_beside_the_rows_of_what_it_was_pre_trained_on(
     config["starts"]["general"]["checkpoint"] = checkpoint
     systems = {"general-stage2": {**config["systems"]["cdmae-stage2"], "negatives": "general-stage1"}}
     systems["general-stage3"] = {**config["systems"]["cdmae-stage3"], "negatives": "general-stage2"}
-    config["systems"] |= {name: {**each, "encoder": "general"} for name, each in systems.items()}
+    config["systems"] |= {name: {**entry, "encoder": "general"} for name, entry in systems.items()}
     facts = measured(config)
     rows = {name: exhibits.GRIDS[name].entries(facts) for name in ("table_main", "table_stages", "table_beir")}
-    beside = [name for name, each in rows.items() if any(row.label[0] == "RetroMAE" and row.system for row in each)]
+    beside = [
+        name for name, entries in rows.items() if any(row.label[0] == "RetroMAE" and row.system for row in entries)
+    ]
     assert beside == tables
 
 
@@ -196,16 +198,16 @@ def test_a_whole_run_makes_no_exhibit(values):
 
 def test_paper_ours_difference_and_band_where_the_data_are_the_papers():
     facts = measured(on_ms_marco())
-    found = lines(exhibits.table("table_main", facts))
+    rows = lines(exhibits.table("table_main", facts))
     ours = 100 * facts.value("cdmae-stage3", Target("marco", "dev"), "RR@10")
     column = "msmarco dev, MRR@10"
-    row = {line: found["CDMAE", "distilled", line, where][column] for line, where in (
+    row = {line: rows["CDMAE", "distilled", line, where][column] for line, where in (
         ("paper", "table 1; the paper"), ("ours", "cdmae-stage3"), ("difference", ""), ("band", "of one seed"),
     )}  # fmt: skip
     assert row["paper"] == "41.7" and float(row["ours"]) == pytest.approx(ours, rel=1e-5)
     assert float(row["difference"]) == pytest.approx(ours - 41.7, rel=1e-4) and row["band"] == "0.3"
-    assert found["DeepCT", "", "paper", "table 1; Dai and Callan 2020"]["msmarco dl20, nDCG@10"] == "\N{EN DASH}"
-    assert len([key for key in found if "paper" in key]) == 21
+    assert rows["DeepCT", "", "paper", "table 1; Dai and Callan 2020"]["msmarco dl20, nDCG@10"] == "\N{EN DASH}"
+    assert len([key for key in rows if "paper" in key]) == 21
 
 
 def test_bm25_with_titles_is_told_from_the_papers_without():
@@ -214,18 +216,18 @@ def test_bm25_with_titles_is_told_from_the_papers_without():
         exhibits.table("table_main", measured(config))
     )
     config["collections"]["marco"]["titles"] = True
-    found = lines(exhibits.table("table_main", measured(config)))
-    assert {key[1] for key in found if key[0] == "BM25"} == {"ours reads the titles, the paper\u2019s did not"}
-    assert {key[1] for key in found if key[0] == "SimLM"} == {"distilled"}
+    rows = lines(exhibits.table("table_main", measured(config)))
+    assert {key[1] for key in rows if key[0] == "BM25"} == {"ours reads the titles, the paper\u2019s did not"}
+    assert {key[1] for key in rows if key[0] == "SimLM"} == {"distilled"}
 
 
 def test_an_earlier_stage_is_not_held_against_a_published_last_one():
     config = on_ms_marco()
     config["encoders"]["retro"] = {**config["encoders"]["mae"], "objective": "retromae"}
     config["systems"]["retro"] = {**config["systems"]["cdmae-stage1"], "encoder": "retro"}
-    found = lines(exhibits.table("table_main", measured(config)))
-    assert ("RetroMAE", "after stage 1", "ours", "retro") in found
-    assert not [key for key in found if key[0] == "RetroMAE" and key[2] == "difference"]
+    rows = lines(exhibits.table("table_main", measured(config)))
+    assert ("RetroMAE", "after stage 1", "ours", "retro") in rows
+    assert not [key for key in rows if key[0] == "RetroMAE" and key[2] == "difference"]
     stages = lines(exhibits.table("table_stages", measured(config)))
     assert ("RetroMAE", "stage 1", "difference", "") in stages
 
@@ -244,10 +246,10 @@ def test_beir_has_its_collections_down_and_an_average_where_all_are_there():
     config["evaluation"]["collections"] |= more
     facts = measured(config)
     table = exhibits.table("table_beir", facts)
-    found = lines(table)
+    rows = lines(table)
     assert table.caption.endswith("table 3: zero-shot, nDCG@10")
-    assert [key[0] for key in found] == [*sets, "cqadupstack", "average"]
-    row = found["average",]
+    assert [key[0] for key in rows] == [*sets, "cqadupstack", "average"]
+    row = rows["average",]
     assert (row["CDMAE, paper"], row["Contriever, paper"]) == ("49", "46.6")
     means = [facts.value("bm25", Target(name, "test"), "nDCG@10") for name in sets]
     forums = [facts.value("bm25", Target(f"cqadupstack-{name}", "test"), "nDCG@10") for name in ("tex", "unix")]
@@ -257,40 +259,40 @@ def test_beir_has_its_collections_down_and_an_average_where_all_are_there():
 
 def test_projection_and_negatives_stand_beside_tables_4_and_figure_4():
     facts = measured(on_ms_marco())
-    found = lines(exhibits.table("table_projection", facts))
-    assert found["w/o projection", "paper", "table 4; the paper"]["msmarco dl19, nDCG@10"] == "66.3"
-    assert ("w/o projection", "ours", "flat") in found and ("w/ projection", "ours", "cdmae-stage1") in found
-    found = lines(exhibits.table("figure_negatives", facts))
-    both = [facts.value("group-16", Target("marco", each), "nDCG@10") for each in ("dl19", "dl20")]
+    rows = lines(exhibits.table("table_projection", facts))
+    assert rows["w/o projection", "paper", "table 4; the paper"]["msmarco dl19, nDCG@10"] == "66.3"
+    assert ("w/o projection", "ours", "flat") in rows and ("w/ projection", "ours", "cdmae-stage1") in rows
+    rows = lines(exhibits.table("figure_negatives", facts))
+    both = [facts.value("group-16", Target("marco", split), "nDCG@10") for split in ("dl19", "dl20")]
     column = "msmarco dl19 and dl20, nDCG@10"
-    assert float(found["16", "ours", "group-16"][column]) == pytest.approx(50 * sum(both), rel=1e-4)
-    assert found["64", "paper", "figure 4; the paper"][column] == "67.5"
+    assert float(rows["16", "ours", "group-16"][column]) == pytest.approx(50 * sum(both), rel=1e-4)
+    assert rows["64", "paper", "figure 4; the paper"][column] == "67.5"
     picture = exhibits.figure("figure_negatives", facts).standalone()
     assert "the paper" in picture and picture.count("<path") == 4
 
 
-@pytest.mark.parametrize("name", [each for each in exhibits.GRIDS if each not in ("table_main", "table_beir")])
+@pytest.mark.parametrize("name", [exhibit for exhibit in exhibits.GRIDS if exhibit not in ("table_main", "table_beir")])
 def test_an_exhibit_alone_shows_what_it_shows_of_a_whole_run(name):
     """Its job has the measures of its own systems and of no others."""
     whole = measured(shipped("ablations"))
-    wanted = exhibits.wanted(name, whole.config).systems
-    alone = Facts(whole.config, {key: each for key, each in whole.values.items() if key[0] in wanted})
+    systems = exhibits.wanted(name, whole.config).systems
+    alone = Facts(whole.config, {key: values for key, values in whole.values.items() if key[0] in systems})
     assert exhibits.table(name, alone).csv() == exhibits.table(name, whole).csv()
-    assert len(exhibits.table(name, alone).rows) >= len(wanted)
+    assert len(exhibits.table(name, alone).rows) >= len(systems)
 
 
 def test_latency_in_milliseconds_and_as_multiples_of_maes():
-    found = lines(exhibits.table("table_latency", Facts({}, latency=LATENCY)))
-    row = found["CDMAE",]
+    rows = lines(exhibits.table("table_latency", Facts({}, latency=LATENCY)))
+    row = rows["CDMAE",]
     assert (row["paper, ms"], row["ours, ms"], row["paper, of MAE"], row["ours, of MAE"]) == ("1.1", "0.6", "2.75", "2")
-    assert found["SimLM, generator",]["paper, ms"] == "2.8"
-    assert found["RetroMAE, in Python",]["ms, n = 512"] == "\N{EN DASH}"
+    assert rows["SimLM, generator",]["paper, ms"] == "2.8"
+    assert rows["RetroMAE, in Python",]["ms, n = 512"] == "\N{EN DASH}"
 
 
 def test_files_of_an_exhibit(tmp_path):
-    made = synthetic_run.make(tmp_path / "run", targets={"pydocs": {"dev": 20}}, parts=("masked_terms",))
+    facts = synthetic_run.make(tmp_path / "run", targets={"pydocs": {"dev": 20}}, parts=("masked_terms",))
     for name in ("table_main", *exhibits.OF_MASKS):
-        write_exhibit(name, made, tmp_path / "tables")
+        write_exhibit(name, facts, tmp_path / "tables")
     names = sorted(path.name for path in (tmp_path / "tables").iterdir())
     assert names == sorted(
         [*(f"table_main.{form}" for form in ("csv", "md", "tex", "html")),

@@ -29,16 +29,16 @@ def a_run(seed, queries=QUERIES, depth=DEPTH):
     """Random rankings, some shorter than others."""
     rng = np.random.default_rng(seed)
     ranked = [rng.permutation(PASSAGES)[: depth - query % 3].astype(np.int32) for query in range(queries)]
-    return Run.of(ranked, [SCORES[: len(each)] for each in ranked])
+    return Run.of(ranked, [SCORES[: len(row)] for row in ranked])
 
 
 def keys_of(relevant):
-    return np.array([query * insight._WIDTH + each for query, found in relevant.items() for each in found])
+    return np.array([query * insight._WIDTH + passage for query, passages in relevant.items() for passage in passages])
 
 
 def negatives_of(run, query, depth):
     """The best `depth` of a query without its relevant passages."""
-    return [each for each in run.ranked(query)[0][:depth].tolist() if each not in RELEVANT[query]]
+    return [passage for passage in run.ranked(query)[0][:depth].tolist() if passage not in RELEVANT[query]]
 
 
 @pytest.fixture(scope="module")
@@ -48,72 +48,72 @@ def run(tmp_path_factory):
     config = synthetic_run.config()
     for stage in config["stages"].values():
         stage["depth"] = DEPTH
-    made = synthetic_run.make(folder, config, targets={"pydocs": {"dev": QUERIES}}, parts=())
-    given = read_json(made)
+    path = synthetic_run.make(folder, config, targets={"pydocs": {"dev": QUERIES}}, parts=())
+    files = read_json(path)
     rows = range(QUERIES)
     text = pa.table({
         "passage_id": [f"p{row}" for row in range(PASSAGES)], "title": [""] * PASSAGES,
         "text": [f"passage number {row}" for row in range(PASSAGES)],
     })  # fmt: skip
     qrels = pd.DataFrame(
-        [(f"q{query}", f"p{each}", 1) for query, found in RELEVANT.items() for each in found],
+        [(f"q{query}", f"p{passage}", 1) for query, passages in RELEVANT.items() for passage in passages],
         columns=["query_id", "passage_id", "grade"],
     )
     qrels.loc[qrels["query_id"] == "q0", "passage_id"] = None  # not in the collection
     asked = pd.DataFrame({"query_id": [f"q{row}" for row in rows], "text": [f"question <{row}>" for row in rows]})
     both = {"train": asked, "dev": asked}
     write_collection(folder / "docs", Collection(text, both, dict.fromkeys(both, qrels), {}))
-    given["collections"] = {"pydocs": str(folder / "docs")}
-    given |= {"mined": {}, "teachers": {"cdmae-stage3": str(folder / "teacher.parquet")}, "runs": {}}
-    given["shown"] = ["pydocs", "dev"]
+    files["collections"] = {"pydocs": str(folder / "docs")}
+    files |= {"mined": {}, "teachers": {"cdmae-stage3": str(folder / "teacher.parquet")}, "runs": {}}
+    files["shown"] = ["pydocs", "dev"]
     for seed, stage in enumerate((1, 2, 3)):
-        given["mined"][f"cdmae-stage{stage}"] = str(folder / f"mined-{stage}.parquet")
+        files["mined"][f"cdmae-stage{stage}"] = str(folder / f"mined-{stage}.parquet")
         write_run(folder / f"mined-{stage}.parquet", a_run(seed))
     write_run(folder / "teacher.parquet", a_run(9, depth=PASSAGES - 5))
     for seed, name in enumerate(("mae-stage1", "cdmae-stage1")):
-        given["runs"][name] = str(folder / f"{name}.parquet")
+        files["runs"][name] = str(folder / f"{name}.parquet")
         write_run(folder / f"{name}.parquet", a_run(20 + seed))
-    write_json(made, given)
-    return facts_module.read(made)
+    write_json(path, files)
+    return facts_module.read(path)
 
 
 def test_overlap_is_the_mean_jaccard_index_of_the_lists_without_judged_passages():
     first, second = a_run(1), a_run(2)
     rows, judged = insight.sampled(QUERIES), keys_of(RELEVANT)
-    found = [insight.lists(each, rows, judged, DEPTH) for each in (first, second)]
+    negatives_of_both = [insight.lists(run, rows, judged, DEPTH) for run in (first, second)]
     for depth in (1, 5, DEPTH):
         values = []
         for query in range(QUERIES):
-            a, b = (set(negatives_of(each, query, DEPTH)[:depth]) for each in (first, second))
+            a, b = (set(negatives_of(run, query, DEPTH)[:depth]) for run in (first, second))
             values.append(len(a & b) / len(a | b))
-        assert insight.jaccard(*found, depth, QUERIES) == pytest.approx(np.mean(values))
-    assert insight.jaccard(found[0], found[0], 5, QUERIES) == 1
+        assert insight.jaccard(*negatives_of_both, depth, QUERIES) == pytest.approx(np.mean(values))
+    assert insight.jaccard(negatives_of_both[0], negatives_of_both[0], 5, QUERIES) == 1
 
 
 def test_long_runs_are_sampled_evenly(monkeypatch):
     monkeypatch.setattr(insight, "SAMPLE", 4)
     assert insight.sampled(10).tolist() == [0, 3, 6, 9]
     rows = insight.sampled(QUERIES)
-    found = insight.lists(a_run(1), rows, keys_of(RELEVANT), 5)
+    listed = insight.lists(a_run(1), rows, keys_of(RELEVANT), 5)
     for row in rows:
-        mine = found[found["query"] == row]
+        mine = listed[listed["query"] == row]
         assert mine["passage"].tolist() == negatives_of(a_run(1), row, 5)
         assert mine["rank"].tolist() == list(range(1, len(mine) + 1))
 
 
 def test_every_pair_of_stages_is_compared_down_to_the_shallower(run):
-    found = insight.overlaps(run)
+    pairs = insight.overlaps(run)
     names = ("bm25", "cdmae-stage1", "cdmae-stage2")
-    assert [(each.first, each.second) for each in found] == list(itertools.combinations(names, 2))
-    assert found[0].depths == [1, 2, 5, 10, DEPTH]
+    assert [(pair.first, pair.second) for pair in pairs] == list(itertools.combinations(names, 2))
+    assert pairs[0].depths == [1, 2, 5, 10, DEPTH]
 
 
 def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
     mined, teacher = a_run(3), a_run(9, depth=PASSAGES - 5)
     counted = {}
     for query in range(QUERIES):
-        scores = dict(zip(*(each.tolist() for each in teacher.ranked(query)), strict=True))
-        best = max((scores[each] for each in RELEVANT[query] if each in scores), default=None)
+        scores = dict(zip(*(column.tolist() for column in teacher.ranked(query)), strict=True))
+        best = max((scores[passage] for passage in RELEVANT[query] if passage in scores), default=None)
         if best is None:
             continue
         ranks = {passage: rank + 1 for rank, passage in enumerate(negatives_of(mined, query, DEPTH))}
@@ -123,25 +123,25 @@ def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
                 counted.setdefault(high if passage in ranks else 0, []).append(value > best)
     rows = insight.sampled(QUERIES)
     lists = insight.lists(mined, rows, keys_of(RELEVANT), DEPTH)
-    found = insight.above_positive(teacher, rows, lists, keys_of(RELEVANT))
-    assert [each.label for each in found] == ["rank 1 to 5", "rank 6 to 10", "rank 11 to 20", "random ones"]
-    for each, high in zip(found, (5, 10, 20, 0), strict=True):
-        assert each.scored == len(counted[high])
-        assert each.above == pytest.approx(np.mean(counted[high]))
+    buckets = insight.above_positive(teacher, rows, lists, keys_of(RELEVANT))
+    assert [bucket.label for bucket in buckets] == ["rank 1 to 5", "rank 6 to 10", "rank 11 to 20", "random ones"]
+    for bucket, high in zip(buckets, (5, 10, 20, 0), strict=True):
+        assert bucket.scored == len(counted[high])
+        assert bucket.above == pytest.approx(np.mean(counted[high]))
 
 
 def test_ranks_of_the_first_relevant_passage():
     run = a_run(5)
-    found = insight.first_ranks(run, keys_of(RELEVANT))
+    ranks = insight.first_ranks(run, keys_of(RELEVANT))
     for query in range(QUERIES):
-        places = [rank + 1 for rank, each in enumerate(run.ranked(query)[0].tolist()) if each in RELEVANT[query]]
-        assert found[query] == (places[0] if places else 0)
+        places = [rank + 1 for rank, passage in enumerate(run.ranked(query)[0].tolist()) if passage in RELEVANT[query]]
+        assert ranks[query] == (places[0] if places else 0)
 
 
 def test_queries_are_chosen_by_the_ratio_of_their_ranks():
     before, after = [9, 1, 0, 4, 3, 0, 0], [3, 1, 1, 8, 3, 0, 7]
-    found = insight.select(np.array([before, after]), np.arange(7))
-    assert found == {"improved": [2, 0, 6], "worsened": [3], "hardest": [5]}
+    rows = insight.select(np.array([before, after]), np.arange(7))
+    assert rows == {"improved": [2, 0, 6], "worsened": [3], "hardest": [5]}
 
 
 def test_cases_name_what_stood_first(run):
@@ -156,9 +156,9 @@ def test_cases_name_what_stood_first(run):
 
 
 def test_the_sections_show_them_folded_and_escaped(run, tmp_path):
-    found = negatives.section(run)
-    assert [figure.name for figure in found.figures] == ["negatives-overlap", "negatives-audit"]
-    assert found.body.count("<details>") == 1
+    section = negatives.section(run)
+    assert [figure.name for figure in section.figures] == ["negatives-overlap", "negatives-audit"]
+    assert section.body.count("<details>") == 1
     body = queries.section(run).body
     assert body.count("<details>") == 3 and "question &lt;" in body and "question <" not in body
     write(run, tmp_path / "report")

@@ -23,7 +23,7 @@ _COUPLED = (
     ("encoder.steps", "encoder.epochs"),
     ("encoder.mask_share", "encoder.random_share"),
 )
-_UNIFORM = ("whole_word", "uniform")
+UNIFORM = ("whole_word", "uniform")
 _OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")  # also of those that are not pre-trained
 
 
@@ -106,7 +106,7 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
 def masking_pairs(facts: Facts) -> list[tuple[str, str]]:
     """Return (importance-aware, uniform) retrievers that differ in the decoder's masking alone, in config order."""
     key = "encoder.decoder_masking"
-    maskings = [{key: ("importance", uniform)} for uniform in _UNIFORM]
+    maskings = [{key: ("importance", uniform)} for uniform in UNIFORM]
     return [pair for pair in itertools.product(_retrievers(facts), repeat=2) if differences(facts, *pair) in maskings]
 
 
@@ -214,8 +214,8 @@ def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
 
 
 @cache
-def alike(facts: Facts) -> list[list[str]]:
-    """Return all retrievers, in groups that differ in seeds alone."""
+def repeated(facts: Facts) -> list[list[str]]:
+    """Return the groups of retrievers trained with several seeds: by `seeds`, or as entries that differ in theirs."""
     groups: list[list[str]] = []
     for name in _retrievers(facts):
         for group in groups:
@@ -225,13 +225,8 @@ def alike(facts: Facts) -> list[list[str]]:
                 break
         else:
             groups.append([name])
-    return groups
-
-
-def repeated(facts: Facts) -> list[list[str]]:
-    """Return the groups of retrievers trained with several seeds: by `seeds`, or as entries that differ in theirs."""
     several = {system for system, _, _ in facts.repeated}
-    return [group for group in alike(facts) if len(group) > 1 or group[0] in several]
+    return [group for group in groups if len(group) > 1 or group[0] in several]
 
 
 def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
@@ -259,11 +254,6 @@ def pooled(several: list[Difference]) -> Difference:
     half = math.sqrt(math.fsum(((one.high - one.low) / 2) ** 2 for one in several)) / len(several)
     p = math.erfc(abs(mean) / half * 1.96 / math.sqrt(2)) if half else 1.0  # of a normal with that 95 % interval
     return Difference(a, b, mean, p, mean - half, mean + half, sum(one.queries for one in several))
-
-
-def is_uniform(encoder: dict[str, Any]) -> bool:
-    """Tell whether an encoder's decoder is masked at random, by words or by word-pieces."""
-    return encoder.get("decoder_masking") in _UNIFORM
 
 
 def shown(value: Any) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from typing import NamedTuple
@@ -48,7 +48,6 @@ class Evidence(NamedTuple):
     compared: str
 
 
-Pair = tuple[str, str] | None
 Score = Callable[[Facts], Evidence | None]
 
 
@@ -69,17 +68,42 @@ class Claim:
 # --- how a claim is scored -------------------------------------------------------------------------------------------
 
 
-def better(pair: Callable[[Facts], Pair], *, zero_shot: bool = False) -> Score:
-    """Score whether the first system of the pair beats the second, in the main measure.
+@cache
+def _pairs(facts: Facts) -> dict[str, Sequence[str]]:
+    """Return the systems that claims compare: by the name of the pair, the one said to be better and the other.
+
+    The paper's method and another one differ in the pre-training alone.
+    """
+    chain, groups = main_chain(facts), arms(facts, "stage.group")
+    first = chain[:1]
+    pairs: dict[str, Sequence[str]] = {
+        "masks": next(iter(masking_pairs(facts)), ()),
+        "pre-training": [*first, *(not_pretrained(facts, name) for name in first)],
+        "stage 2": chain[1::-1],
+        "stage 3": chain[2:0:-1],
+        "BM25": [*chain[-1:], bm25(facts)],
+        "projection": projection_pair(facts) or (),
+        "corpus": [corpora(facts).get(label, [""])[0] for label in ("general, then domain", "domain")],
+        "group": [groups[max(groups)], groups[min(groups)]] if groups else (),
+    }
+    for method, systems in methods(facts).items():
+        pair = [*first, *systems[:1]]
+        if len(pair) == 2 and all(key.startswith("encoder.") for key in differences(facts, *pair)):
+            pairs[method] = pair
+    return {name: pair for name, pair in pairs.items() if len(pair) == 2 and all(pair)}
+
+
+def better(pair: str, *, zero_shot: bool = False) -> Score:
+    """Score whether the first system of a pair beats the second, in the main measure.
 
     They are compared on the main target, or on the zero-shot collections.
     """
 
     def score(facts: Facts) -> Evidence | None:
-        names, target = pair(facts), main_target(facts)
+        names, target = _pairs(facts).get(pair), main_target(facts)
         sets = list(zero_shot_sets(facts).values()) if zero_shot else [[target]] if target else []
-        difference = mean_difference(facts, *names, sets) if names and all(names) and sets else None
-        if not difference:
+        difference = mean_difference(facts, *names, sets) if names and sets else None
+        if not names or not difference:
             return None
         place = str(sets[0][0]) if len(sets) == 1 else formats.plural(len(sets), "collection")
         measure = formats.measure_name(main_measure(facts, sets))
@@ -91,47 +115,6 @@ def better(pair: Callable[[Facts], Pair], *, zero_shot: bool = False) -> Score:
 def _scored(difference: Difference, band: float, compared: str) -> Evidence:
     here, interval, _ = difference_cells(difference)
     return Evidence(OUTCOMES[verdict(difference, band)], here, interval, compared)
-
-
-def _masks(facts: Facts) -> Pair:
-    return next(iter(masking_pairs(facts)), None)
-
-
-def _stage(number: int) -> Callable[[Facts], Pair]:
-    def pair(facts: Facts) -> Pair:
-        chain = main_chain(facts)
-        return (chain[number - 1], chain[number - 2]) if len(chain) >= number else None
-
-    return pair
-
-
-def _over(method: str) -> Callable[[Facts], Pair]:
-    """Pair the paper's method with another one after stage 1, where they differ in the pre-training alone."""
-
-    def pair(facts: Facts) -> Pair:
-        ours, theirs = main_chain(facts)[:1], methods(facts).get(method, [])[:1]
-        of_encoder = ours and theirs and all(key.startswith("encoder.") for key in differences(facts, *ours, *theirs))
-        return (*ours, *theirs) if of_encoder else None
-
-    return pair
-
-
-def _pretraining(facts: Facts) -> Pair:
-    return next(((first, not_pretrained(facts, first)) for first in main_chain(facts)[:1]), None)
-
-
-def _bm25(facts: Facts) -> Pair:
-    return next(((last, bm25(facts)) for last in main_chain(facts)[-1:]), None)
-
-
-def _corpus(facts: Facts) -> Pair:
-    both, domain = (corpora(facts).get(label, [""])[0] for label in ("general, then domain", "domain"))
-    return both, domain
-
-
-def _hard(facts: Facts) -> Pair:
-    by_group = arms(facts, "stage.group")
-    return (by_group[max(by_group)], by_group[min(by_group)]) if by_group else None
 
 
 def diminishing(facts: Facts) -> Evidence | None:
@@ -161,7 +144,7 @@ def fewer_stop_words(facts: Facts) -> Evidence | None:
 
 def no_expense(facts: Facts) -> Evidence | None:
     """Score whether the pre-training takes no longer than with uniform masks."""
-    encoders = [facts.entries("systems")[name]["encoder"] for name in _masks(facts) or ()]
+    encoders = [facts.entries("systems")[name]["encoder"] for name in _pairs(facts).get("masks", ())]
     ours, theirs = [pretraining_seconds(facts, encoder) for encoder in encoders] or (math.nan, math.nan)
     if math.isnan(ours) or not theirs > 0:
         return None
@@ -206,53 +189,53 @@ _SAME = "two retrievers that differ in the decoder's masking alone"
 CLAIMS = [
     Claim(
         "Importance-aware decoder masks beat uniform ones after stage 1 (paper: over RetroMAE)", "4.2, table 2",
-        _gain("table 2", ("CDMAE", 1), ("RetroMAE", 1)), better(_masks), _SAME,
+        _gain("table 2", ("CDMAE", 1), ("RetroMAE", 1)), better("masks"), _SAME,
     ),
     Claim(
         "They do so on collections that nothing was trained on (paper: over RetroMAE)", "4.2, table 3",
-        _gain("table 3", ("CDMAE", 0), ("RetroMAE", 0)), better(_masks, zero_shot=True),
+        _gain("table 3", ("CDMAE", 0), ("RetroMAE", 0)), better("masks", zero_shot=True),
         f"{_SAME}, and zero-shot collections",
     ),
     Claim(
         "Pre-training on the collection brings substantial improvements", "4.2", partial(Cell, formats.NONE),
-        better(_pretraining), "a retriever whose encoder has objective: none",
+        better("pre-training"), "a retriever whose encoder has objective: none",
     ),
     *(
         Claim(
             f"The method beats {method} after stage 1", "4.2, table 2",
-            _gain("table 2", ("CDMAE", 1), (method, 1)), better(_over(method)), "config/objectives.yaml",
+            _gain("table 2", ("CDMAE", 1), (method, 1)), better(method), "config/objectives.yaml",
         )
         for method in ("RetroMAE", "SimLM", "CoT-MAE", "coCondenser")
     ),
     Claim(
         "Hard negatives: stage 2 beats stage 1", "4.2, table 2", _gain("table 2", ("CDMAE", 2), ("CDMAE", 1)),
-        better(_stage(2)), "a retriever with the negatives of another one",
+        better("stage 2"), "a retriever with the negatives of another one",
     ),
     Claim(
         "Distillation: stage 3 beats stage 2", "4.2, table 2", _gain("table 2", ("CDMAE", 3), ("CDMAE", 2)),
-        better(_stage(3)), "a third retriever with the negatives of the second",
+        better("stage 3"), "a third retriever with the negatives of the second",
     ),
     Claim(
         "The improvement diminishes with distillation (paper: over RetroMAE)", "4.2, table 2",
         partial(Cell, "1.1 \N{RIGHTWARDS ARROW} 0.1", 1.0), diminishing, "all stages for uniform masks too",
     ),
     Claim(
-        "The dense retriever beats BM25", "table 1", _gain("table 1", ("CDMAE", 0), ("BM25", 0)), better(_bm25),
+        "The dense retriever beats BM25", "table 1", _gain("table 1", ("CDMAE", 0), ("BM25", 0)), better("BM25"),
         "BM25 and a retriever",
     ),
     Claim(
         "A projection of the bottleneck helps", "4.3, table 4",
-        _gain("table 4", ("w/ projection", 0), ("w/o projection", 0)), better(projection_pair),
+        _gain("table 4", ("w/ projection", 0), ("w/o projection", 0)), better("projection"),
         "config/ablations.yaml",
     ),
     Claim(
         "Pre-training on a general corpus first helps", "4.3, table 5",
-        _gain("table 5", ("general, then domain", 0), ("domain", 0)), better(_corpus),
+        _gain("table 5", ("general, then domain", 0), ("domain", 0)), better("corpus"),
         "a start that was pre-trained for retrieval, and one that was not",
     ),
     Claim(
         "More hard negatives help, at the same number of passages a step", "4.3, figure 4",
-        _gain("figure 4", ("64", 0), ("2", 0)), better(_hard), "config/ablations.yaml",
+        _gain("figure 4", ("64", 0), ("2", 0)), better("group"), "config/ablations.yaml",
     ),
     Claim(
         "Uniform masks often fall on stop-words and punctuation (paper: 40 %), masks by importance on fewer", "3.2",

@@ -76,21 +76,21 @@ def table(grid: Grid, name: str, facts: Facts) -> Table:
     """Return the lines of a grid; collections down instead of across where there are many."""
     columns = grid.columns(facts)
     theirs = any(column.key for column in columns)
-    lines_ = [line for entry in _entries(grid, facts) for line in _lines(facts, entry, columns, theirs)]
+    labelled = [line for entry in _entries(grid, facts) for line in _lines(facts, entry, columns, theirs)]
     caption = grid.caption
     if not theirs:
         names = dict.fromkeys(target.collection for column in columns for some in column.sets for target in some)
         caption += f"; ours alone: {formats.listed(list(names))} is not the paper's data"
     heads = [*grid.heads, "line", "from"]
     if len(columns) <= MOST_ACROSS:
-        body = [[*labels, *cells] for labels, cells in lines_]
+        body = [[*labels, *cells] for labels, cells in labelled]
         return Table(name, caption, [*heads, *(column.head for column in columns)], body, len(heads), texts=heads[1:])
     across = []
-    for (*label, line, source), _ in lines_:
+    for (*label, line, source), _ in labelled:
         across.append(", ".join(filter(None, (*label, line, source if line == "ours" else ""))))
     one = len({column.measure for column in columns}) == 1
     names = [column.name if one else column.head for column in columns]
-    body = [[head, *(cells[at] for _, cells in lines_)] for at, head in enumerate(names)]
+    body = [[head, *(cells[at] for _, cells in labelled)] for at, head in enumerate(names)]
     caption += f", {formats.measure_name(columns[0].measure)}" if one else ""
     return Table(name, caption, ["collection", *across], body)
 
@@ -132,10 +132,8 @@ def _lines(facts: Facts, entry: Entry, columns: list[Column], theirs: bool) -> I
     values = [paper.values.get(column.key) if paper else None for column in columns]
     ours = [mean_value(facts, entry.system, column.sets, column.measure) for column in columns] if entry.system else []
     if paper:
-        yield (
-            [*entry.label, "paper", paper.source],
-            [none if value is None else Cell(f"{value:.1f}", value) for value in values],
-        )
+        cells = [none if value is None else Cell(f"{value:.1f}", value) for value in values]
+        yield [*entry.label, "paper", paper.source], cells
     if ours:
         spreads = [mean_spread(facts, entry.system, column.sets, column.measure) for column in columns]
         cells = [value_cell(mean, spread=spread) for mean, spread in zip(ours, spreads, strict=True)]

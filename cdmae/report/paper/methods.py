@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import itertools
 
-from cdmae.report.comparisons import chains, differences, is_uniform, masking_pairs, not_pretrained
+from cdmae.report import comparisons
+from cdmae.report.comparisons import chains, differences, masking_pairs, not_pretrained
 from cdmae.report.facts import Facts
 from cdmae.report.paper import published
 
@@ -31,9 +32,8 @@ def methods(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> 
     for name, entry in encoders.items():
         masking = entry.get("decoder_masking")
         for method, objective in published.OBJECTIVES.items():
-            as_published = masking is None or is_uniform(entry)
-            if method in published.MASKINGS:
-                as_published = masking == published.MASKINGS[method]
+            own = published.MASKINGS.get(method)
+            as_published = masking == own if own else masking in (None, *comparisons.UNIFORM)
             if entry.get("objective") == objective and as_published:
                 trained.setdefault(method, chain_of(facts, name))
     for name, entry in encoders.items():
