@@ -30,14 +30,14 @@ import numpy as np
 
 from cdmae.errors import InputError
 from cdmae.log import Progress, say
-from cdmae.retrieval.vectors import Made
+from cdmae.retrieval.vectors import Shard
 from cdmae.runs import Run
 
 KEPT = 1 << 27  # hits kept at a time, 1.6 GB: more queries are searched in several passes
 QUERIES, PASSAGES = 4096, 1 << 16  # of a block
 GPU_MOST = 2048  # hits that faiss finds for a query on a GPU
 
-Shards = Sequence[np.ndarray | Made]
+Shards = Sequence[np.ndarray | Shard]
 Knn = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]  # [b, D], [n, D], k -> two of [b, k]
 
 
