@@ -61,34 +61,32 @@ def main() -> None:
     parser.add_argument("--dimensions", type=int, default=768)
     parser.add_argument("--depth", type=int, default=1000)
     parser.add_argument("--threads", type=int, default=1)
-    given = parser.parse_args()
+    options = parser.parse_args()
     rng = np.random.default_rng(0)
-    passages = rng.standard_normal((given.passages, given.dimensions), np.float32)
-    queries = rng.standard_normal((given.queries, given.dimensions), np.float32)
-    faiss.omp_set_num_threads(given.threads)
+    passages = rng.standard_normal((options.passages, options.dimensions), np.float32)
+    queries = rng.standard_normal((options.queries, options.dimensions), np.float32)
+    faiss.omp_set_num_threads(options.threads)
     forms: dict[str, Callable[[], Any]] = {
-        "matrix product alone": lambda: product(queries, passages, given.depth),
-        "numpy argsort": lambda: argsort(queries, passages, given.depth),
-        "faiss.IndexFlatIP": lambda: flat(queries, passages, given.depth),
-        "faiss.knn": lambda: knn(queries, passages, given.depth),
-        "ours": lambda: ours(queries, passages, given.depth, given.threads),
+        "matrix product alone": lambda: product(queries, passages, options.depth),
+        "numpy argsort": lambda: argsort(queries, passages, options.depth),
+        "faiss.IndexFlatIP": lambda: flat(queries, passages, options.depth),
+        "faiss.knn": lambda: knn(queries, passages, options.depth),
+        "ours": lambda: ours(queries, passages, options.depth, options.threads),
     }
-    rows, taken, found = [], {}, {}
-    with threadpool_limits(given.threads, "blas"):
+    rows, seconds, passages_of = [], {}, {}
+    with threadpool_limits(options.threads, "blas"):
         for name, form in forms.items():
             wall, cpu = time.perf_counter(), time.process_time()
-            found[name] = form()
-            wall, taken[name] = time.perf_counter() - wall, time.process_time() - cpu
-            rows.append({"": name, "seconds": f"{wall:.2f}", "cpu-s": f"{taken[name]:.2f}"})
+            passages_of[name] = form()
+            wall, seconds[name] = time.perf_counter() - wall, time.process_time() - cpu
+            rows.append({"": name, "seconds": f"{wall:.2f}", "cpu-s": f"{seconds[name]:.2f}"})
     for name in list(forms)[1:]:  # products summed in another order may exchange neighbours, and those at the end
-        same = np.mean([len(np.intersect1d(a, b)) for a, b in zip(found[name], found["ours"], strict=True)])
-        assert same > 0.999 * min(given.depth, given.passages), (name, same)
+        same = np.mean([len(np.intersect1d(a, b)) for a, b in zip(passages_of[name], passages_of["ours"], strict=True)])
+        assert same > 0.999 * min(options.depth, options.passages), (name, same)
     for row in rows:
-        row["x ours"] = f"{taken[row['']] / taken['ours']:.1f}"
-    print(
-        f"{given.queries:,} queries, {given.passages:,} x {given.dimensions} passages, depth {given.depth:,}, ", end=""
-    )
-    print(f"{given.threads} threads\n{table(rows)}")
+        row["x ours"] = f"{seconds[row['']] / seconds['ours']:.1f}"
+    size = f"{options.passages:,} x {options.dimensions} passages, depth {options.depth:,}, {options.threads} threads"
+    print(f"{options.queries:,} queries, {size}\n{table(rows)}")
 
 
 if __name__ == "__main__":

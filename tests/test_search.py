@@ -7,7 +7,7 @@ import pytest
 from cdmae.errors import InputError
 from cdmae.retrieval import search as module
 from cdmae.retrieval.search import search, search_together
-from cdmae.retrieval.vectors import Made
+from cdmae.retrieval.vectors import Shard
 
 
 def reference(queries, passages, depth):
@@ -84,7 +84,7 @@ def test_shards_that_are_made_when_they_are_read_are_read_once(device):
     passages, calls = whole_numbers(rng, 130, 4), []
 
     def made(first, last):
-        return Made((last - first, 4), lambda: calls.append(first) or passages[first:last])
+        return Shard((last - first, 4), lambda: calls.append(first) or passages[first:last])
 
     shards = [made(0, 110), made(110, 110), made(110, 130)]  # the first is longer than a block
     sets = [whole_numbers(rng, count, 4) for count in (5, 0, 9)]

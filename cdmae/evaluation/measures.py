@@ -47,8 +47,8 @@ def measure(run: Run, qrels: pd.DataFrame, query_ids: Iterable[str], measures: I
     for first in range(0, len(queries), step):
         some = queries[first : first + step]
         ranked = {query: run.ranked(query)[0].tolist() for query in some}
-        found = {str(query): dict(zip(map(str, rows), scores, strict=False)) for query, rows in ranked.items() if rows}
-        for metric in PROVIDER.iter_calc(parsed.values(), {str(query): judged[query] for query in some}, found):
+        run_of = {str(query): dict(zip(map(str, rows), scores, strict=False)) for query, rows in ranked.items() if rows}
+        for metric in PROVIDER.iter_calc(parsed.values(), {str(query): judged[query] for query in some}, run_of):
             values[metric.measure, metric.query_id] = metric.value
     rows = [(query_ids[query], name, values[key, str(query)]) for name, key in parsed.items() for query in queries]
     return pd.DataFrame(rows, columns=["query_id", "measure", "value"])

@@ -24,7 +24,7 @@ class Answer(NamedTuple):
 
 
 def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool) -> str:
-    """The answers, best first, in lines of `width` columns; with escape sequences for a terminal if `coloured`."""
+    """Write the answers, best first, in lines of `width` columns; with a terminal's escape sequences if `coloured`."""
     words = question_words(question)
     blocks = []
     for rank, answer in enumerate(answers, 1):
@@ -47,7 +47,7 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
 
 
 def question_words(question: str) -> set[str]:
-    """The words of a question that may be emphasised: all but stop-words, or all if it has no others."""
+    """Return the words of a question that may be emphasised: all but stop-words, or all if it has no others."""
     words = {word.casefold() for word in re.findall(r"\w+", question)}
     return words - STOP_WORDS or words
 
@@ -60,5 +60,5 @@ def _emphasised(line: str, words: set[str]) -> str:
 
 
 def _clean(text: str) -> str:
-    """One line without control characters, which a terminal would obey."""
+    """Return one line without control characters, which a terminal would obey."""
     return " ".join("".join(letter if letter.isprintable() else " " for letter in text).split())

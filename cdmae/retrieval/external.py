@@ -19,17 +19,16 @@ from cdmae.collections.store import count_passages, stream_passages
 from cdmae.errors import InputError
 from cdmae.files import complete
 from cdmae.log import Progress, say
-from cdmae.retrieval.vectors import Made
+from cdmae.retrieval.vectors import SHARD, Shard
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
 
-SHARD = 1 << 15  # passages
 BATCH = 64
 
 
 def load(model: str) -> SentenceTransformer:
-    """The model in the folder `model`, or of that name at the hub; raises `InputError` with the reason if it fails.
+    """Load the model in the folder `model`, or of that name at the hub; raises `InputError` with the reason why not.
 
     What the hub's cache holds is taken from there. Code that comes with a model is not run.
     """
@@ -48,7 +47,7 @@ def load(model: str) -> SentenceTransformer:
 
 
 def _cached(name: str) -> bool:
-    """Whether the cache holds a model of the hub; if not, the hub must have it, or it is an `InputError`."""
+    """Tell whether the cache holds a model of the hub; if not, the hub must have it, or it is an `InputError`."""
     import huggingface_hub
 
     if isinstance(huggingface_hub.try_to_load_from_cache(name, "config.json"), str):
@@ -89,8 +88,8 @@ def encode_passages(model: str, collection: Path, output: Path, length: int) -> 
             write_array(aside / f"{number:05d}.npy", shard[:])
 
 
-def shards(model: str, collection: Path, length: int, progress: Progress | None = None) -> list[Made]:
-    """The same shards, encoded whenever they are read."""
+def shards(model: str, collection: Path, length: int, progress: Progress | None = None) -> list[Shard]:
+    """Return the same shards, encoded whenever they are read."""
     loaded, count = _cut(load(model), length), count_passages(collection)
 
     def make(first: int, last: int) -> np.ndarray:
@@ -101,11 +100,11 @@ def shards(model: str, collection: Path, length: int, progress: Progress | None 
         return np.concatenate([_encode(loaded.encode_document, batch, loaded, progress) for batch in batches])
 
     width, cuts = loaded.get_embedding_dimension(), [*range(0, count, SHARD), count]
-    return [Made((last - first, width), partial(make, first, last)) for first, last in pairwise(cuts)]
+    return [Shard((last - first, width), partial(make, first, last)) for first, last in pairwise(cuts)]
 
 
 def encode_queries(model: str, texts: list[str], length: int) -> np.ndarray:
-    """The vectors of queries cut to `length` word-pieces, float32 [Q, D]."""
+    """Encode queries cut to `length` word-pieces, float32 [Q, D]."""
     loaded = _cut(load(model), length)
     return _encode(loaded.encode_query, texts or [""], loaded)[: len(texts)]
 

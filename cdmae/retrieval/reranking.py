@@ -33,31 +33,31 @@ def score(
     *,
     precision: str,
 ) -> np.ndarray:
-    """s_ce of pairs (a row of the queries, a row of the passages), raw logits, float32 [n]."""
+    """Compute s_ce of pairs (a row of the queries, a row of the passages), raw logits, float32 [n]."""
     device = next(model.network.parameters()).device
-    found = np.empty(len(query_rows), dtype=np.float32)
-    for begin in range(0, len(found), PIECE):
+    scores = np.empty(len(query_rows), dtype=np.float32)
+    for begin in range(0, len(scores), PIECE):
         cut = slice(begin, begin + PIECE)
         read = sequences.pairs(
             queries, query_rows[cut], passages, passage_rows[cut], model.lengths["max_length"], model.vocabulary
         )
-        found[cut] = reranker.score_all(model.network, read, precision, vectors.BUDGET[device.type], device)
-    if not np.isfinite(found).all():
+        scores[cut] = reranker.score_all(model.network, read, precision, vectors.BUDGET[device.type], device)
+    if not np.isfinite(scores).all():
         raise InputError("the reranker gives scores that are not numbers: its training diverged; train it again")
-    return found
+    return scores
 
 
 def score_lists(
     model: Model, queries: Tokens, query_rows: np.ndarray, passages: Tokens, lists: list[np.ndarray], *, precision: str
 ) -> np.ndarray:
-    """s_ce of a list of passages for each of some queries, the lists end to end, float32 [n]."""
-    asked = np.repeat(query_rows, [len(each) for each in lists])
+    """Compute s_ce of a list of passages for each of some queries, the lists end to end, float32 [n]."""
+    asked = np.repeat(query_rows, list(map(len, lists)))
     return score(model, queries, asked, passages, np.concatenate(lists), precision=precision)
 
 
 def _split(scores: np.ndarray, lists: list[np.ndarray]) -> list[np.ndarray]:
-    """Scores end to end, list by list."""
-    return np.split(scores, np.cumsum([len(each) for each in lists])[:-1])
+    """Split scores end to end into those of each list."""
+    return np.split(scores, np.cumsum(list(map(len, lists)))[:-1])
 
 
 def teacher(
@@ -138,7 +138,7 @@ def rerank(
 
 
 def reorder(judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: int, *, label: str = "") -> Run:
-    """A run with its best `depth` passages per query in the order of the reranker, ties by passage row."""
+    """Put the best `depth` passages per query of a run in the order of the reranker, ties by passage row."""
     at_once = max(1, PIECE // depth)
     precision = setup.scoring_precision(judge.precision, next(judge.network.parameters()).device)
     ranked = []
@@ -146,8 +146,8 @@ def reorder(judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: in
         for begin in range(0, len(run), at_once):
             rows = range(begin, min(begin + at_once, len(run)))
             tops = [run.ranked(row)[0][:depth] for row in rows]
-            found = score_lists(judge, queries, np.array(rows), passages, tops, precision=precision)
-            for row, top, values in zip(rows, tops, _split(found, tops), strict=True):
+            scores = score_lists(judge, queries, np.array(rows), passages, tops, precision=precision)
+            for row, top, values in zip(rows, tops, _split(scores, tops), strict=True):
                 rest = run.ranked(row)[0][depth:]
                 best, values = _ranked(top, values)
                 below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
@@ -157,6 +157,6 @@ def reorder(judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: in
 
 
 def _ranked(passages: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Best first, ties by passage row."""
+    """Sort best first, ties by passage row."""
     order = np.lexsort((passages, -scores))
     return passages[order], scores[order]

@@ -32,17 +32,17 @@ def search(collections: Sequence[Path], splits: Sequence[str], outputs: Sequence
     It gets the place of the collection's first target, and the texts of the queries of all its splits.
     """
     for collection in dict.fromkeys(collections):
-        numbers = [number for number, each in enumerate(collections) if each == collection]
+        numbers = [number for number, folder in enumerate(collections) if folder == collection]
         queries = [read_queries(collection, splits[number]) for number in numbers]
-        left_out = [_left_out(collection, splits[n], each) for n, each in zip(numbers, queries, strict=True)]
-        extra = max(int(np.bincount(each[:, 0]).max(initial=0)) for each in left_out)
-        runs = find(numbers[0], [each["text"].tolist() for each in queries], depth + extra)
+        left_out = [_left_out(collection, splits[n], frame) for n, frame in zip(numbers, queries, strict=True)]
+        extra = max(int(np.bincount(pairs[:, 0]).max(initial=0)) for pairs in left_out)
+        runs = find(numbers[0], [frame["text"].tolist() for frame in queries], depth + extra)
         for number, run, pairs in zip(numbers, runs, left_out, strict=True):
             write_run(outputs[number], without(run, pairs, depth) if extra else run)
 
 
 def _left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:
-    """What no run of a split may hold, rows of a query and a passage: int64 [n, 2]; says why."""
+    """List what no run of a split may hold, rows of a query and a passage: int64 [n, 2]; say why."""
     own = own_passages(collection, queries)
     asked = np.flatnonzero(own >= 0)
     if len(asked):
@@ -55,12 +55,16 @@ def _left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray
 
 
 def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
-    """The row of the passage that each query (query_id, text) is, or -1: int64 [Q]."""
+    """Find the row of the passage that each query (query_id, text) is, or -1: int64 [Q]."""
     none = np.full(len(queries), -1)
     about = read_json(Path(collection) / "about.json")
     if about.get("source") != "beir" and not about.get("dataset", "").startswith("beir/"):
         return none
-    rows = _rows(collection, pa.array(queries["query_id"], pa.string()))
+    ids, rows, done = pa.array(queries["query_id"], pa.string()), np.full(len(queries), -1), 0
+    for passages in stream_passages(collection, ["passage_id"], rows=ROW_GROUP):
+        query = pc.index_in(passages["passage_id"].combine_chunks(), ids)
+        rows[query.drop_null().to_numpy()] = done + np.flatnonzero(query.is_valid().to_numpy(zero_copy_only=False))
+        done += len(passages)
     same = np.flatnonzero(rows >= 0)
     texts = take_passages(collection, rows[same])["text"].to_pylist()
     for query, text in zip(same, texts, strict=True):
@@ -69,19 +73,8 @@ def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
     return none
 
 
-def _rows(collection: Path, ids: pa.Array) -> np.ndarray:
-    """The rows of the passages with these ids, -1 where there is none: int64."""
-    rows, done = np.full(len(ids), -1), 0
-    for passages in stream_passages(collection, ["passage_id"], rows=ROW_GROUP):
-        found = pc.index_in(passages["passage_id"].combine_chunks(), ids)
-        here = np.flatnonzero(found.is_valid().to_numpy(zero_copy_only=False))
-        rows[found.drop_null().to_numpy()] = done + here
-        done += len(passages)
-    return rows
-
-
 def without(run: Run, left_out: np.ndarray, depth: int) -> Run:
-    """The run without some pairs of a query and a passage [n, 2], cut to `depth`."""
+    """Drop some pairs of a query and a passage [n, 2] from a run, and cut it to `depth`."""
     of = np.repeat(np.arange(len(run)), np.diff(run.starts))
     kept = ~np.isin(of << 32 | run.passages, left_out[:, 0] << 32 | left_out[:, 1])
     place = np.cumsum(kept) - kept  # how many are kept before each

@@ -34,7 +34,7 @@ BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together: wha
 
 
 def read_vectors(folder: Path | str) -> list[np.ndarray]:
-    """The shards of a collection's vectors, memory-mapped, in the order of the passages: float32 [p, D] each."""
+    """Open the shards of a collection's vectors, memory-mapped, in the order of the passages: float32 [p, D] each."""
     paths = sorted(Path(folder).glob("[0-9]*.npy"))
     if not paths:
         raise InputError(f"{folder} holds no vectors; delete it and run again")
@@ -42,7 +42,7 @@ def read_vectors(folder: Path | str) -> list[np.ndarray]:
 
 
 @dataclass(frozen=True)
-class Made:
+class Shard:
     """A shard of vectors of this `shape` [p, D] that is made by `make` whenever it is read."""
 
     shape: tuple[int, int]
@@ -50,11 +50,11 @@ class Made:
     ndim = 2
 
     def __len__(self) -> int:
-        """The number of passages p."""
+        """Count the passages p."""
         return self.shape[0]
 
     def __getitem__(self, rows: slice) -> np.ndarray:
-        """The vectors of some of its rows."""
+        """Make the vectors of some of its rows."""
         return self.make()[rows]
 
 
@@ -83,8 +83,8 @@ def encode_passages(
 
 def shards(
     model: Path | str, tokens: Path | str, threads: int, length: int = 0, progress: Progress | None = None
-) -> list[Made]:
-    """The vectors of a collection, float32 [p, D] each in the order of the passages, encoded whenever they are read."""
+) -> list[Shard]:
+    """Return the vectors of a collection, float32 [p, D] in the order of the passages, encoded when they are read."""
     device, source = setup.set_up(threads), read_tokens(tokens)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
     checkpoint.check_tokens(retriever, source.word_starts, str(tokens))
@@ -96,11 +96,11 @@ def shards(
 
     width, cuts = retriever.network.config.hidden_size, range(0, len(source), SHARD)
     parts = [np.arange(begin, min(begin + SHARD, len(source))) for begin in cuts]
-    return [Made((len(rows), width), partial(make, rows)) for rows in parts]
+    return [Shard((len(rows), width), partial(make, rows)) for rows in parts]
 
 
 def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0) -> np.ndarray:
-    """The vectors of queries by a retriever's folder, float32 [Q, D]; cut at `length`, or at the model's own."""
+    """Encode queries by a retriever's folder, float32 [Q, D]; cut at `length`, or at the model's own."""
     device = setup.set_up(threads)
     retriever = checkpoint.at(checkpoint.load(model, "retriever"), length)
     retriever.network.to(device)
@@ -113,17 +113,17 @@ def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1, le
 
 @torch.inference_mode()
 def encode(model: Model, read: Sequences, device: torch.device, progress: Progress | None = None) -> np.ndarray:
-    """The [CLS] vectors of sequences, float32 [n, D], in their order; raises `InputError` where one is no number."""
-    found = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
+    """Encode sequences as [CLS] vectors, float32 [n, D], in order; raises `InputError` where one is no number."""
+    encoded = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         with setup.autocast(setup.scoring_precision(model.precision, device), device):
             vectors = attention.cls(model.network, read.take(rows).pack(device))
-        found[rows] = vectors.float().cpu().numpy()
+        encoded[rows] = vectors.float().cpu().numpy()
         if progress:
             progress.advance(len(rows))
-    if not np.isfinite(found).all():
+    if not np.isfinite(encoded).all():
         raise InputError("the model gives vectors that are not numbers: its training diverged; train it again")
-    return found
+    return encoded
 
 
 # --- pieces of an output, kept until it is whole ---------------------------------------------------------------------
@@ -131,7 +131,7 @@ def encode(model: Model, read: Sequences, device: torch.device, progress: Progre
 
 @contextlib.contextmanager
 def pieces(output: Path, key: Any) -> Iterator[Path]:
-    """A hidden folder beside `output` for its finished pieces; it goes when the context ends without an error.
+    """Yield a hidden folder beside `output` for its finished pieces; it goes when the context ends without an error.
 
     After a kill it stays and the next run finds the pieces there, unless its `key` (JSON values that tell what they are
     made from) is another one. It lies outside `output`, which Snakemake deletes before a job.
@@ -156,6 +156,6 @@ def save(path: Path, array: np.ndarray) -> None:
 
 
 def stamp(path: Path) -> list[Any]:
-    """What changes when a file is written anew."""
+    """Return what changes when a file is written anew."""
     status = path.stat()
     return [str(path), status.st_size, status.st_mtime_ns]
