@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 def read_array(path: Path | str) -> np.ndarray:
-    """Return a memory-mapped array; raises `InputError` where the file is damaged."""
+    """Read a memory-mapped array; raises `InputError` where the file is damaged."""
     try:
         return np.load(path, mmap_mode="r")
     except (ValueError, EOFError) as error:

@@ -78,7 +78,7 @@ def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name:
     hints = {key: _without_none(hint) for key, hint in typing.get_type_hints(function).items()}
     for key, parameter in inspect.signature(function).parameters.items():
         required = parameter.default is inspect.Parameter.empty
-        options: dict[str, Any] = {"dest": key, "required": True} if required else {"default": parameter.default}
+        options: dict[str, Any] = {"required": True} if required else {"default": parameter.default}
         hint = hints[key]
         if typing.get_origin(hint) is list:
             options["nargs"], hint = "+" if required else "*", typing.get_args(hint)[0]

@@ -10,17 +10,17 @@ NONE = "\N{EN DASH}"
 
 
 def measure_name(measure: str) -> str:
-    """Return the head of a column: the field says MRR@10 for the mean of RR@10, MAP for that of AP."""
+    """Write the head of a column: the field says MRR@10 for the mean of RR@10, MAP for that of AP."""
     return f"M{measure}" if re.match(r"(RR|AP)\b", measure) else measure
 
 
 def points(value: float | None) -> str:
-    """Return a measure, 0 to 1, as points: 0.1512 is ``15.1``; a dash where there is none."""
+    """Write a measure, 0 to 1, as points: 0.1512 is ``15.1``; a dash where there is none."""
     return NONE if value is None or math.isnan(value) else minus(f"{100 * value:.1f}")
 
 
 def signed(value: float | None) -> str:
-    """Return a difference of measures as points with its sign: ``+2.4``, or ``0.0``."""
+    """Write a difference of measures as points with its sign: ``+2.4``, or ``0.0``."""
     if value is None or math.isnan(value):
         return NONE
     text = f"{100 * value:+.1f}"
@@ -28,27 +28,27 @@ def signed(value: float | None) -> str:
 
 
 def interval(low: float, high: float) -> str:
-    """Return an interval of differences: ``+1.1 to +3.7``."""
+    """Write an interval of differences: ``+1.1 to +3.7``."""
     return f"{signed(low)} to {signed(high)}"
 
 
 def probability(p: float) -> str:
-    """Return a p-value the way papers write it: ``p = .034``, or ``p < .001``."""
+    """Write a p-value the way papers write it: ``p = .034``, or ``p < .001``."""
     return "p < .001" if p < 0.001 else f"p = {p:.3f}".replace("0.", ".").replace("1.000", "1")
 
 
 def percent(share: float, *, decimals: int = 0) -> str:
-    """Return a share as ``27 %``, the space not breaking."""
+    """Write a share as ``27 %``, the space not breaking."""
     return f"{100 * share:.{decimals}f}\N{NO-BREAK SPACE}%"
 
 
 def count(value: float) -> str:
-    """Return a whole number with thousands: ``8,841,823``."""
+    """Write a whole number with thousands: ``8,841,823``."""
     return f"{value:,.0f}"
 
 
 def short_count(value: float) -> str:
-    """Return a number with three digits that matter: ``950``, ``20.2 thousand``, ``1.04 million``."""
+    """Write a number with three digits that matter: ``950``, ``20.2 thousand``, ``1.04 million``."""
     for least, size, unit in ((1e9, 1e9, "billion"), (1e6, 1e6, "million"), (1e4, 1e3, "thousand")):
         if value >= least:
             return f"{float(f'{value / size:.3g}'):g}\N{NO-BREAK SPACE}{unit}"
@@ -56,7 +56,7 @@ def short_count(value: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Return a time in words with two units: ``0.4 s``, ``42 s``, ``5 min 12 s``, ``3 h 20 min``, ``2 d 4 h``."""
+    """Write a time in words with two units: ``0.4 s``, ``42 s``, ``5 min 12 s``, ``3 h 20 min``, ``2 d 4 h``."""
     if math.isnan(seconds):
         return NONE
     space = "\N{NO-BREAK SPACE}"
@@ -90,5 +90,5 @@ def plural(number: int, noun: str) -> str:
 
 
 def minus(text: str) -> str:
-    """Return a number with a true minus instead of a hyphen."""
+    """Write a number with a true minus instead of a hyphen."""
     return text.replace("-", MINUS)

@@ -141,7 +141,7 @@ def stream_passages(
 
 
 def take_passages(folder: Path | str, rows: np.ndarray) -> pa.Table:
-    """Return the passages of some rows, in their order; reads the row groups they lie in, one after the other."""
+    """Read the passages of some rows, in their order; reads the row groups they lie in, one after the other."""
     file, edges = _passages(folder)
     rows = np.asarray(rows, dtype=np.int64)
     group = np.searchsorted(edges, rows, side="right") - 1
@@ -163,12 +163,12 @@ def _passages(folder: Path | str) -> tuple[pq.ParquetFile, np.ndarray]:
 
 
 def read_queries(folder: Path | str, split: str) -> pd.DataFrame:
-    """Return the queries of a split: a frame (query_id, text), Q rows; the row number is the internal id."""
+    """Read the queries of a split: a frame (query_id, text), Q rows; the row number is the internal id."""
     return _read_split(folder, "queries", "queries", QUERIES, split)
 
 
 def read_qrels(folder: Path | str, split: str) -> pd.DataFrame:
-    """Return the judgments of a split: a frame (query int32, passage int32, grade int16) of row numbers, sorted.
+    """Read the judgments of a split: a frame (query int32, passage int32, grade int16) of row numbers, sorted.
 
     The row after the last is that of judged passages which the collection does not have: measures count what a run
     cannot find, all else leaves it out.

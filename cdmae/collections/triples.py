@@ -24,7 +24,7 @@ _COLUMNS = ("query", "positive", "negative")
 
 
 def read(path: Path | str, queries: pa.Array, passages: pa.Array, depth: int) -> Run:
-    """Return the first `depth` distinct negatives of every query; queries and passages are the ids, string [Q] and [P].
+    """Read the first `depth` distinct negatives of every query; queries and passages are the ids, string [Q] and [P].
 
     Raises `InputError` for a file of another form, and for one of another collection: an unknown passage.
     """

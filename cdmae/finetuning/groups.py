@@ -45,7 +45,7 @@ class Lists:
         return np.diff(self.starts)
 
     def take(self, rows: np.ndarray) -> Lists:
-        """Return only these rows, in this order."""
+        """Take only these rows, in this order."""
         lengths = self.lengths()[rows]
         starts = _starts(lengths)
         index = np.repeat(self.starts[rows] - starts[:-1], lengths) + np.arange(starts[-1])
@@ -78,7 +78,7 @@ class Examples:
         return np.concatenate([mined, self._random(example, mined, number, generator)])
 
     def draw(self, examples: np.ndarray, epoch: int) -> np.ndarray:
-        """Return the groups of some examples in an epoch: int32 [B, N], the positive first.
+        """Draw the groups of some examples in an epoch: int32 [B, N], the positive first.
 
         Of several positives an epoch takes the next; negatives are drawn from the pool without replacement.
         """
@@ -131,7 +131,7 @@ class Examples:
         return excluded
 
     def _random(self, example: int, mined: np.ndarray, number: int, generator: np.random.Generator) -> np.ndarray:
-        """Return up to `number` distinct random passages, neither mined nor of a positive's text."""
+        """Draw up to `number` distinct random passages, neither mined nor of a positive's text."""
         positives = self.texts[self.positives[example]]
         drawn = np.empty(0, dtype=np.int32)
         everything = number + len(mined) > len(self.texts) // 8  # a tiny collection: trying at random would take long
@@ -185,7 +185,7 @@ def read(
 def make(
     run: Run, qrels: pd.DataFrame, texts: np.ndarray, *, depth: int, group: int, random_negatives: int, seed: int
 ) -> tuple[Examples, dict[str, int]]:
-    """Return examples of a run minus the qrels; the counts say what was left out and why.
+    """Make examples of a run minus the qrels; the counts say what was left out and why.
 
     qrels: frame (query, passage, grade) of rows, sorted; grades of 1 and more are positive. texts: see `text_ids`.
     """

@@ -93,7 +93,7 @@ def find(slots, key):
 
 @compiled
 def grow(slots):
-    """Return the same table with twice the room."""
+    """Copy a table to one with twice the room."""
     larger = np.zeros(2 * len(slots), np.uint64)
     for old in range(0, len(slots), 2):
         if slots[old]:
@@ -105,7 +105,7 @@ def grow(slots):
 
 @compiled
 def longer(keys):
-    """Return the same keys with twice the room."""
+    """Copy keys to an array with twice the room."""
     larger = np.empty(2 * len(keys), np.uint64)
     for index in range(len(keys)):
         larger[index] = keys[index]

@@ -30,7 +30,7 @@ def score(text: str, table: Path | str, tokenizer: Path | str) -> list[tuple[str
 
 
 def for_terminal(words: list[tuple[str, float]]) -> str:
-    """Return the words on grounds as dark as they are important, next to each other."""
+    """Write the words on grounds as dark as they are important, next to each other."""
     top = max([value for _, value in words if value > 0], default=1.0)
     grounds = [GROUNDS[round(max(0.0, min(1.0, value / top)) * (len(GROUNDS) - 1))] for _, value in words]
     return " ".join(
@@ -40,5 +40,5 @@ def for_terminal(words: list[tuple[str, float]]) -> str:
 
 
 def as_numbers(words: list[tuple[str, float]]) -> str:
-    """Return one word a line: word, tab, importance."""
+    """Write one word a line: word, tab, importance."""
     return "\n".join(f"{word}\t{value:.2f}" for word, value in words)

@@ -48,7 +48,7 @@ def describe(
     seed: int,
     example: str,
 ) -> dict[str, Any]:
-    """Return what the decoder's masks fall on, by importance and uniformly at the same ratio.
+    """Describe what the decoder's masks fall on, by importance and uniformly at the same ratio.
 
     ``uniform`` and ``importance``: the commonest masked words with their share of the masked words, and the share of
     stop-words and punctuation among the masked word-pieces, and these pieces' entropy in bits: how varied what the

@@ -92,7 +92,7 @@ class Texts:
     epochs: np.ndarray
 
     def __getitem__(self, which: slice | np.ndarray) -> Texts:
-        """Return some of them."""
+        """Take some of them."""
         return Texts(self.rows[which], self.begins[which], self.lengths[which], self.epochs[which])
 
 
@@ -112,7 +112,7 @@ class Masked:
     draws: np.ndarray | None = None
 
     def __getitem__(self, cut: slice) -> Masked:
-        """Return a range of passages, views."""
+        """Take a range of passages, as views."""
         rows = slice(self.inputs.starts[cut.start], self.inputs.starts[cut.stop])
         texts = None if self.texts is None else self.texts[cut]
         draws = None if self.draws is None else self.draws[rows]
@@ -238,7 +238,7 @@ class Reader:
                 yield from steps
 
     def read(self, begin: int, end: int) -> list[Step]:
-        """Return some steps at once."""
+        """Read some steps at once."""
         places = np.arange(begin * self.batch, end * self.batch)
         epochs, rows = self.passages(places)
         order = np.lexsort((self.lengths[rows], places // self.batch))  # within each step by length

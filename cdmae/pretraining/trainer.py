@@ -196,7 +196,7 @@ def read(
     values: Path | None,
     seed: int,
 ) -> Reader:
-    """Return the steps of a pre-training; raises `InputError` where settings, model and files do not fit together."""
+    """Read the steps of a pre-training; raises `InputError` where settings, model and files do not fit together."""
     positions = config.max_position_embeddings
     if settings.max_length > positions:
         raise InputError(f"max_length is {settings.max_length}; allowed: up to {positions}, the positions of the start")
@@ -216,7 +216,7 @@ def read(
 
 
 def schedule(settings: Encoder, passages: int) -> Schedule:
-    """Return how long a pre-training is.
+    """Tell how long a pre-training is.
 
     `epochs` passes are rounded up to whole steps: 20 x 8,841,823 / 2048 is the paper's 86,346. What comes after
     `take_step` would not be used and is not computed; the schedule's horizon stays. The curve has a thousand rows.

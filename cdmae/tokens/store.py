@@ -34,7 +34,7 @@ class Tokens:
 
     @classmethod
     def of(cls, ids: np.ndarray, lengths: np.ndarray, word_starts: np.ndarray) -> Tokens:
-        """Return tokens from the lengths of their segments: title, text, title, text, ...; int64 [2 P]."""
+        """Make tokens from the lengths of their segments: title, text, title, text, ...; int64 [2 P]."""
         edges = np.concatenate([[0], np.cumsum(lengths)])
         return cls(ids, edges[::2].copy(), edges[1::2].copy(), word_starts)
 
@@ -95,7 +95,7 @@ def _check_tokens(folder: Path, tokens: Tokens) -> None:
 
 
 def _largest(ids: np.ndarray) -> int:
-    """Return the largest of memory-mapped numbers, read block by block beside the map, which would keep all of them."""
+    """Find the largest of memory-mapped numbers, read block by block beside the map, which would keep all of them."""
     if not isinstance(ids, np.memmap):
         return int(ids.max(initial=0))
     largest, block = 0, 1 << 22

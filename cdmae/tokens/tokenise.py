@@ -50,7 +50,7 @@ def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenize
 
 
 def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
-    """Return the word-pieces of a tokenizer trained on `texts`, and their ids."""
+    """Train a tokenizer on `texts`; return its word-pieces and their ids."""
     from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
@@ -216,7 +216,7 @@ class _Worker:
         self.pieces = np.concatenate([self.pieces, pieces])
 
     def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Return the ids of a batch, and the lengths of its segments: title, text, title, text, ..."""
+        """Tokenise a batch: its ids, and the lengths of its segments: title, text, title, text, ..."""
         if self.chunks.known > REMEMBERED:
             self.forget()
         data, offsets = chunks.segments(*batch.columns)

@@ -67,7 +67,7 @@ def top(values, k):
 
 @compiled
 def count_from(ordered, least):
-    """Return how many of `ordered` int32 are at least `least`."""
+    """Count how many of `ordered` int32 are at least `least`."""
     number = np.int32(0)
     for place in range(len(ordered)):
         number += np.int32(ordered[place] >= least)

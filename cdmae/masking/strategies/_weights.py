@@ -42,13 +42,13 @@ def _perturb(draws, weights, word_starts, candidates, noise):  # noqa: ANN001, A
 
 
 def frequencies(tokens: Tokens) -> np.ndarray:
-    """Return how often the collection has each of its words, in the order of the text: int64 [W]."""
+    """Count how often the collection has each of its words, in the order of the text: int64 [W]."""
     words, _ = _numbered(tokens)
     return np.bincount(words)[words]
 
 
 def document_frequencies(tokens: Tokens) -> np.ndarray:
-    """Return how many passages have each of the collection's words, in the order of the text: int64 [W]."""
+    """Count how many passages have each of the collection's words, in the order of the text: int64 [W]."""
     words, passages = _numbered(tokens)
     passages_with = np.zeros(int(words.max(initial=0)) + 1, np.int64)
     _count_passages(words, passages, np.full(len(passages_with), -1, np.int64), passages_with)

@@ -14,7 +14,7 @@ from cdmae.pretraining.objectives._parts import passages_of
 
 
 def bags(view: View, size: int) -> tuple[Tensor, Tensor]:
-    """Return which of `size` word-pieces each passage has, float32 0 or 1 [B, V], and how many it has in all [B, 1].
+    """Tell which of `size` word-pieces each passage has, float32 0 or 1 [B, V], and how many it has in all [B, 1].
 
     view: the passages as they are; special tokens are in no bag. A passage without word-pieces counts as one.
     """

@@ -70,7 +70,7 @@ class _CrossEntropy(torch.autograd.Function):
 
 
 def _widened(matrix: Tensor, column: Tensor, dtype: torch.dtype) -> Tensor:
-    """Return the matrix with one more column, and columns of 0 up to an aligned width."""
+    """Widen the matrix by one more column, and columns of 0 up to an aligned width."""
     wide = matrix.new_zeros(len(matrix), matrix.shape[1] + ALIGNED, dtype=dtype)
     wide[:, : matrix.shape[1]] = matrix
     wide[:, matrix.shape[1]] = column

@@ -32,7 +32,7 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> BowDpr:
-    """Return the objective around a BERT with its LM head; nothing is new, so nothing depends on `seed`."""
+    """Build the objective around a BERT with its LM head; nothing is new, so nothing depends on `seed`."""
     del seed
     check_bert(model, "bowdpr")
     return BowDpr(model, settings.bag_weight)

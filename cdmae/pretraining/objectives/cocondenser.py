@@ -39,7 +39,7 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> CoCondenser:
-    """Return the objective around a BERT with its LM head; the head's random weights depend on `seed`."""
+    """Build the objective around a BERT with its LM head; the head's random weights depend on `seed`."""
     return CoCondenser(*condenser.parts(model, settings, seed, "cocondenser"))
 
 

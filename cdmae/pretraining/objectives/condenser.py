@@ -33,7 +33,7 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Condenser:
-    """Return the objective around a BERT with its LM head; the head's random weights depend on `seed`."""
+    """Build the objective around a BERT with its LM head; the head's random weights depend on `seed`."""
     return Condenser(*parts(model, settings, seed, "condenser"))
 
 
@@ -89,7 +89,7 @@ class Condenser(nn.Module):
     def run(
         self, layers: nn.ModuleList, states: Tensor, view: View, generator: Generator | None, *, last: bool = False
     ) -> Tensor:
-        """Return some layers over the rows of a view; `last`: the last of them where its states are read only."""
+        """Run some layers over the rows of a view; `last`: the last of them where its states are read only."""
         rows, dropout = view.rows if last else None, self.model.config.hidden_dropout_prob
         return attention.run_layers(
             layers, states, view.inputs.layout, last_rows=rows, dropout=dropout, generator=generator

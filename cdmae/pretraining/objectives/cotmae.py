@@ -28,6 +28,6 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Mae:
-    """Return the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
+    """Build the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
     check_bert(model, "cotmae")
     return Mae(model, settings.decoder_layers, False, weights_of(seed, "decoder"))

@@ -37,7 +37,7 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> DupMae:
-    """Return the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
+    """Build the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
     check_bert(model, "dupmae")
     return DupMae(model, settings.bag_weight, weights_of(seed, "decoder"))
 

@@ -41,7 +41,7 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Master:
-    """Return the objective around a BERT with its LM head; the decoders' random weights depend on `seed`."""
+    """Build the objective around a BERT with its LM head; the decoders' random weights depend on `seed`."""
     check_bert(model, "master")
     return Master(model, settings.decoder_layers, seed)
 

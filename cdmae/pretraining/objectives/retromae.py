@@ -35,7 +35,7 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> RetroMae:
-    """Return the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
+    """Build the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
     check_bert(model, "retromae")
     return RetroMae(model, weights_of(seed, "decoder"))
 

@@ -48,7 +48,7 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
 
 
 def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> SimLm:
-    """Return the objective around a BERT with its LM head; the generator's random weights depend on `seed`."""
+    """Build the objective around a BERT with its LM head; the generator's random weights depend on `seed`."""
     check_bert(model, "simlm")
     layers = model.config.num_hidden_layers
     if settings.decoder_layers > layers:
@@ -88,7 +88,7 @@ class SimLm(nn.Module):
         return loss + of_generator, {**numbers, "encoder_loss": numbers["encoder_loss"] + of_generator.detach()}
 
     def filler(self, generator: Generator | None) -> tuple[nn.Module, nn.Module, Generator | None]:
-        """Return the generator's encoder and head, and what draws its dropout: of a given one nothing."""
+        """Return the generator's encoder and head, and what draws its dropout; a frozen one has none."""
         if isinstance(self.generator, Given):
             return self.generator.encoder, self.generator.head, None
         return self.generator.bert, self.generator.cls.predictions, generator
@@ -121,7 +121,7 @@ def fill(encoder: nn.Module, head: nn.Module, view: View, generator: Generator |
 
 @torch.no_grad()
 def sample(head: nn.Module, states: Tensor, draws: Tensor) -> Tensor:
-    """Return a word-piece for each state [M, D] from the head's probabilities, by its number in [0, 1): int64 [M].
+    """Sample a word-piece for each state [M, D] from the head's probabilities, by its number in [0, 1): int64 [M].
 
     It is the first whose cumulated probability is above the number, so that a token's replacement depends on nothing
     but the token's own place, whatever the micro-batch.

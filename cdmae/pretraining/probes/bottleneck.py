@@ -27,7 +27,7 @@ VECTORS = ("true", "shuffled", "zero")
 
 
 def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) -> Callable[[], dict[str, float]] | None:
-    """Measure the losses on the first step's passages, as many as fit `rows`; return None for other objectives."""
+    """Return what measures losses on the first step's passages, as many as fit `rows`; None for other objectives."""
     if not all(hasattr(network, part) for part in ("encode", "bottleneck", "decode")):
         return None
     (first,) = reader.read(0, 1)

@@ -63,7 +63,7 @@ def _shingles(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray, np.ndarray]
 
 
 def _mix(values: np.ndarray) -> np.ndarray:
-    """Return the finaliser of SplitMix64 (Steele et al. 2014): every bit of the input moves every bit of the output."""
+    """Apply the finaliser of SplitMix64 (Steele et al. 2014): every bit of the input moves every bit of the output."""
     values = values + np.uint64(0x9E3779B97F4A7C15)
     values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

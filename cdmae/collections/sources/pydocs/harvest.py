@@ -94,7 +94,7 @@ def processes(number: int) -> Iterator[Callable[..., Iterable[Any]]]:
 
 
 def _end_with_parent() -> None:
-    """Return a process that is killed would leave its pool waiting for work for ever."""
+    """End when the parent process ends: a killed one would leave its pool waiting for ever."""
 
     def watch() -> None:
         multiprocessing.parent_process().join()

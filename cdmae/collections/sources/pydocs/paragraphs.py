@@ -194,7 +194,7 @@ def _prose(reader: _Reader, line: str, stripped: str) -> None:
 
 
 def _entry(reader: _Reader, indent: int, stripped: str, following: str) -> str:
-    """Return what is left to collect of a line of a list of parameters or results: its name stays, its type goes."""
+    """Return what to collect of a line of a list of parameters or results: its name stays, its type goes."""
     if not reader.is_google and indent <= reader.section_indent:  # at the margin: numpy's `name : type`
         if following.strip() and _indent(following) > indent:
             reader.flush()
@@ -216,7 +216,7 @@ def _entry(reader: _Reader, indent: int, stripped: str, following: str) -> str:
 
 
 def _field(reader: _Reader, indent: int, field: re.Match[str]) -> None:
-    """Return one entry of a Sphinx field list, ``:param type name: text``."""
+    """Collect one entry of a Sphinx field list, ``:param type name: text``."""
     kind, argument, text = field[1], (field[2] or "").split(), field[3]
     if reader.section == "":
         reader.section = "fields"
