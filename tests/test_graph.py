@@ -11,7 +11,6 @@ from cdmae.layout import PLACES
 from workflow.facts import facts
 from workflow.targets import paths, patterns
 
-
 WHOLE = {}
 
 
@@ -52,11 +51,14 @@ def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
     config = load(values)
     known = paths(config)
     assert all(set(job.outputs) <= set(known[rule]) for (rule, _), job in whole.items())
-    assert {pattern.replace("{target}", "{collection}.{split}") for several in patterns().values() for pattern in several
-            } >= set(PLACES.values()) - {"collections/{collection}", "benchmarks"}  # fmt: skip
-    read = [path for part in ("measures", "encoders", "trained", "masked_terms", "importance", "mined", "teachers", "runs")
-            for path in facts(config)[part].values()]  # fmt: skip
-    assert set(read) <= {path for job in whole.values() for path in job.outputs}
+    made = {pattern for several in patterns().values() for pattern in several}
+    assert {pattern.replace("{target}", "{collection}.{split}") for pattern in made} >= set(PLACES.values()) - {
+        "collections/{collection}", "benchmarks",
+    }  # fmt: skip
+    parts = ("measures", "encoders", "trained", "masked_terms", "importance", "mined", "teachers", "runs")
+    assert {path for part in parts for path in facts(config)[part].values()} <= {
+        path for job in whole.values() for path in job.outputs
+    }
 
 
 @pytest.mark.parametrize(
