@@ -12,7 +12,7 @@ from pathlib import Path
 from cdmae.config import systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from workflow.facts import FIGURES, TABLES
+from workflow.facts import FIGURES, TABLES, exhibit
 
 ROOT = Path(__file__).resolve().parent.parent
 ALL = "all"  # the target of a whole run
@@ -52,7 +52,8 @@ def paths(config: Config) -> dict[str, list[str]]:
     made = {rule: [path for pattern in known for path in _filled(pattern, names)] for rule, known in patterns().items()}
     negatives = ["negatives/{}.{}.{}.parquet".format(*key) for key in systems.mined(config)]
     made |= {rule: negatives for rule in made if "mine" in rule}
-    return {rule: [f"{config.results}/{path}" for path in known] for rule, known in made.items()}
+    results = config.results.rstrip("/") or "/"
+    return {rule: [f"{results}/{path}" for path in known] for rule, known in made.items()}
 
 
 def _filled(pattern: str, names: dict[str, list[str]]) -> list[str]:
@@ -62,8 +63,13 @@ def _filled(pattern: str, names: dict[str, list[str]]) -> list[str]:
 
 
 def check_target(config: Config, target: str) -> None:
-    """Refuse a target that is no rule of its own and that no job makes, with the nearest one; raises `InputError`."""
+    """Refuse a target that no job makes, with the nearest one, and an exhibit that the config lacks the entries for.
+
+    Raises `InputError`.
+    """
     path = os.path.normpath(target).removeprefix(f"{ROOT}/")
+    if Path(path).stem in (*TABLES, *FIGURES):
+        exhibit(config, Path(path).stem)
     made = paths(config)
     known = [path for several in made.values() for path in several]
     if path in (*known, *TABLES, *FIGURES, *ALONE, ALL):
