@@ -269,6 +269,8 @@ def test_encoders_after_another_and_snapshots_share_what_is_upstream(values, who
     assert added == {("ngrams", "ami/small/other"), ("importance", "ami/small/other")}, "other masks, other counts"
     assert changed(whole, jobs) == {("pretrain", "cdmae")}, "which now keeps two steps"
     assert training.params["snapshots"] == "--snapshots 2 8"
+    states = {tuple(known["pretrain", "cdmae"].params["state"]) for known in (whole, jobs)}
+    assert len(states) == 2, "no state of before has them"
     assert jobs["snapshot", "cdmae-2"].inputs == {"encoder": ["out/encoders/cdmae"]}
     assert jobs["snapshot", "cdmae-2"].params["step"] == 2
     assert jobs["train_retriever", "one-2"].inputs["encoder"] == ["out/encoders/cdmae-2"]

@@ -26,9 +26,7 @@ def patterns() -> dict[str, list[str]]:
     outputs: dict[str, list[str]] = {}
     for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
         text = path.read_text(encoding="utf-8")
-        for name, body in re.findall(
-            r"^(?:use )?rule (?:\w+ as )?(\w+).*:\n((?:^$|^ .*\n)+)", text, flags=re.MULTILINE
-        ):
+        for name, body in re.findall(RULE, text, flags=re.MULTILINE):
             block = re.search(r"^    output:\n((?: {8}.*\n)+)", body, flags=re.MULTILINE)
             for words in re.findall(r'"<results>/[^"]*"(?:, "\.\w+")*', block[1] if block else ""):
                 pattern, *forms = re.findall(r'"(?:<results>/)?([^"]*)"', words)
@@ -49,11 +47,13 @@ def paths(config: Config) -> dict[str, list[str]]:
         "target": [f"{collection}.{split}" for collection, split in every],
         "exhibit": [*TABLES, *FIGURES],
     }
-    made = {rule: [path for pattern in known for path in _filled(pattern, names)] for rule, known in patterns().items()}
+    outputs = {
+        rule: [path for pattern in known for path in _filled(pattern, names)] for rule, known in patterns().items()
+    }
     negatives = ["negatives/{}.{}.{}.parquet".format(*key) for key in systems.mined(config)]
-    made |= {rule: negatives for rule in made if "mine" in rule}
+    outputs |= {rule: negatives for rule in outputs if "mine" in rule}
     results = config.results.rstrip("/") or "/"
-    return {rule: [f"{results}/{path}" for path in known] for rule, known in made.items()}
+    return {rule: [f"{results}/{path}" for path in known] for rule, known in outputs.items()}
 
 
 def _filled(pattern: str, names: dict[str, list[str]]) -> list[str]:
@@ -70,13 +70,13 @@ def check_target(config: Config, target: str) -> None:
     path = os.path.normpath(target).removeprefix(f"{ROOT}/")
     if Path(path).stem in (*TABLES, *FIGURES):
         exhibit(config, Path(path).stem)
-    made = paths(config)
-    known = [path for several in made.values() for path in several]
+    outputs = paths(config)
+    known = [path for several in outputs.values() for path in several]
     if path in (*known, *TABLES, *FIGURES, *ALONE, ALL):
         return
-    several = made.get(path) or [other for other in known if other.startswith(f"{path}/")]
+    several = outputs.get(path) or [other for other in known if other.startswith(f"{path}/")]
     if several:
-        what = "rule that makes" if path in made else "folder of"
+        what = "rule that makes" if path in outputs else "folder of"
         raise InputError(f"{target} is a {what} several results; allowed: one of them, such as {several[0]}")
     near = difflib.get_close_matches(path, [*known, *TABLES, *FIGURES, ALL, *ALONE], n=1)
     raise InputError(

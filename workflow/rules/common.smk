@@ -249,13 +249,13 @@ waiting_for = systems.waiting(settings)
 FIRST = 100_000  # more than all jobs that fit beside each other have together
 
 
-def waiting(section, wanted=0):
+def waiting(section, gpus_asked=0):
     """The priority of a job: how many trainings wait for its entry, one for the other.
 
     The longest chain decides when a run ends. Jobs that want several GPUs of this machine come before all others.
     Snakemake keeps none free for a job, so that jobs of one GPU each would let them wait for ever.
     """
-    several = min(wanted, workflow.global_resources.get("gpu").value or 0) > 1  # a cluster has a queue of its own
+    several = min(gpus_asked, workflow.global_resources.get("gpu").value or 0) > 1  # a cluster has a queue of its own
 
     def priority(wildcards):
         return several * FIRST + waiting_for[section][wildcards[0]]
