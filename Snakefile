@@ -1,5 +1,5 @@
 # The whole pipeline, one chapter per file in the order of the data; `rule all` is what a bare `snakemake` makes.
-# Which job reads and writes what, and which settings it depends on: cdmae/jobs.py. Where things lie: cdmae/graph.py.
+# A rule shows what it reads and writes; workflow/rules/common.smk fills in what depends on an entry of the config.
 
 
 report: "workflow/report/workflow.rst"
@@ -26,9 +26,9 @@ include: "workflow/rules/evaluation.smk"
 # Rules named after --cache share what they make with other workflows (docs/clusters.md). Snakemake wants them without a
 # benchmark, since one for what was taken from the cache would be a lie; and it sorts the parameters of all rules that
 # they depend on by their names, so that all must have one.
-for each in workflow.rules if workflow.workflow_settings.cache else ():
-    if each.name in workflow.workflow_settings.cache:
-        each._benchmark = None
-    named = {place for place, _ in dict(each.params._get_names()).values()}
-    for place in set(range(len(each.params))) - named:
-        each.params._set_name(f"part_{place}", place)
+for shared in workflow.rules if workflow.workflow_settings.cache else ():
+    if shared.name in workflow.workflow_settings.cache:
+        shared._benchmark = None
+    named = {place for place, _ in dict(shared.params._get_names()).values()}
+    for place in set(range(len(shared.params))) - named:
+        shared.params._set_name(f"part_{place}", place)

@@ -45,4 +45,4 @@ PLACES = {
 
 def place(results: str, what: str, **names: str) -> str:
     """Tell where a result lies: ``place("results", "encoder", encoder="mae")`` is ``results/encoders/mae``."""
-    return f"{results}/{PLACES[what].format(**names)}"
+    return f"{results.rstrip('/') or '/'}/{PLACES[what].format(**names)}"

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+from cdmae.plan.work import Job
 from workflow.dry_run import dry_run
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -20,21 +21,30 @@ class Planned(NamedTuple):
     outputs: list[str]
     params: dict[str, Any]
     reasons: set[str]
+    record: Job
+    megabytes: int
 
 
-def plan(values: dict[str, Any], *targets: str) -> dict[tuple[str, str], Planned]:
+def plan(values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0) -> dict[tuple[str, str], Planned]:
     """Plan a whole config, or some targets of it, by rule and name; all code has the fingerprint 1."""
     with chdir(ROOT), mock.patch("workflow.fingerprint.fingerprint", _ones):
-        known = dry_run(targets=targets, values={**values, "standalone": True})
+        known = dry_run(targets=targets, values={**values, "standalone": True}, cores=cores, gpus=gpus)
     return {
         (job.rule, job.name): Planned(
             {name: [paths] if isinstance(paths, str) else list(paths) for name, paths in detail.input.items()},
             list(job.outputs),
             dict(detail.params.items()),
             {str(reason) for reason in detail.non_derived_params},
+            job,
+            detail.resources["mem_mb"],
         )
         for job, detail in known.items()
     }
+
+
+def records(values: dict[str, Any], *targets: str, **machine: int) -> list[Job]:
+    """List the jobs as `./run plan` reads them."""
+    return [job.record for job in plan(values, *targets, **machine).values()]
 
 
 def _ones(script: str, modules: Sequence[str] = ()) -> dict[str, str]:

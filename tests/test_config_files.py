@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 from made_up import make_model
+from planned import records
 
 from cdmae.collections.sources.ir_datasets import catalogue
+from cdmae.config import systems
 from cdmae.config.load import gather, load, merge, read_yaml, stack
 from cdmae.config.reference import editor_schema, page
 from cdmae.config.schema import Config, Encoder, Stage
 from cdmae.errors import InputError
-from cdmae.graph import Graph
 
 FILES = Path(__file__).resolve().parent.parent / "config"
 
@@ -100,7 +101,9 @@ def test_the_config_files_that_come_along(path, tmp_path, monkeypatch):
         (own / name).write_text(text)
     make_model(tmp_path / "models" / "foreign")
     monkeypatch.chdir(tmp_path)  # the templates name these folders
-    assert Graph(load_file(path)).jobs()
+    config = load_file(path)
+    assert systems.encoders(config).keys() == config.encoders.keys()
+    assert systems.systems(config).keys() == config.systems.keys()
 
 
 def load_file(path):
@@ -124,7 +127,8 @@ def test_published_triples_are_those_of_the_collection():
 
 def test_smoke_default_and_paper_run_the_same_rules():
     smoke, default, paper = (
-        {job.rule for job in Graph(load_file(FILES / f"{name}.yaml")).jobs()} for name in ("smoke", "config", "paper")
+        {job.rule for job in records(load_file(FILES / f"{name}.yaml").values())}
+        for name in ("smoke", "config", "paper")
     )
     assert smoke == default == paper | {"vectors"}  # which the paper's does not keep
 

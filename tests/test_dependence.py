@@ -18,12 +18,12 @@ import pytest
 from made_up import make_model
 from tiny_objectives import V, language_model, learnt, vocabulary
 
-from cdmae import collections, masking
+from cdmae import masking
 from cdmae.collections.sources import ir_datasets, pydocs
+from cdmae.config import systems
 from cdmae.config.load import gather, load, read_yaml, stack
-from cdmae.config.schema import Encoder, Evaluation, Importance, Report, Stage, Start, System
+from cdmae.config.schema import Encoder, Stage
 from cdmae.errors import InputError
-from cdmae.graph import Graph
 from cdmae.pretraining.batches import Reader
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.tokens.store import Tokens
@@ -41,13 +41,8 @@ NAMES = {
     "title_file", "files", "kind", "objective", "triples",
 }  # fmt: skip
 FITTING = {
-    "hidden": [256, 1536], "forward_factor": [1, 2, 4], "window": [2, 3], "measures": [["RR@10"]],
-    "relevant": [{name: {split: 3}} for name, split in (("pydocs", "dev"), ("msmarco", "dev"), ("mine", "test"))],
-    "lengths": [{name: 64} for name in ("pydocs", "msmarco", "mine")],
+    "forward_factor": [1, 2, 4],
 }  # fmt: skip
-MASKED = ("decoder_ratio", "sigma", "max_length", "seed")  # what the masks that the report shows depend on
-COUNTED = ("unit", "window")
-DRAWN = ("depth", "group", "random_negatives", "epochs", "seed")  # what a teacher's candidates depend on
 DECODED = ("mae", "retromae", "dupmae", "simlm", "cotmae", "master")  # objectives whose decoder has masks of its own
 LAYERED = ("mae", "simlm", "cotmae", "master", "condenser", "cocondenser")
 SOME_ENCODERS = {  # the settings that only some of them read
@@ -71,98 +66,6 @@ def reads(encoder, key):
     if encoder.objective == "none":
         return key in ("start", "objective", "seed")
     return SOME_ENCODERS.get(key, lambda _: True)(encoder)
-
-
-# --- what should depend on a setting ----------------------------------------------------------------------------------
-
-
-def of_encoder(graph, name, key):
-    """The encoder's own jobs, and the cards that tell of it."""
-    config, encoder = graph.config, graph.config.encoders[name]
-    if not reads(encoder, key):
-        return set()
-    told = {each for each in config.encoders if name in (each, *graph.before(each))}
-    found = {("release", each) for each in trained(graph) if config.systems[each].encoder in told}
-    if name in graph.masked_by_importance() and key in MASKED:
-        found.add(("masked_terms", name))
-    return found if encoder.snapshot_of else {("pretrain", name), *found}
-
-
-def of_stage(graph, name, key):
-    """The trainings of the stage, their cards, their teachers' scores, and the runs that their negatives come from."""
-    config, stage = graph.config, graph.config.stages[name]
-    if key not in OF_KIND[stage.kind] and any(key in keys for keys in OF_KIND.values()):
-        return set()
-    found = set()
-    for each in trained(graph):
-        system = config.systems[each]
-        if system.stage != name or (key == "alpha" and not system.teacher):
-            continue
-        found |= {(f"train_{system.kind}", each), ("release", each)}
-        if system.teacher and key in DRAWN:
-            found.add(("teacher", graph.taught_like(each)))
-    return found
-
-
-def of_start(graph, name, key):
-    encoders = [each for each, encoder in graph.config.encoders.items() if encoder.start == name]
-    found = {job for each in encoders for job in of_encoder(graph, each, "start") if job[0] != "masked_terms"}
-    return found | ({("tokenizer", name)} if key == "vocabulary" else set())
-
-
-def of_importance(graph, name, key):
-    config = graph.config
-    readers = [each for each, entry in config.encoders.items() if entry.importance == name]
-    by = [each for each in readers if "importance" in config.encoders[each].maskings]
-    rules = ("importance", "ngrams") if key in COUNTED else ("importance",)
-    found = {(job.rule, job.name) for job in graph.jobs() if job.rule in rules and job.name.startswith(f"{name}/")}
-    return found | {("release", each) for each in trained(graph) if config.systems[each].encoder in by}
-
-
-def of_collection(graph, name, key):
-    jobs = [job for job in graph.jobs() if job.rule == "release" and name in job.params["facts"]["collections"]]
-    return {("collection", name), *((job.rule, job.name) for job in jobs)}
-
-
-def of_system(graph, name, key):
-    kind = graph.config.systems[name].kind
-    rules = {"bm25": ("search_bm25", "mine_bm25"), "fusion": ("fuse",), "reranker": ("rerank", "release"),
-             "external": ("vectors_external", "search_external", "mine_external")}[kind]  # fmt: skip
-    return {(job.rule, job.name) for job in graph.jobs() if job.rule in rules and job.name.split("/")[0] == name}
-
-
-def of_evaluation(graph, _, key):
-    if key == "lengths":
-        names = ("pydocs", "msmarco", "mine")
-        vectors = ("vectors", "vectors_external", "mine", "mine_external")
-        cut = {
-            (job.rule, job.name) for job in graph.jobs() if job.rule in vectors and set(names) & {*job.name.split("/")}
-        }
-        return cut | {
-            (job.rule, job.name) for job in graph.jobs() if job.rule in ("search", "search_external", "rerank")
-        }
-    graded = dict.fromkeys(("measures", "relevant"), ("measures",))
-    rules = (graded | {"depth": ("search", "search_bm25", "search_external", "fuse")}).get(key, ())
-    return {(job.rule, job.name) for job in graph.jobs() if job.rule in rules}
-
-
-def of_report(graph, _, key):
-    return {("masked_terms", each) for each in graph.masked_by_importance()} if key == "example" else set()
-
-
-def trained(graph):
-    return graph.systems("retriever", "reranker")
-
-
-def deeper(before, after):
-    """The runs over training queries whose depth follows from their users'."""
-    depths = before.mined(), after.mined()
-    rules = {"bm25": "mine_bm25", "retriever": "mine", "external": "mine_external"}
-    return {
-        (rules[before.config.systems[key[0]].kind], "/".join(key))
-        for key in depths[0].keys() & depths[1].keys()
-        if depths[0][key] != depths[1][key]
-    }
 
 
 # --- every setting of every config ------------------------------------------------------------------------------------
@@ -197,10 +100,6 @@ def values_of(names):
     return {key: value for key, value in values.items() if key != "seeds"}
 
 
-def by_name(graph):
-    return {(job.rule, job.name): job for job in graph.jobs()}
-
-
 def others(cls, field, value):
     """Other values of a setting, the likeliest to fit first."""
     hint = get_type_hints(cls)[field.name]
@@ -219,50 +118,40 @@ def others(cls, field, value):
     return [each for each in found if each != value]
 
 
-def changed(values, place, cls, field, value):
-    """The graph with another value of a setting; None where no other fits, as with the only one that is allowed."""
+def edited(values, section, cls, field, value):
+    """The config with another default of all entries; None where no other fits, as with the only one allowed."""
     for other in others(cls, field, value):
-        edited = copy.deepcopy(values)
-        (reduce(lambda inner, key: inner.setdefault(key, {}), place, edited))[field.name] = other
         try:
-            return Graph(load(edited))
+            return load({**values, section: {**values[section], field.name: other}})
         except InputError:
             continue
     return None
 
 
-def check(values, before, place, cls, entries, expected):
-    """Change each setting at a place of the config, which decides it for some entries; compare what has changed."""
-    jobs, tried = by_name(before), 0
+def trained(config):
+    """What every pre-training and every supervised training depends on besides its inputs, as the rules say it."""
+    kinds = systems.TRAINED
+    return {name: entry.values() for name, entry in config.encoders.items() if not entry.snapshot_of} | {
+        ("system", name): config.stages[config.systems[name].stage].values(teacher=bool(config.systems[name].teacher))
+        for name in systems.of_kind(config, *kinds)
+    }
+
+
+def check(values, section, cls, current, expected):
+    """Change each default of the entries of a section; compare the trainings that notice."""
+    before, tried = load(values), 0
+    known = trained(before)
     for field in dataclasses.fields(cls):
-        if field.name in NAMES:
-            continue
-        having = [name for name, own in entries.items() if field.name not in own]
-        current = reduce(dict.get, place, values).get(field.name, getattr(_first(before, place, having), field.name))
-        after = changed(values, place, cls, field, current)
+        after = None if field.name in NAMES else edited(values, section, cls, field, current(before, field.name))
         if after is None:
             continue
         tried += 1
-        now = by_name(after)
-        found = {key for key in jobs.keys() & now.keys() if jobs[key].params != now[key].params} - {("report", "")}
-        wanted = set().union(*(expected(before, name, field.name) for name in having)) & jobs.keys()
-        if cls is Stage and field.name == "depth":
-            wanted |= deeper(before, after)
-        assert found == wanted & now.keys(), f"{'.'.join(place)}.{field.name}"
+        now = trained(after)
+        assert {name for name in known if now[name] != known[name]} == expected(before, field.name), field.name
     return tried
 
 
-def _first(graph, place, having):
-    """The entry of a place, or the first that has its values from there."""
-    section = {"pretraining": "encoders", "training": "stages"}.get(place[0], place[0])
-    found = getattr(graph.config, section)
-    if place[0] in ("evaluation", "report"):
-        return found
-    entry = found[having[0] if having else next(iter(found))]
-    return entry.settings if place[0] == "collections" else entry
-
-
-def defaulted(values, section, keys):
+def defaulted(values, section):
     """The entries of a section with the settings of their own, snapshots having those of their encoder."""
     found = {name: set(entry or {}) for name, entry in values.get(section, {}).items()}
     for name, entry in values.get(section, {}).items():
@@ -275,58 +164,38 @@ def defaulted(values, section, keys):
 def test_a_setting_of_all_encoders_restarts_those_that_read_it(names):
     values = values_of(names)
     values.setdefault("pretraining", {})
-    before = Graph(load(values))
-    entries = defaulted(values, "encoders", Encoder)
-    assert check(values, before, ("pretraining",), Encoder, entries, of_encoder) >= 10
+    own = defaulted(values, "encoders")
+
+    def current(config, key):
+        having = [name for name in config.encoders if key not in own[name]]
+        return values["pretraining"].get(key, getattr(config.encoders[(having or list(own))[0]], key))
+
+    def expected(config, key):
+        entries = {name: entry for name, entry in config.encoders.items() if not entry.snapshot_of}
+        return {name for name, entry in entries.items() if key not in own[name] and reads(entry, key)}
+
+    assert check(values, "pretraining", Encoder, current, expected) >= 10
 
 
 @pytest.mark.parametrize("names", [("config",), ("paper", "paper-ablations"), ("collection",)], ids="+".join)
 def test_a_setting_of_all_stages_restarts_those_that_read_it(names):
     values = values_of(names)
-    before = Graph(load(values))
-    assert check(values, before, ("training",), Stage, defaulted(values, "stages", Stage), of_stage) >= 15
+    own = defaulted(values, "stages")
 
+    def current(config, key):
+        having = [name for name in config.stages if key not in own[name]]
+        return values["training"].get(key, getattr(config.stages[(having or list(own))[0]], key))
 
-@pytest.mark.parametrize("names", [("config",), ("unlabelled",), ("paper",)], ids="+".join)
-def test_a_setting_of_anything_else_restarts_what_reads_it(names):
-    """One entry of each kind: of a start, an importance, a source of collections, a kind of system."""
-    values = values_of(names)
-    before = Graph(load(values))
-    config = before.config
-    kinds = {system.kind: name for name, system in config.systems.items() if system.kind != "retriever"}
-    sources = {entry.source: name for name, entry in config.collections.items()}
-    places = [
-        *((("starts", name), Start, of_start) for name, start in config.starts.items() if not start.checkpoint),
-        *((("importance", name), Importance, of_importance) for name in list(config.importance)[:2]),
-        *((("systems", name), System, of_system) for name in kinds.values()),
-        *(
-            (("collections", name), collections.source(source).Settings, of_collection)
-            for source, name in sources.items()
-        ),
-        (("evaluation",), Evaluation, of_evaluation),
-        (("report",), Report, of_report),
-    ]
-    for place, cls, expected in places:
-        check(values, before, place, cls, {place[-1]: set()}, expected)
+    def expected(config, key):
+        found = set()
+        for name in systems.of_kind(config, *systems.TRAINED):
+            system = config.systems[name]
+            others = [keys for kind, keys in OF_KIND.items() if kind != system.kind]
+            if key not in own[system.stage] and key not in others[0] and (key != "alpha" or system.teacher):
+                found.add(("system", name))
+        return found
 
-
-def test_another_seed_leaves_the_data_alone(values):
-    values["encoders"]["own"] = {"seed": 3}
-    before, after = by_name(Graph(load(values))), by_name(Graph(load(values | {"seed": 8})))
-    rules = {rule for rule, name in before if before[rule, name].params != after[rule, name].params}
-    assert rules == {"pretrain", "masked_terms", "train_retriever", "train_reranker", "teacher", "release", "report"}
-
-
-def test_published_triples_do_not_depend_on_how_bm25_would_search():
-    values = values_of(("paper",))
-    values["systems"]["bm25"]["triples"] = "train/triples-v2"
-    first = by_name(Graph(load(values)))
-    values["systems"]["bm25"]["k1"] = 0.82
-    second = by_name(Graph(load(values)))
-    assert {key for key in first if first[key].params != second[key].params} == {
-        ("search_bm25", "bm25"),
-        ("report", ""),
-    }
+    assert check(values, "training", Stage, current, expected) >= 15
 
 
 def test_collocations_are_read_from_the_counts_and_not_from_the_importance(values):
@@ -335,10 +204,10 @@ def test_collocations_are_read_from_the_counts_and_not_from_the_importance(value
         "spans": {"decoder_masking": "pmi_span"},
         "both": {"encoder_masking": "pmi_span", "decoder_masking": "importance"},
     }
-    jobs = {name: Graph(load(values)).job("pretrain", name) for name in ("spans", "both", "mae")}
-    assert jobs["spans"].inputs["importance"] == "out/ngrams/ami/small/docs"
-    assert jobs["both"].inputs["importance"] == "out/importance/ami/small/docs"
-    assert "importance" not in jobs["mae"].inputs
+    rows = systems.encoders(load(values))
+    assert {name: rows[name]["estimate"] for name in ("spans", "both", "mae", "cdmae")} == {
+        "spans": "ngrams", "both": "importance", "mae": "", "cdmae": "importance",
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 from cdmae.errors import InputError
-from cdmae.making import paths
 from tests.conftest import together
 from workflow import commands
+from workflow.targets import paths
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVS = ROOT / "envs"
@@ -237,10 +237,11 @@ def test_a_result_that_no_job_makes_is_refused_with_the_nearest_one(words, refus
 def test_results_values_of_options_and_files_elsewhere_are_handed_to_snakemake(monkeypatch):
     start = module(ROOT / "workflow/start.py")
     monkeypatch.chdir(ROOT)
-    found = start.graph([])
+    config = start.configured([])
+    every = [path for several in paths(config).values() for path in several]
     elsewhere = (["--report", "results/mine.html"], ["README.md", "elsewhere/x"], ["--cache", "tokens", "ngrams"])
-    for words in (*elsewhere, paths(found), ["report", "all", "latency"]):
-        start.check_targets(words, found)
+    for words in (*elsewhere, every, ["report", "all", "latency"]):
+        start.check_targets(words, config)
 
 
 @pytest.mark.parametrize("words", [["{}"], ["-n", "{}"], ["plan", "{}"]])
@@ -292,7 +293,7 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     overlay, more, asked = tmp_path / "own.yaml", tmp_path / "more.yaml", []
     overlay.write_text("seed: 3\n")
     more.write_text("seed: 4\n")
-    monkeypatch.setattr(commands, name, lambda graph, given: asked.append((graph.config.seed, given.words)))
+    monkeypatch.setattr(commands, name, lambda config, options: asked.append((config.seed, options.words)))
     monkeypatch.chdir(tmp_path)
     Path("lists").touch()  # a word that is a file, too
     commands.command([name, "--configfile", str(overlay), "sorted", "lists"])

@@ -9,15 +9,15 @@ import numpy as np
 import pandas as pd
 import pytest
 import synthetic_run
+from planned import records
 
 from cdmae.config.load import gather, load, read_yaml, stack
 from cdmae.errors import InputError
-from cdmae.graph import Graph
-from cdmae.jobs import FIGURES, TABLES
 from cdmae.report.facts import Facts, Target
 from cdmae.report.page import write_exhibit
 from cdmae.report.paper import exhibits, grids, published
 from cdmae.report.paper.methods import methods
+from workflow.facts import FIGURES, TABLES, exhibit
 
 ROOT = Path(__file__).resolve().parent.parent
 LATENCY = {
@@ -105,7 +105,7 @@ def test_a_table_wants_the_systems_it_shows(name, configs, systems):
 
 def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikipedia():
     config = shipped("paper", "paper-ablations")
-    jobs = {(job.rule, job.name) for job in Graph(load(config)).jobs(["table_corpus"])}
+    jobs = {(job.rule, job.name) for job in records(config, "table_corpus")}
     assert {name for rule, name in jobs if rule == "pretrain"} == {
         "cdmae", "domain", "general", "wikipedia", "wikipedia-domain",
     }  # fmt: skip
@@ -168,20 +168,23 @@ def test_a_published_start_stands_beside_the_rows_of_what_it_was_pre_trained_on(
 def test_figures_of_masks_need_an_encoder_that_masks_by_importance(values):
     values["encoders"]["cdmae"]["decoder_masking"] = "uniform"
     with pytest.raises(InputError, match="figure_sampling needs an encoder with decoder_masking: importance"):
-        Graph(load(values)).job("figure", "figure_sampling")
+        exhibit(load(values), "figure_sampling")
 
 
 def test_the_job_of_a_table_reads_the_measures_of_its_systems_and_of_no_others(values):
     values["systems"]["two"] = {"kind": "retriever", "encoder": "cdmae", "stage": "stage1", "negatives": "one"}
-    job = Graph(load(values)).job("table", "table_stages")
-    assert job.inputs["measures"] == ["out/measures/one.tsv", "out/measures/three.tsv"]
-    assert job.outputs == [f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex", "html")]
-    assert Graph(load(values)).job("figure", "figure_sampling").reads() == ["out/masked_terms/cdmae.json"]
+    jobs = {job.name: job for job in records(values, "table_stages", "figure_sampling")}
+    measures = {path for path in jobs["table_stages"].inputs if "measures" in path}
+    assert measures == {"out/measures/one.tsv", "out/measures/three.tsv"}
+    assert jobs["table_stages"].outputs == tuple(
+        f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex", "html")
+    )
+    assert jobs["figure_sampling"].inputs == ("out/masked_terms/cdmae.json", "config/paper_results.csv")
 
 
 def test_a_table_reads_every_seed_of_its_systems(values):
-    job = Graph(load(values | {"seeds": [7, 8]})).job("table", "table_stages")
-    assert job.inputs["measures"] == [f"out/measures/{name}.tsv" for name in ("one", "three", "one@8", "three@8")]
+    needs = exhibit(load(values | {"seeds": [7, 8]}), "table_stages")["measures"]
+    assert needs == {name: f"out/measures/{name}.tsv" for name in ("one", "three", "one@8", "three@8")}
 
 
 def test_every_name_has_a_declaration():
@@ -190,7 +193,7 @@ def test_every_name_has_a_declaration():
 
 
 def test_a_whole_run_makes_no_exhibit(values):
-    assert not {job.rule for job in Graph(load(values)).jobs()} & {"table", "figure", "latency"}
+    assert not {job.rule for job in records(values)} & {"table", "figure", "latency"}
 
 
 # --- what each shows -------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cdmae.fingerprint import NEUTRAL, ROOT, fingerprint
+from workflow.fingerprint import NEUTRAL, ROOT, fingerprint
 
 SCRIPT = "workflow/scripts/pretrain.py"
 PROJECT = {

@@ -51,11 +51,14 @@ def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
     config = load(values)
     known = paths(config)
     assert all(set(job.outputs) <= set(known[rule]) for (rule, _), job in whole.items())
-    assert {pattern.replace("{target}", "{collection}.{split}") for several in patterns().values() for pattern in several
-            } >= set(PLACES.values()) - {"collections/{collection}", "benchmarks"}  # fmt: skip
-    read = [path for part in ("measures", "encoders", "trained", "masked_terms", "importance", "mined", "teachers", "runs")
-            for path in facts(config)[part].values()]  # fmt: skip
-    assert set(read) <= {path for job in whole.values() for path in job.outputs}
+    made = {pattern for several in patterns().values() for pattern in several}
+    assert {pattern.replace("{target}", "{collection}.{split}") for pattern in made} >= set(PLACES.values()) - {
+        "collections/{collection}", "benchmarks",
+    }  # fmt: skip
+    parts = ("measures", "encoders", "trained", "masked_terms", "importance", "mined", "teachers", "runs")
+    assert {path for part in parts for path in facts(config)[part].values()} <= {
+        path for job in whole.values() for path in job.outputs
+    }
 
 
 @pytest.mark.parametrize(
@@ -266,6 +269,8 @@ def test_encoders_after_another_and_snapshots_share_what_is_upstream(values, who
     assert added == {("ngrams", "ami/small/other"), ("importance", "ami/small/other")}, "other masks, other counts"
     assert changed(whole, jobs) == {("pretrain", "cdmae")}, "which now keeps two steps"
     assert training.params["snapshots"] == "--snapshots 2 8"
+    states = {tuple(known["pretrain", "cdmae"].params["state"]) for known in (whole, jobs)}
+    assert len(states) == 2, "no state of before has them"
     assert jobs["snapshot", "cdmae-2"].inputs == {"encoder": ["out/encoders/cdmae"]}
     assert jobs["snapshot", "cdmae-2"].params["step"] == 2
     assert jobs["train_retriever", "one-2"].inputs["encoder"] == ["out/encoders/cdmae-2"]

@@ -8,11 +8,12 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import synthetic_run
+from planned import plan
 
 from cdmae.collections.store import Collection, write_collection
+from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.files import read_json, write_json
-from cdmae.graph import Graph
 from cdmae.report import facts as facts_module
 from cdmae.report import insight
 from cdmae.report.facts import Target
@@ -173,9 +174,8 @@ def test_runs_that_a_report_does_not_have_leave_no_section(tmp_path):
 
 
 def test_the_report_declares_the_runs_it_reads(values):
-    graph = Graph(load(values))
-    job = graph.job("report")
-    assert job.inputs["mined"] == ["out/negatives/bm25.docs.train.parquet", "out/negatives/one.docs.train.parquet"]
-    assert job.inputs["teachers"] == ["out/teachers/three.parquet"]
-    assert "out/runs/one/docs.dev.parquet" in job.inputs["runs"]
-    assert Target(*graph.facts()["shown"]) == Target("docs", "dev")
+    inputs = plan(values, "report")["report", ""].inputs
+    assert inputs["mined"] == ["out/negatives/bm25.docs.train.parquet", "out/negatives/one.docs.train.parquet"]
+    assert inputs["teachers"] == ["out/teachers/three.parquet"]
+    assert "out/runs/one/docs.dev.parquet" in inputs["runs"]
+    assert Target(*systems.shown(load(values))) == Target("docs", "dev")

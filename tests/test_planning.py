@@ -15,20 +15,20 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from made_up import make_model
+from planned import plan, records
 
 from cdmae import collections
 from cdmae.collections.store import ROW_GROUP, Collection, write_collection
 from cdmae.config.load import gather, load, read_yaml, stack
 from cdmae.config.schema import Encoder, Start, concepts
 from cdmae.errors import InputError
-from cdmae.graph import Graph
 from cdmae.plan import arithmetic, machine, objectives, work
 from cdmae.plan.arithmetic import Network
 from cdmae.plan.machine import Machine, Record, Speed, _Run
 from cdmae.plan.plan import steps, text
 from cdmae.plan.schedule import Course, Task, course, critical_path
 from cdmae.plan.sizes import Size, size
-from cdmae.plan.work import Planned, Work
+from cdmae.plan.work import Job, Planned, Work
 from cdmae.pretraining import trainer
 from cdmae.retrieval import reranking, search, vectors
 from workflow import commands
@@ -41,7 +41,17 @@ SMALL = Network(layers=3, width=2, inner=4, vocabulary=10, positions=8, heads=1)
 def planned(values, toy, tmp_path):
     """The plan of the small config; its collections have 1,000 passages of 20 words and 320 queries a split."""
     toy.expected = lambda settings: (1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320))
-    return Planned(Graph(load({**values, "results": str(tmp_path)})))
+    return Planned(load({**values, "results": str(tmp_path)}))
+
+
+JOBS = {}
+
+
+@pytest.fixture
+def jobs(values):
+    """The jobs of the small config where there are GPUs, by rule and name; planned once."""
+    JOBS.update({} if JOBS else {(job.rule, job.name): job for job in records(values, gpus=8)})
+    return JOBS
 
 
 # --- arithmetic ------------------------------------------------------------------------------------------------------
@@ -91,10 +101,10 @@ def test_the_paper_s_schedule_has_86_346_steps():
 # --- work ------------------------------------------------------------------------------------------------------------
 
 
-def test_the_work_of_pretraining_and_training(planned):
+def test_the_work_of_pretraining_and_training(planned, jobs):
     """10 steps of 2,048; one epoch of 320 queries, five steps of 64, groups of 4."""
     network, found = planned.network("small"), Size(1000, 20.0, {})
-    jobs = {(job.rule, job.name): planned.work(job) for job in planned.graph.jobs()}
+    jobs = {key: planned.work(job) for key, job in jobs.items()}
     passage = objectives.mae(network, planned.config.encoders["cdmae"], found)
     assert jobs["pretrain", "cdmae"].flops == pytest.approx(10 * 2048 * passage)
     group = 4 * 4 * network.forward(found.tokens(144)) + 4 * network.forward(10)  # 64 x 4 passages, in chunks of 64
@@ -152,10 +162,10 @@ def test_every_objective_has_a_price():
 def test_the_paper_on_one_h200():
     """Pre-training takes 6.6 GPU-hours at half of its peak, counted by hand elsewhere; stage 1 takes 1.4."""
     values = gather(ROOT / "config/config.yaml", [], read_yaml(ROOT / "config/paper.yaml"))
-    paper = Planned(Graph(load(values)))
+    jobs = records(values, gpus=8)
     hours = {
         step.task.name: step.task.seconds * step.task.gpus / 3600
-        for step in steps(paper, Machine(64, 8, "h200"), everything=True)
+        for step in steps(Planned(load(values)), jobs, Machine(64, 8, "h200"), everything=True)
     }
     assert hours["pretrain cdmae"] == pytest.approx(6.6, rel=0.2)
     assert hours["train_retriever cdmae-stage1"] == pytest.approx(1.4, rel=0.25)
@@ -166,12 +176,12 @@ def test_the_paper_on_one_h200():
 
 
 def test_sizes_are_counted_where_a_collection_is_made(planned, tmp_path):
-    assert size(planned.graph, "docs") == Size(1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320))
+    assert size(planned.config, "docs") == Size(1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320))
     passages = pa.table({"passage_id": ["a", "b"], "title": ["", ""], "text": ["five words in this one"] * 2})
     queries = pd.DataFrame({"query_id": ["q"], "text": ["why"]})
     about = {"source": "toy"}
     write_collection(tmp_path / "collections" / "docs", Collection(passages, {"dev": queries}, {}, about))
-    found = size(planned.graph, "docs")
+    found = size(planned.config, "docs")
     assert (found.passages, found.queries, found.measured) == (2, {"dev": 1}, True)
     assert 1 < found.words < 30
 
@@ -186,7 +196,7 @@ def test_the_mean_of_cut_lengths():
 def test_a_source_that_cannot_tell_is_named(planned, toy):
     del toy.expected
     with pytest.raises(InputError, match="collections.other is not made yet and its source cannot tell its size"):
-        size(planned.graph, "other")
+        size(planned.config, "other")
 
 
 @pytest.mark.parametrize("name", sorted({"beir", "msmarco", "pydocs", "ir_datasets"}))
@@ -212,8 +222,8 @@ def test_published_collections_tell_from_the_catalogue():
 # --- machines --------------------------------------------------------------------------------------------------------
 
 
-def test_seconds_are_operations_over_speed(planned):
-    jobs = {job.rule: job for job in planned.graph.jobs()}
+def test_seconds_are_operations_over_speed(planned, jobs):
+    jobs = {rule: job for (rule, _), job in jobs.items()}
     gpus = Machine(4, 2, "a100")
     assert gpus.seconds(jobs["pretrain"], Work(flops=312e12 * 0.45 * 2), planned) == pytest.approx(4.0 + 1.0)
     assert gpus.seconds(jobs["train_retriever"], Work(flops=312e12 * 0.45), planned) == pytest.approx(4.0 + 1.0)
@@ -222,39 +232,37 @@ def test_seconds_are_operations_over_speed(planned):
     assert narrow.seconds(jobs["pretrain"], Work(flops=machine.CORE), planned) == pytest.approx(4.0 + 1.0)
 
 
-def test_earlier_runs_replace_assumptions(planned, tmp_path):
-    jobs = {(job.rule, job.name): job for job in planned.graph.jobs()}
+def test_earlier_runs_replace_assumptions(planned, jobs, tmp_path):
     job = jobs["tokens", "small/docs"]
     folder = tmp_path / "benchmarks" / "tokens" / "small"
     folder.mkdir(parents=True)
     (folder / "docs.tsv").write_text("s\th:m:s\tmax_rss\n21.5\t0:00:21\t100\n")
     found = machine.records(tmp_path / "benchmarks")
     assert found == {("tokens", "small.docs"): Record(21.5, 100 * 2**20)}
-    corrected = Machine(1).corrected(planned, found)
+    corrected = Machine(1).corrected(planned, jobs.values(), found)
     assert corrected.seconds(job, planned.work(job), planned) == pytest.approx(21.5)
     other = jobs["tokens", "small/other"]
     assert corrected.seconds(other, planned.work(other), planned) == pytest.approx(21.5)  # as large, and so as slow
     assert corrected.corrections.keys() == {"tokens"}
     assert corrected.peak(job, planned.work(job), planned) == pytest.approx(100 * 2**20)
     (folder / "docs.tsv").write_text("s\tmax_rss\n0.1\t-\n")  # too short for Snakemake to see its memory
-    unseen = Machine(1).corrected(planned, machine.records(tmp_path / "benchmarks"))
+    unseen = Machine(1).corrected(planned, jobs.values(), machine.records(tmp_path / "benchmarks"))
     assert unseen.peak(job, planned.work(job), planned) == Machine(1).peak(job, planned.work(job), planned)
 
 
-def test_a_record_of_one_objective_tells_of_others_less_than_one_of_their_own(planned):
-    jobs = {(job.rule, job.name): job for job in planned.graph.jobs()}
+def test_a_record_of_one_objective_tells_of_others_less_than_one_of_their_own(planned, jobs):
     seconds = {("pretrain", "mae"): 100.0, ("pretrain", "none"): 7.0}
-    found = Machine(1).corrected(planned, {key: Record(each) for key, each in seconds.items()})
+    found = Machine(1).corrected(planned, jobs.values(), {key: Record(each) for key, each in seconds.items()})
     assert {"pretrain", "pretrain by mae", "pretrain by none"} == found.corrections.keys()
     none = jobs["pretrain", "none"]
     assert found.seconds(none, planned.work(none), planned) == pytest.approx(7.0)
 
 
-def test_the_memory_of_a_network_is_on_the_gpus_where_there_are_any(planned):
-    jobs = {job.rule: job for job in planned.graph.jobs()}
+def test_the_memory_of_a_network_is_on_the_gpus_where_there_are_any(planned, jobs):
+    jobs = {rule: job for (rule, _), job in jobs.items()}
     work = Work(memory=1e9, network=5e9, a_core=1e6)
     assert Machine(4).peak(jobs["train_retriever"], work, planned) == pytest.approx(6e9 + 1e6)
-    assert Machine(4, 8, "h200").peak(jobs["train_retriever"], work, planned) == pytest.approx(3.5e9 + 4e6)
+    assert Machine(4, 8, "h200").peak(jobs["train_retriever"], work, planned) == pytest.approx(3.5e9 + 1e6)
     assert Machine(4).peak(jobs["tokens"], Work(memory=1e9, a_core=1e6), planned) == pytest.approx(1e9 + 4e6)
 
 
@@ -266,10 +274,10 @@ def test_jobs_that_mostly_start_do_not_make_large_ones_slow(planned):
     assert machine._speed(two) == Speed(4.0, pytest.approx(3 / 50), -1e6)
 
 
-def test_records_of_a_processor_tell_nothing_of_a_gpu(planned):
-    records = {("pretrain", "cdmae"): Record(100.0), ("index_bm25", "docs"): Record(100.0)}
-    assert Machine(1, 1, "h100").corrected(planned, records).corrections.keys() == {"index_bm25"}
-    here = Machine(1).corrected(planned, records).corrections
+def test_records_of_a_processor_tell_nothing_of_a_gpu(planned, jobs):
+    taken = {("pretrain", "cdmae"): Record(100.0), ("index_bm25", "docs"): Record(100.0)}
+    assert Machine(1, 1, "h100").corrected(planned, jobs.values(), taken).corrections.keys() == {"index_bm25"}
+    here = Machine(1).corrected(planned, jobs.values(), taken).corrections
     assert here.keys() == {"index_bm25", "pretrain", "pretrain by mae"}
 
 
@@ -287,49 +295,24 @@ def test_what_is_held_at_a_time_is_what_is_planned():
     assert trainer.MOST_ROWS["cpu"] == work.MICRO_BATCH
 
 
-def rules():
-    """The rules of the workflow: name and text."""
-    text = "".join(path.read_text() for path in (ROOT / "workflow/rules").glob("*.smk"))
-    return re.findall(r"^rule (\w+):(.*?)(?=^rule |\Z)", text, flags=re.MULTILINE | re.DOTALL)
-
-
-def test_what_the_rules_ask_for_is_what_is_planned():
-    """The cores and GPUs in workflow/rules, read as text."""
-    threads, gpus = {}, {}
-    for rule, body in rules():
-        if asked := re.search(r"threads: (?:network_)?cores\((\d+)", body):
-            threads[rule] = int(asked[1])
-        if asked := re.search(r"\bgpu=gpus\((\d+)\)", body):
-            gpus[rule] = int(asked[1])
-    assert gpus == machine.NETWORKS
-    assert threads == machine.THREADS
-
-
 def test_no_rule_asks_for_less_memory_than_is_planned_for_its_jobs():
     """With Wikipedia and eight GPUs; `ngrams` and `importance` ask for what is planned, the others for a number."""
     names = ("paper", "paper-ablations")
-    values = reduce(stack, (read_yaml(ROOT / f"config/{name}.yaml") for name in names))
-    planned = Planned(Graph(load(gather(ROOT / "config/config.yaml", [], values))), ["table_corpus"])
-    planned.jobs = [*planned.graph.jobs(), *planned.jobs]
-    constant, computed = {}, set()
-    for rule, body in rules():
-        if found := re.search(r"mem_mb=(?:(\d+)|memory\(\"(\w+)\"\))", body):
-            constant |= {rule: int(found[1])} if found[1] else {}
-            computed |= {found[2]} if found[2] else set()
-    assert computed == {"ngrams", "importance"}
-    for job in planned.jobs:
-        most = Machine(64, 8, "h200").peak(job, planned.work(job), planned) / 1e6
-        given = work.asked(planned.graph, job) if job.rule in computed else constant[job.rule]
-        assert most <= given, (job.rule, job.name)
-    large = {job.name: work.asked(planned.graph, job) for job in planned.jobs if job.rule == "ngrams"}
-    assert large["ami/general/msmarco"] == pytest.approx(26e3, rel=0.05)
-    assert large["ami/bert/wikipedia"] == pytest.approx(111e3, rel=0.05)
+    values = gather(
+        ROOT / "config/config.yaml", [], reduce(stack, (read_yaml(ROOT / f"config/{name}.yaml") for name in names))
+    )
+    planned, machine_ = Planned(load(values)), Machine(64, 8, "h200")
+    jobs = plan(values, "all", "table_corpus", gpus=8)
+    for key, job in jobs.items():
+        most = machine_.peak(job.record, planned.work(job.record), planned) / 1e6
+        assert most <= job.megabytes, key
+    assert jobs["ngrams", "ami/general/msmarco"].megabytes == pytest.approx(26e3, rel=0.05)
+    assert jobs["ngrams", "ami/bert/wikipedia"].megabytes == pytest.approx(111e3, rel=0.05)
 
 
 def test_a_source_that_cannot_tell_its_size_is_asked_the_memory_of_a_large_one(values):
     """As that of the tests; where it is made, its size is known."""
-    graph = Graph(load(values))
-    assert work.asked(graph, graph.job("ngrams", "ami", "small", "docs")) == work.UNTOLD == 64_000
+    assert work.asked(load(values), "ngrams", "ami", "small", "docs") == work.UNTOLD == 64_000
 
 
 # --- schedules -------------------------------------------------------------------------------------------------------
@@ -375,23 +358,24 @@ def test_the_memory_of_jobs_that_run_at_a_time_adds_up():
 # --- the whole plan --------------------------------------------------------------------------------------------------
 
 
-def test_the_plan_tells_everything(planned):
-    found = text(planned, Machine(2, 1, "h100"))
-    count = len(planned.graph.jobs())
+def test_the_plan_tells_everything(planned, jobs):
+    found = text(planned, list(jobs.values()), Machine(2, 1, "h100"))
+    count = len(jobs)
     assert found.startswith(f"{count} of {count} jobs on 2 cores and 1 x h100:\n")
     for line in ("rule", "pretrain", "wall time", "disk", "memory", "longest chain of jobs", "sizes: 0 of 2", "times:"):
         assert f"\n{line}" in found
     assert "GPU-hours" in found
 
 
-def test_what_does_not_suffice_is_said_plainly(planned, monkeypatch):
-    job = max(planned.graph.jobs(), key=lambda job: Machine(1).peak(job, planned.work(job), planned))
+def test_what_does_not_suffice_is_said_plainly(planned, jobs, monkeypatch):
+    jobs = list(jobs.values())
+    job = max(jobs, key=lambda job: Machine(1).peak(job, planned.work(job), planned))
     most = Machine(1).peak(job, planned.work(job), planned)
-    disk = sum(planned.work(job).disk for job in planned.graph.jobs())
+    disk = sum(planned.work(job).disk for job in jobs)
     usage = shutil._ntuple_diskusage
     for memory, free, missing in ((None, disk + 1, 0), (most + 1, disk + 1, 0), (most / 2, disk / 2, 2)):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage(0, 0, int(free)))
-        found = text(planned, Machine(1, memory=memory))
+        found = text(planned, jobs, Machine(1, memory=memory))
         assert found.count("NOT ENOUGH, ") == missing
         assert (" are here" in found) == (memory is not None) and " are free there" in found
 
@@ -429,7 +413,7 @@ def test_room_for_downloads_and_results_is_one_where_their_disk_is(tmp_path, mon
     wanted = {"collections": {"nq": {"source": "ir_datasets", "dataset": "beir/nq"}}, "results": str(tmp_path / "out")}
     usage = shutil._ntuple_diskusage
     monkeypatch.setattr(shutil, "disk_usage", lambda _: usage(0, 0, int(1.5e9)))
-    found = text(Planned(Graph(load(wanted))), Machine(1))
+    found = text(Planned(load(wanted)), records(wanted), Machine(1))
     disk, downloads = (next(line for line in found.splitlines() if line.startswith(name)) for name in ("disk", "downl"))
     assert "NOT ENOUGH" not in disk
     assert downloads.startswith("downloads  about 1.2") and "with the results; 1.4" in downloads
@@ -438,7 +422,8 @@ def test_room_for_downloads_and_results_is_one_where_their_disk_is(tmp_path, mon
 
 def test_a_foreign_model_is_as_large_as_its_folder_says(planned, values, tmp_path):
     """Here one of 3 layers x 2, cut to 6 word-pieces; without a folder, one of BERT's size."""
-    unknown = {job.rule: planned.work(job) for job in planned.graph.jobs()}["vectors_external"]
+    job = Job("vectors_external", "foreign/docs")
+    unknown = planned.work(job)
     found = Size(1000, 20.0, {})
     assert unknown.flops == pytest.approx(work.PADDED * 1000 * Network().forward(found.tokens(512)))
     sizes = {"num_hidden_layers": 3, "hidden_size": 2, "intermediate_size": 4, "vocab_size": 10}
@@ -446,8 +431,7 @@ def test_a_foreign_model_is_as_large_as_its_folder_says(planned, values, tmp_pat
     (tmp_path / "sentence_bert_config.json").write_text('{"max_seq_length": 6}')
     system = {**values["systems"]["foreign"], "model": model}
     values = {**values, "systems": {**values["systems"], "foreign": system}}
-    small = Planned(Graph(load(values)))
-    job = next(job for job in small.graph.jobs() if job.rule == "vectors_external")
+    small = Planned(load(values))
     assert small.work(job).flops == pytest.approx(work.PADDED * 1000 * SMALL.forward(found.tokens(6)))
     assert small.work(job).disk == 4 * 1000 * 2
 
@@ -470,14 +454,12 @@ def test_a_foreign_model_is_found_in_its_first_module_in_distilbert_s_words_and_
 
 
 def test_no_more_vectors_are_planned_than_are_kept(planned, values, tmp_path):
-    kept = {(job.rule, job.name): planned.work(job) for job in planned.graph.jobs()}
+    search, disk = Job("search", "one"), planned.work(Job("search", "one")).disk
     values = {**values, "results": str(tmp_path), "evaluation": {**values["evaluation"], "keep_vectors": False}}
-    made = Planned(Graph(load(values)))
-    jobs = {(job.rule, job.name): made.work(job) for job in made.graph.jobs()}
-    assert not [rule for rule, _ in jobs if rule.startswith("vectors")]
-    encoding = sum(kept["vectors", f"one/{name}"].flops for name in ("docs", "other"))
-    assert jobs["search", "one"].flops == pytest.approx(kept["search", "one"].flops + encoding)
-    assert jobs["search", "one"].disk == kept["search", "one"].disk
+    made = Planned(load(values))
+    encoding = sum(planned.work(Job("vectors", f"one/{name}")).flops for name in ("docs", "other"))
+    assert made.work(search).flops == pytest.approx(planned.work(search).flops + encoding)
+    assert made.work(search).disk == disk
 
 
 def test_the_plan_of_the_default_is_that_of_its_run():
@@ -489,8 +471,9 @@ def test_the_plan_of_the_default_is_that_of_its_run():
         "mine cdmae-stage1/pydocs/train": (9, 786), "rerank cdmae-reranker": (51, 932),
         "teacher cdmae-stage3": (32, 1069), "search_bm25 bm25": (13, 471),
     }  # fmt: skip
-    default = Planned(Graph(load(gather(ROOT / "config/config.yaml", [], {"results": "nowhere"}))))
-    found = {step.task.name: step.task for step in steps(default, Machine(2), everything=True)}
+    values = gather(ROOT / "config/config.yaml", [], {"results": "nowhere"})
+    jobs = records(values, cores=2)
+    found = {step.task.name: step.task for step in steps(Planned(load(values)), jobs, Machine(2), everything=True)}
     for name, (seconds, megabytes) in took.items():
         assert seconds / 2.1 < found[name].seconds < 2.1 * seconds, name
         assert megabytes / 1.5 < found[name].memory / 1e6 < 1.5 * megabytes, name
@@ -515,13 +498,14 @@ def test_the_command_plans_the_paper_for_any_machine():
 @pytest.mark.parametrize(
     ("options", "known"),
     [
-        ([], True), (["--cores", "1"], True), (["--cores", "4"], True), (["--cores", "5"], False),
-        (["--gpus", "0"], True), (["--gpus", "8", "--gpu", "a100"], False), (["--gpu", "h200"], False),
+        ([], True), (["--cores", "1"], True), (["--cores", "5"], False), (["--gpus", "0"], True),
+        (["--gpus", "8", "--gpu", "a100"], False), (["--gpu", "h200"], False),
     ],
 )  # fmt: skip
 def test_records_of_this_machine_tell_nothing_of_another(monkeypatch, capsys, options, known):
     asked = []
     monkeypatch.chdir(ROOT)
+    monkeypatch.setattr("workflow.dry_run.dry_run", lambda *_, **__: {Job("latency", ""): None})
     monkeypatch.setattr(machine, "here", lambda: Machine(4, memory=8e9))
     monkeypatch.setattr(machine, "records", lambda folder: asked.append(folder) or {})
     commands.command(["plan", "figure_sampling", "--configfile", "config/smoke.yaml", *options])
@@ -534,7 +518,7 @@ def test_the_command_plans_what_a_run_takes(monkeypatch):
     asked = []
     monkeypatch.chdir(ROOT)
     with monkeypatch.context() as patch:
-        patch.setattr(commands, "plan", lambda graph, given: asked.append((graph.results, given.words)))
+        patch.setattr(commands, "plan", lambda config, options: asked.append((config.results, options.words)))
         commands.command(["plan", "table_latency"])
         commands.command(["plan", "--configfile", "config/smoke.yaml", "table_latency", "figure_sampling"])
         commands.command(["plan", "table_latency", "--cores", "4", "results/report/index.html"])
@@ -546,11 +530,12 @@ def test_the_command_plans_what_a_run_takes(monkeypatch):
     for word, near in (("tabel_main", "table_main"), ("results/encoders/cdmea", "results/encoders/cdmae")):
         with pytest.raises(InputError, match=f"{word} is nothing that this config makes; did you mean {near}?"):
             commands.command(["plan", word])
-    found = Planned(commands.graph([]), ["table_latency"])
-    assert [job.rule for job in found.jobs] == ["latency", "table"]
-    measuring = found.jobs[0]
-    assert 13 < Machine(2).seconds(measuring, found.work(measuring), found) < 30, "18 s on an idle core"
-    sampling = [job.rule for job in Planned(commands.graph([]), ["figure_sampling"]).jobs]
+    config = commands.configured([])
+    measuring, table = records(config.values(), "table_latency")
+    assert (measuring.rule, table.rule) == ("latency", "table")
+    planned = Planned(config)
+    assert 13 < Machine(2).seconds(measuring, planned.work(measuring), planned) < 30, "18 s on an idle core"
+    sampling = [job.rule for job in records(config.values(), "figure_sampling")]
     assert "importance" in sampling and sampling[-1] == "figure" and "report" not in sampling
 
 
@@ -563,16 +548,14 @@ def test_a_reader_that_has_seen_enough_ends_the_plan_quietly():
     assert (found.returncode, found.stderr) == (128 + signal.SIGPIPE, "")
 
 
-def test_what_is_made_is_left_out(planned):
-    first = planned.graph.jobs()[0]
-    for path in first.outputs:
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
-        Path(path).touch()
-    planned.sizes = {name: Size(10, 5.0, {}) for name in planned.config.collections}
-    names = [step.task.name for step in steps(planned, Machine(1))]
-    assert len(names) == len(planned.graph.jobs()) - 1
-    assert f"{first.rule} {first.name}" not in names
-    assert len(steps(planned, Machine(1), everything=True)) == len(planned.graph.jobs())
+def test_what_is_up_to_date_is_left_out(planned, jobs):
+    first, *others = jobs.values()
+    known = [first._replace(due=False), *others]
+    names = [step.task.name for step in steps(planned, known, Machine(1))]
+    assert len(names) == len(jobs) - 1 and f"{first.rule} {first.name}" not in names
+    assert len(steps(planned, known, Machine(1), everything=True)) == len(jobs)
+    nothing = [job._replace(due=False) for job in known]
+    assert text(planned, nothing, Machine(1)) == f"all {len(jobs)} jobs are done and up to date"
 
 
 @pytest.mark.parametrize(

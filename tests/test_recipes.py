@@ -6,11 +6,12 @@ from functools import cache, reduce
 from pathlib import Path
 
 import pytest
+from planned import records
 
 from cdmae.collections.sources.ir_datasets import catalogue
+from cdmae.config import systems
 from cdmae.config.load import gather, load, read_yaml, stack
 from cdmae.finetuning import trainer
-from cdmae.graph import Graph
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import text
 from cdmae.plan.work import Planned
@@ -166,10 +167,11 @@ def test_a_recipe_stands_beside_the_paper_and_is_planned(name):
     for section in ("collections", "starts", "importance", "encoders", "stages", "systems"):
         ours, theirs = getattr(paper, section), getattr(config, section)
         assert {key: theirs[key] for key in ours} == ours
-    jobs = {(job.rule, job.name) for job in Graph(config).jobs()}
-    assert {("pretrain", name), ("train_retriever", f"{name}-stage2"), ("measures", f"{name}-stage1")} <= jobs
-    found = text(Planned(Graph(config)), Machine(64, 8, "h200"), everything=True)
-    assert found.startswith(f"{len(jobs)} of {len(jobs)} jobs on 64 cores and 8 x h200:")
+    jobs = records(config.values(), gpus=8)
+    names = {(job.rule, job.name) for job in jobs}
+    assert {("pretrain", name), ("train_retriever", f"{name}-stage2"), ("measures", f"{name}-stage1")} <= names
+    said = text(Planned(config), jobs, Machine(64, 8, "h200"), everything=True)
+    assert said.startswith(f"{len(jobs)} of {len(jobs)} jobs on 64 cores and 8 x h200:")
 
 
 def test_all_recipes_together_are_what_each_is_alone():
@@ -192,7 +194,7 @@ def test_a_recipe_stands_beside_its_published_row():
 
 def measured(config):
     """The systems of every method of the paper, where all are measured."""
-    target, values = next(iter(Graph(config).targets())), config.values()
+    target, values = systems.targets(config)[0], config.values()
     return methods.methods(Facts(values, {(name, target, "RR@10"): None for name in config.systems}))
 
 
@@ -202,4 +204,4 @@ def test_the_command_plans_them_all():
     found = subprocess.run([*command, "--all", "--cores", "64", "--gpus", "8", "--gpu", "h200"], cwd=ROOT, text=True,
                            capture_output=True)  # fmt: skip
     assert found.returncode == 0, found.stderr
-    assert f"{len(Graph(layered(*NAMES)).jobs())} jobs on 64 cores and 8 x h200:" in found.stdout
+    assert f"{len(records(layered(*NAMES).values()))} jobs on 64 cores and 8 x h200:" in found.stdout

@@ -4,11 +4,12 @@ import re
 
 import pytest
 from made_up import make_model
+from planned import changed, plan
 
 from cdmae.config.load import load
 from cdmae.config.seeds import base, first
 from cdmae.errors import InputError
-from cdmae.graph import Graph
+from workflow.facts import facts as report_facts
 
 SEEDS = [7, 8, 9]  # the tests' config has seed 7
 
@@ -18,8 +19,9 @@ def config(values):
     return load(values | {"seeds": SEEDS})
 
 
-def by_name(config):
-    return {(job.rule, job.name): job for job in Graph(config).jobs()}
+@pytest.fixture
+def jobs(values):
+    return plan(values | {"seeds": SEEDS})
 
 
 @pytest.mark.parametrize(
@@ -62,28 +64,27 @@ def test_what_a_seed_decides_exists_once_per_seed(config, values):
     assert load(values | {"seeds": [7]}).systems == alone.systems
 
 
-def test_a_replica_is_made_from_replicas_of_its_seed_and_from_what_has_none(config):
+def test_a_replica_is_made_from_replicas_of_its_seed_and_from_what_has_none(config, jobs):
     systems = config.systems
     assert (systems["one@8"].encoder, systems["one@8"].stage) == ("cdmae@8", "stage1@8")
     assert systems["one@8"].negatives == "bm25"
     assert (systems["cross@8"].negatives, systems["cross@8"].reranks) == ("one@8", "one@8")
     assert (systems["three@9"].negatives, systems["three@9"].teacher) == ("one@9", "cross@9")
     assert systems["fused@8"].of == ("bm25", "three@8")
-    jobs = by_name(config)
     three = jobs["train_retriever", "three@8"]
     assert three.params["seed"] == 8
-    assert three.inputs["encoder"] == "out/encoders/cdmae@8"
-    assert three.inputs["negatives"] == "out/negatives/one@8.docs.train.parquet"
-    assert three.inputs["teacher"] == "out/teachers/three@8.parquet"
-    assert jobs["teacher", "three@8"].inputs["model"] == "out/trained/cross@8"
+    assert three.inputs["encoder"] == ["out/encoders/cdmae@8"]
+    assert three.inputs["negatives"] == ["out/negatives/one@8.docs.train.parquet"]
+    assert three.inputs["teacher"] == ["out/teachers/three@8.parquet"]
+    assert jobs["teacher", "three@8"].inputs["model"] == ["out/trained/cross@8"]
     assert jobs["teacher", "three@8"].params["seed"] == 8
     assert jobs["rerank", "cross@8"].inputs["runs"][0] == "out/runs/one@8/docs.dev.parquet"
 
 
-def test_more_seeds_leave_the_jobs_of_the_first_as_they_are(config, values):
-    before, after = by_name(load(values)), by_name(config)
-    for key in before.keys() - {("report", "")}:
-        assert after[key] == before[key]
+def test_more_seeds_leave_the_jobs_of_the_first_as_they_are(jobs, values):
+    before, after = plan(values), jobs
+    assert not changed(before, after)
+    assert all(after[key].inputs == before[key].inputs for key in before.keys() - {("report", "")})
     added = sorted(after.keys() - before.keys())
     assert {name.partition("@")[0] for _, name in added} == {"mae", "cdmae", "one", "cross", "three", "fused"}
     repeated = sorted(
@@ -96,7 +97,7 @@ def test_more_seeds_leave_the_jobs_of_the_first_as_they_are(config, values):
 
 
 def test_the_report_reads_every_seed_s_measures_and_the_first_seed_s_curves(config):
-    facts = Graph(config).facts()
+    facts = report_facts(config)
     assert facts["measures"]["one@9"] == "out/measures/one@9.tsv"
     assert list(facts["trained"]) == ["one", "cross", "three"]
     assert list(facts["encoders"]) == ["none", "mae", "cdmae"]
@@ -139,10 +140,10 @@ def test_what_comes_before_an_encoder_is_of_its_seed(values):
     assert (found.encoders["both@8"].after, found.encoders["both@8"].seed) == ("mae@8", 8)
     assert found.encoders["early@9"].snapshot_of == "cdmae@9"
     assert found.encoders["later@8"].after == "once"
-    graph = Graph(found)
-    assert graph.job("pretrain", "cdmae@8").params["snapshots"] == [5]
-    assert graph.job("snapshot", "early@8").inputs == {"encoder": "out/encoders/cdmae@8"}
-    assert graph.job("train_retriever", "early@8").inputs["encoder"] == "out/encoders/early@8"
+    jobs = plan(values | {"seeds": SEEDS})
+    assert jobs["pretrain", "cdmae@8"].params["snapshots"] == "--snapshots 5"
+    assert jobs["snapshot", "early@8"].inputs == {"encoder": ["out/encoders/cdmae@8"]}
+    assert jobs["train_retriever", "early@8"].inputs["encoder"] == ["out/encoders/early@8"]
 
 
 def test_fusions_of_what_no_seed_decides_have_no_replicas(values):

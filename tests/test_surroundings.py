@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from cdmae import surroundings
 from cdmae.errors import InputError
+from workflow import surroundings
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def test_a_device_is_one_of_two_or_not_said(value, monkeypatch):
     monkeypatch.delenv("CDMAE_DEVICE", raising=False)
     if value is not None:
         monkeypatch.setenv("CDMAE_DEVICE", value)
-    assert surroundings.device() == (value or "")
+    assert surroundings.device_here() == (value or "")
 
 
 @pytest.mark.parametrize("value", ["tpu", "CPU", " "])
 def test_another_device_is_refused(value, monkeypatch):
     monkeypatch.setenv("CDMAE_DEVICE", value)
     with pytest.raises(InputError, match="^the environment variable CDMAE_DEVICE is .*; allowed: cpu, gpu$"):
-        surroundings.device()
+        surroundings.device_here()
 
 
 def test_a_checkout_without_room_for_the_records_of_snakemake(tmp_path, read_only):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdmae.errors import InputError
 from cdmae.plan.work import Job
+from workflow.surroundings import check_records
 
 if TYPE_CHECKING:
     from snakemake import jobs
@@ -32,6 +33,7 @@ def dry_run(
     from snakemake.exceptions import WorkflowError
     from snakemake.settings.types import ConfigSettings, DAGSettings, OutputSettings, Quietness, ResourceSettings
 
+    check_records(ROOT)
     targets = set(targets)
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         try:

@@ -33,19 +33,19 @@ def fingerprint(script: Path | str, plugins: Iterable[str] = (), *, root: Path |
     plugin or a script that does not exist.
     """
     root = Path(root)
-    found = {Path(script).as_posix(): _read(root / script)[0]}
+    hashes = {Path(script).as_posix(): _read(root / script)[0]}
     waiting = [*_modules(_read(root / script)[1], root), *plugins]
     while waiting:
         module = waiting.pop()
-        if module in found or module in NEUTRAL:
+        if module in hashes or module in NEUTRAL:
             continue
         path = _path(module, root)
         if path is None:
             raise FileNotFoundError(f"there is no module {module} below {root}")
-        found[module], names = _read(path)
+        hashes[module], names = _read(path)
         package = module.rpartition(".")[0]  # what is imported first, if it has an __init__.py
         waiting += [*([package] if _path(package, root) else []), *_modules(_absolute(names, module, path), root)]
-    return {name: found[name] for name in sorted(found)}
+    return {name: hashes[name] for name in sorted(hashes)}
 
 
 def _path(module: str, root: Path) -> Path | None:

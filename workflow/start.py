@@ -20,7 +20,7 @@ from cdmae.config.schema import Config  # noqa: E402 (the checkout is not instal
 from cdmae.errors import InputError, said  # noqa: E402
 from workflow import surroundings  # noqa: E402
 from workflow.commands import COMMANDS, YAML, command, configured  # noqa: E402
-from workflow.facts import FIGURES, TABLES, exhibit  # noqa: E402
+from workflow.facts import FIGURES, TABLES  # noqa: E402
 from workflow.targets import ALL, ALONE, check_target, patterns  # noqa: E402
 
 FLAGS = ("-n", "--dry-run", "-f", "--force", "-F", "--forceall", "-k", "--keep-going", "-p", "--printshellcmds",
@@ -52,8 +52,6 @@ def main(arguments: list[str]) -> None:
     check_surroundings(arguments)
     if "--config" not in arguments:
         config = configured(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
-        for name in {*TABLES, *FIGURES}.intersection(Path(word).stem for word in arguments):
-            exhibit(config, name)
         check_targets(arguments, config)
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
 
@@ -102,8 +100,8 @@ def check_targets(arguments: list[str], config: Config) -> None:
     """Refuse a result that no job makes, and a rule that needs to know which of its results is meant."""
     for word in targets(arguments):
         path = os.path.normpath(word).removeprefix(f"{ROOT}/")
-        of_results = f"{path}/".startswith(f"{config.results}/") and not Path(path).is_file()
-        if of_results or path in patterns().keys() - {*ALONE}:
+        of_results = f"{path}/".startswith(f"{config.results.rstrip('/')}/") and not Path(path).is_file()
+        if of_results or path in {*patterns(), *TABLES, *FIGURES} - {*ALONE}:
             check_target(config, word)
 
 

@@ -27,8 +27,7 @@ def folder_of(folder: str, key: str, inputs: Iterable[str]) -> Path:
     Hidden files do not count: Snakemake leaves its time stamps in folders.
     """
     whole = hashlib.sha256(key.encode())
-    for given in inputs:
-        top = Path(given)
+    for top in map(Path, inputs):
         for path in sorted(top.rglob("*")) if top.is_dir() else [top]:
             if path.is_file() and not path.name.startswith("."):
                 whole.update(f"{path.relative_to(top)} ".encode())

@@ -12,7 +12,7 @@ from pathlib import Path
 from cdmae.config import systems
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
-from workflow.facts import FIGURES, TABLES
+from workflow.facts import FIGURES, TABLES, exhibit
 
 ROOT = Path(__file__).resolve().parent.parent
 ALL = "all"  # the target of a whole run
@@ -26,9 +26,7 @@ def patterns() -> dict[str, list[str]]:
     outputs: dict[str, list[str]] = {}
     for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
         text = path.read_text(encoding="utf-8")
-        for name, body in re.findall(
-            r"^(?:use )?rule (?:\w+ as )?(\w+).*:\n((?:^$|^ .*\n)+)", text, flags=re.MULTILINE
-        ):
+        for name, body in re.findall(RULE, text, flags=re.MULTILINE):
             block = re.search(r"^    output:\n((?: {8}.*\n)+)", body, flags=re.MULTILINE)
             for words in re.findall(r'"<results>/[^"]*"(?:, "\.\w+")*', block[1] if block else ""):
                 pattern, *forms = re.findall(r'"(?:<results>/)?([^"]*)"', words)
@@ -49,10 +47,13 @@ def paths(config: Config) -> dict[str, list[str]]:
         "target": [f"{collection}.{split}" for collection, split in every],
         "exhibit": [*TABLES, *FIGURES],
     }
-    made = {rule: [path for pattern in known for path in _filled(pattern, names)] for rule, known in patterns().items()}
+    outputs = {
+        rule: [path for pattern in known for path in _filled(pattern, names)] for rule, known in patterns().items()
+    }
     negatives = ["negatives/{}.{}.{}.parquet".format(*key) for key in systems.mined(config)]
-    made |= {rule: negatives for rule in made if "mine" in rule}
-    return {rule: [f"{config.results}/{path}" for path in known] for rule, known in made.items()}
+    outputs |= {rule: negatives for rule in outputs if "mine" in rule}
+    results = config.results.rstrip("/") or "/"
+    return {rule: [f"{results}/{path}" for path in known] for rule, known in outputs.items()}
 
 
 def _filled(pattern: str, names: dict[str, list[str]]) -> list[str]:
@@ -62,15 +63,20 @@ def _filled(pattern: str, names: dict[str, list[str]]) -> list[str]:
 
 
 def check_target(config: Config, target: str) -> None:
-    """Refuse a target that is no rule of its own and that no job makes, with the nearest one; raises `InputError`."""
+    """Refuse a target that no job makes, with the nearest one, and an exhibit that the config lacks the entries for.
+
+    Raises `InputError`.
+    """
     path = os.path.normpath(target).removeprefix(f"{ROOT}/")
-    made = paths(config)
-    known = [path for several in made.values() for path in several]
+    if Path(path).stem in (*TABLES, *FIGURES):
+        exhibit(config, Path(path).stem)
+    outputs = paths(config)
+    known = [path for several in outputs.values() for path in several]
     if path in (*known, *TABLES, *FIGURES, *ALONE, ALL):
         return
-    several = made.get(path) or [other for other in known if other.startswith(f"{path}/")]
+    several = outputs.get(path) or [other for other in known if other.startswith(f"{path}/")]
     if several:
-        what = "rule that makes" if path in made else "folder of"
+        what = "rule that makes" if path in outputs else "folder of"
         raise InputError(f"{target} is a {what} several results; allowed: one of them, such as {several[0]}")
     near = difflib.get_close_matches(path, [*known, *TABLES, *FIGURES, ALL, *ALONE], n=1)
     raise InputError(

@@ -37,17 +37,17 @@ class Network:
     @classmethod
     def read(cls, model: str) -> Network:
         """The network of a model that is here; what is not, or does not tell, is taken for the size of BERT base."""
-        found = _json(_folder(model) / "config.json")
+        settings = _json(_folder(model) / "config.json")
         keys = {  # BERT's words, and DistilBERT's
             "layers": ("num_hidden_layers", "n_layers"), "width": ("hidden_size", "dim"),
             "inner": ("intermediate_size", "hidden_dim"), "heads": ("num_attention_heads", "n_heads"),
             "vocabulary": ("vocab_size",), "positions": ("max_position_embeddings",),
         }  # fmt: skip
-        return cls(**{name: found[key] for name, known in keys.items() for key in known if key in found})
+        return cls(**{name: settings[key] for name, known in keys.items() for key in known if key in settings})
 
     def narrowed(self, share: float) -> Network:
         """The same with a share of the heads and of both widths."""
-        width, inner, heads = (round(share * each) for each in (self.width, self.inner, self.heads))
+        width, inner, heads = (round(share * size) for size in (self.width, self.inner, self.heads))
         return replace(self, width=width, inner=inner, heads=heads)
 
     def parameters(self) -> int:

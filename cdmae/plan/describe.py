@@ -17,21 +17,21 @@ def describe(proc: Path = PROC) -> dict[str, str]:
     """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     name = _first(proc / "cpuinfo", r"model name\s*: (.+)") or platform.processor() or platform.machine()
-    found = {
+    words = {
         "system": f"{platform.system()} {platform.machine()}",
         "processor": f"{name}, {cores} core{'s' if cores > 1 else ''}",
     }
     kilobytes = _first(proc / "meminfo", r"MemTotal:\s*(\d+) kB")
     if kilobytes:
-        found["memory"] = f"{int(kilobytes) / 2**20:.0f} GB"
+        words["memory"] = f"{int(kilobytes) / 2**20:.0f} GB"
     models = [_first(path, r"Model:\s*(.+)") for path in sorted(proc.glob("driver/nvidia/gpus/*/information"))]
-    found["GPU"] = ", ".join(f"{models.count(model)} x {model}" for model in dict.fromkeys(models)) or "none"
-    return found
+    words["GPU"] = ", ".join(f"{models.count(model)} x {model}" for model in dict.fromkeys(models)) or "none"
+    return words
 
 
 def _first(path: Path, pattern: str) -> str:
     """The first group of the pattern's first match in a file; nothing where there is no such file."""
     if not path.exists():
         return ""
-    found = re.search(pattern, path.read_text(encoding="utf-8", errors="replace"))
-    return found[1].strip() if found else ""
+    words = re.search(pattern, path.read_text(encoding="utf-8", errors="replace"))
+    return words[1].strip() if words else ""

@@ -78,8 +78,8 @@ class Machine:
         return max(PLAIN / 2, self._peak(job, work) + self._speed(job, planned).memory)
 
     def _speed(self, job: Job, planned: Planned) -> Speed:
-        found = (self.corrections[kind] for kind in planned.kinds(job) if kind in self.corrections)
-        return next(found, Speed(start(job)))
+        known = (self.corrections[kind] for kind in planned.kinds(job) if kind in self.corrections)
+        return next(known, Speed(start(job)))
 
     def _peak(self, job: Job, work: Work) -> float:
         gpus = self.gpus_of(job)
@@ -107,8 +107,8 @@ class Machine:
             run = _Run(record.seconds, start(job), self._working(job, work), beyond)
             for kind in planned.kinds(job):
                 runs.setdefault(kind, []).append(run)
-        found = {kind: _speed(each) for kind, each in runs.items()}
-        return replace(self, corrections=self.corrections | found)
+        speeds = {kind: _speed(several) for kind, several in runs.items()}
+        return replace(self, corrections=self.corrections | speeds)
 
 
 @dataclass(frozen=True)
@@ -146,15 +146,15 @@ def start(job: Job) -> float:
 
 def records(folder: Path | str) -> dict[tuple[str, str], Record]:
     """Snakemake's benchmark files by (rule, name), the parts of a name joined by dots."""
-    found = {}
+    taken = {}
     for path in sorted(Path(folder).rglob("*.tsv")):
         rule, *names = path.relative_to(folder).with_suffix("").parts
         with open(path, newline="", encoding="utf-8", errors="replace") as file:
             rows = list(csv.DictReader(file, delimiter="\t"))
         seconds, mebibytes = (_number(rows[-1].get(name)) if rows else 0.0 for name in ("s", "max_rss"))
         if seconds:
-            found[rule, ".".join(names).replace("/", ".")] = Record(seconds, mebibytes * 2**20)
-    return found
+            taken[rule, ".".join(names).replace("/", ".")] = Record(seconds, mebibytes * 2**20)
+    return taken
 
 
 def _number(text: str | None) -> float:

@@ -27,7 +27,7 @@ class Step:
 
 def steps(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False) -> list[Step]:
     """Estimate the jobs that are due, or all of them; each stands behind those whose results it reads."""
-    found: list[Step] = []
+    todo: list[Step] = []
     makes: dict[str, int] = {}
     for job in jobs:
         if not (everything or job.due):
@@ -43,60 +43,60 @@ def steps(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything
             after,
             machine.peak(job, work, planned),
         )
-        makes |= dict.fromkeys(job.outputs, len(found))
-        found.append(Step(job, work, task))
-    return found
+        makes |= dict.fromkeys(job.outputs, len(todo))
+        todo.append(Step(job, work, task))
+    return todo
 
 
 def text(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False) -> str:
     """Write the whole plan, ready to be printed."""
-    found = steps(planned, jobs, machine, everything=everything)
-    if not found:
+    todo = steps(planned, jobs, machine, everything=everything)
+    if not todo:
         return f"all {len(jobs)} jobs are done and up to date"
-    ran = course([step.task for step in found], machine.cores, machine.gpus)
-    gpu_hours = sum(step.task.seconds * step.task.gpus for step in found) / 3600
+    ran = course([step.task for step in todo], machine.cores, machine.gpus)
+    gpu_hours = sum(step.task.seconds * step.task.gpus for step in todo) / 3600
     devices = f"{machine.cores} cores" + (f" and {machine.gpus} x {machine.gpu}" if machine.gpus else ", no GPU")
     lines = [
-        f"{len(found)} of {len(jobs)} jobs on {devices}:",
+        f"{len(todo)} of {len(jobs)} jobs on {devices}:",
         "",
-        *_table(found),
+        *_table(todo),
         "",
         f"wall time  {formats.duration(ran.seconds)}" + (f", {gpu_hours:.1f} GPU-hours" if machine.gpus else ""),
-        f"disk       {_disk(planned, found)}",
-        *_downloads(planned, found),
-        f"memory     {_memory(machine, found, ran)}",
-        *_chain(found),
-        *_basis(planned, machine, found),
+        f"disk       {_disk(planned, todo)}",
+        *_downloads(planned, todo),
+        f"memory     {_memory(machine, todo, ran)}",
+        *_chain(todo),
+        *_basis(planned, machine, todo),
     ]
     return "\n".join(line.rstrip() for line in lines)
 
 
-def _disk(planned: Planned, found: list[Step]) -> str:
+def _disk(planned: Planned, todo: list[Step]) -> str:
     """What the run leaves, what there is; and plainly, where that is not enough."""
-    results, left = planned.config.results, sum(step.work.disk for step in found)
+    results, left = planned.config.results, sum(step.work.disk for step in todo)
     free = shutil.disk_usage(_existing(Path(results))).free
     return _compared(left, f"{_bytes(left)} in {results}", free, "are free there")
 
 
-def _downloads(planned: Planned, found: list[Step]) -> list[str]:
+def _downloads(planned: Planned, todo: list[Step]) -> list[str]:
     """What the sources fetch and keep besides, and whether there is room for it; nothing where nothing is fetched."""
     files: dict[Path, float] = {}
-    for step in found:
+    for step in todo:
         if step.job.rule == "collection":
             files |= planned.downloads(step.job.name)
     if not files:
         return []
     folder = _existing(Path(os.path.commonpath(files)))
     results = _existing(Path(planned.config.results))
-    beside = sum(step.work.disk for step in found) if folder.stat().st_dev == results.stat().st_dev else 0.0
+    beside = sum(step.work.disk for step in todo) if folder.stat().st_dev == results.stat().st_dev else 0.0
     size, free = sum(files.values()), shutil.disk_usage(folder).free
     both = f", {_bytes(size + beside)} with the results" if beside else ""
     return ["downloads  " + _compared(size + beside, f"about {_bytes(size)} in {folder}{both}", free, "are free there")]
 
 
-def _memory(machine: Machine, found: list[Step], ran: Course) -> str:
+def _memory(machine: Machine, todo: list[Step], ran: Course) -> str:
     """The largest job, what runs at a time, and what there is."""
-    largest = max((step.task for step in found), key=lambda task: task.memory)
+    largest = max((step.task for step in todo), key=lambda task: task.memory)
     needed = f"up to {_bytes(largest.memory)} ({largest.name}), {_bytes(ran.memory)} of all at a time"
     if machine.memory is None:
         return needed
@@ -108,10 +108,10 @@ def _compared(needed: float, said: str, there: float, where: str) -> str:
     return f"{said}; {_bytes(there)} {where}{short}"
 
 
-def _table(found: list[Step]) -> list[str]:
+def _table(todo: list[Step]) -> list[str]:
     rows = [("rule", "jobs", "time", "GPU-hours", "disk")]
-    for rule in dict.fromkeys(step.job.rule for step in found):
-        group = [step for step in found if step.job.rule == rule]
+    for rule in dict.fromkeys(step.job.rule for step in todo):
+        group = [step for step in todo if step.job.rule == rule]
         seconds = sum(step.task.seconds for step in group)
         hours = sum(step.task.seconds * step.task.gpus for step in group) / 3600
         disk = sum(step.work.disk for step in group)
@@ -124,9 +124,9 @@ def _table(found: list[Step]) -> list[str]:
     ]
 
 
-def _chain(found: list[Step]) -> list[str]:
+def _chain(todo: list[Step]) -> list[str]:
     """The critical path: its longest links, in their order."""
-    tasks = [step.task for step in found]
+    tasks = [step.task for step in todo]
     chain = critical_path(tasks)
     longest = sorted(chain, key=lambda place: -tasks[place].seconds)[:SHOWN]
     links = [f"{tasks[place].name} {formats.duration(tasks[place].seconds)}" for place in chain if place in longest]
@@ -134,10 +134,10 @@ def _chain(found: list[Step]) -> list[str]:
     return [f"longest chain of jobs, {total}:", *(f"  {link}" for link in links)]
 
 
-def _basis(planned: Planned, machine: Machine, found: list[Step]) -> list[str]:
+def _basis(planned: Planned, machine: Machine, todo: list[Step]) -> list[str]:
     """What the numbers stand on."""
     measured = [name for name, size in planned.sizes.items() if size.measured]
-    kinds = {kind for step in found for kind in planned.kinds(step.job)}
+    kinds = {kind for step in todo for kind in planned.kinds(step.job)}
     corrected = sorted(kinds & set(machine.corrections))
     return [
         f"sizes: {len(measured)} of {len(planned.sizes)} collections counted, the others as their sources tell",

@@ -54,9 +54,9 @@ def size(config: Config, collection: str) -> Size:
 def _measured(folder: Path) -> Size:
     import pyarrow.parquet as pq
 
-    found = pq.read_metadata(folder / "passages.parquet")
-    columns = (found.row_group(group).column(place) for group in range(found.num_row_groups) for place in (1, 2))
+    metadata = pq.read_metadata(folder / "passages.parquet")
+    columns = (metadata.row_group(group).column(place) for group in range(metadata.num_row_groups) for place in (1, 2))
     words = sum(column.total_uncompressed_size for column in columns) / BYTES_A_WORD
     counts = pq.read_table(folder / "queries.parquet", columns=["split"])["split"].value_counts().to_pylist()
-    queries = {each["values"]: each["counts"] for each in counts}
-    return Size(found.num_rows, words / max(1, found.num_rows), queries, measured=True)
+    queries = {row["values"]: row["counts"] for row in counts}
+    return Size(metadata.num_rows, words / max(1, metadata.num_rows), queries, measured=True)

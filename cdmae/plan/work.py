@@ -147,16 +147,16 @@ def asked(config: Config, rule: str, *names: str) -> int:
 
 def collection(planned: Planned, name: str) -> Work:
     """Read, check and write the passages."""
-    found = planned.sizes[name]
-    text = found.passages * found.words * BYTES_A_WORD
-    each = HARVEST if planned.config.collections[name].source == "pydocs" else READ
-    memory = PLAIN + (HARVESTED * found.passages if each == HARVEST else _streamed(found) + 16 * found.passages)
-    return Work(core_seconds=each * found.passages, disk=TEXT_ON_DISK * text, memory=memory)
+    corpus = planned.sizes[name]
+    text = corpus.passages * corpus.words * BYTES_A_WORD
+    seconds = HARVEST if planned.config.collections[name].source == "pydocs" else READ
+    memory = PLAIN + (HARVESTED * corpus.passages if seconds == HARVEST else _streamed(corpus) + 16 * corpus.passages)
+    return Work(core_seconds=seconds * corpus.passages, disk=TEXT_ON_DISK * text, memory=memory)
 
 
-def _streamed(found: Size) -> float:
+def _streamed(corpus: Size) -> float:
     """Bytes of the text that is held at a time by who reads or writes all of it."""
-    return 6 * min(found.passages, ROW_GROUP) * found.words * BYTES_A_WORD
+    return 6 * min(corpus.passages, ROW_GROUP) * corpus.words * BYTES_A_WORD
 
 
 def tokenizer(planned: Planned, start: str) -> Work:
@@ -173,11 +173,11 @@ def _types(words: float) -> float:
 
 def tokens(planned: Planned, start: str, name: str) -> Work:
     """Word-pieces as uint16, and where passages and their texts begin."""
-    found = planned.sizes[name]
-    pieces = found.passages * found.words * PIECES_A_WORD
-    known = min(0.2 * GB, KNOWN * _types(found.passages * found.words))
-    memory = PANDAS + 48 * found.passages
-    return Work(core_seconds=TOKENISE * pieces, disk=2 * pieces + 16 * found.passages, memory=memory, a_core=known)
+    corpus = planned.sizes[name]
+    pieces = corpus.passages * corpus.words * PIECES_A_WORD
+    known = min(0.2 * GB, KNOWN * _types(corpus.passages * corpus.words))
+    memory = PANDAS + 48 * corpus.passages
+    return Work(core_seconds=TOKENISE * pieces, disk=2 * pieces + 16 * corpus.passages, memory=memory, a_core=known)
 
 
 def ngrams(planned: Planned, importance: str, start: str, name: str) -> Work:
@@ -201,8 +201,8 @@ def importance(planned: Planned, entry: str, start: str, name: str) -> Work:
 def _model(network: Network, flops: float, layers: int, tokens: float) -> Work:
     """A training: weights, gradients and AdamW's two moments in float32, and the activations of so many word-pieces."""
     activations = SLACK * tokens * layers * 4 * (10 * network.width + 2 * network.inner)
-    held = 16.0 * network.parameters() + activations
-    return Work(flops, disk=4.0 * network.parameters(), memory=TRAINER, network=held)
+    kept = 16.0 * network.parameters() + activations
+    return Work(flops, disk=4.0 * network.parameters(), memory=TRAINER, network=kept)
 
 
 def steps(epochs: float, examples: int, batch: int) -> int:
@@ -216,12 +216,12 @@ def pretrain(planned: Planned, name: str) -> Work:
     network = planned.network(encoder.start)
     if not encoder.pretrained:
         return Work(disk=4.0 * network.parameters(), memory=TORCH)
-    found = planned.sizes[encoder.collection]
-    last = encoder.steps or steps(encoder.epochs, found.passages, encoder.batch)
-    flops = (encoder.take_step or last) * encoder.batch * objectives.passage(network, encoder, found)
-    rows = min(MICRO_BATCH, encoder.batch * found.tokens(encoder.max_length))
-    made = _model(network, flops, network.layers + encoder.decoder_layers, rows)
-    return replace(made, network=made.network + 12.0 * rows * network.vocabulary)  # the head's logits
+    corpus = planned.sizes[encoder.collection]
+    last = encoder.steps or steps(encoder.epochs, corpus.passages, encoder.batch)
+    flops = (encoder.take_step or last) * encoder.batch * objectives.passage(network, encoder, corpus)
+    rows = min(MICRO_BATCH, encoder.batch * corpus.tokens(encoder.max_length))
+    work = _model(network, flops, network.layers + encoder.decoder_layers, rows)
+    return replace(work, network=work.network + 12.0 * rows * network.vocabulary)  # the head's logits
 
 
 def _trained(planned: Planned, name: str) -> tuple[Stage, Network, Size, int]:
@@ -239,18 +239,18 @@ def _trained(planned: Planned, name: str) -> tuple[Stage, Network, Size, int]:
 
 def train_retriever(planned: Planned, name: str) -> Work:
     """A group of passages and the query itself, for every query of every epoch."""
-    stage, network, found, queries = _trained(planned, name)
+    stage, network, corpus, queries = _trained(planned, name)
     cached = stage.queries * stage.group > stage.chunk
-    passage = arithmetic.training(network, found.tokens(stage.passage_length), cached=cached)
+    passage = arithmetic.training(network, corpus.tokens(stage.passage_length), cached=cached)
     query = arithmetic.training(network, QUERY_TOKENS, cached=cached)
     flops = queries * (stage.group * passage + query)
-    made = _model(network, flops, network.layers, _chunk(stage, stage.passage_length))
-    return replace(made, memory=made.memory + _texts(found))
+    work = _model(network, flops, network.layers, _chunk(stage, stage.passage_length))
+    return replace(work, memory=work.memory + _texts(corpus))
 
 
-def _texts(found: Size) -> float:
+def _texts(corpus: Size) -> float:
     """Bytes in which the texts of a collection are told apart (`groups.text_ids`)."""
-    return _streamed(found) + 40.0 * found.passages
+    return _streamed(corpus) + 40.0 * corpus.passages
 
 
 def _chunk(stage: Stage, length: int) -> float:
@@ -258,31 +258,31 @@ def _chunk(stage: Stage, length: int) -> float:
     return min(stage.chunk, stage.queries * stage.group) * float(length)
 
 
-def _pair(longest: int, found: Size) -> float:
+def _pair(longest: int, corpus: Size) -> float:
     """Word-pieces of a query and a passage as a reranker reads them."""
-    return min(longest, QUERY_TOKENS + found.tokens(longest))
+    return min(longest, QUERY_TOKENS + corpus.tokens(longest))
 
 
 def train_reranker(planned: Planned, name: str) -> Work:
     """A group of pairs, of which the best are trained on."""
-    stage, network, found, queries = _trained(planned, name)
+    stage, network, corpus, queries = _trained(planned, name)
     pairs = arithmetic.reranking(
-        network, _pair(stage.max_length, found), stage.group, stage.forward_factor, stage.rdrop > 0
+        network, _pair(stage.max_length, corpus), stage.group, stage.forward_factor, stage.rdrop > 0
     )
-    made = _model(network, queries * pairs, network.layers, _chunk(stage, stage.max_length))
-    return replace(made, memory=made.memory + _texts(found))
+    work = _model(network, queries * pairs, network.layers, _chunk(stage, stage.max_length))
+    return replace(work, memory=work.memory + _texts(corpus))
 
 
 def teacher(planned: Planned, student: str) -> Work:
     """A reranker's scores of all that its student draws; as many as there are to draw from, or as it has draws."""
-    stage, _, found, queries = _trained(planned, student)
+    stage, _, corpus, queries = _trained(planned, student)
     system = planned.config.systems[planned.config.systems[student].teacher]
     network = planned.network(planned.config.encoders[system.encoder].start)
     drawn = min(stage.depth + stage.random_negatives, (stage.group - 1) * math.ceil(stage.epochs))
     pairs = queries / max(1.0, stage.epochs) * (1 + drawn)
     longest = planned.config.stages[system.stage].max_length
-    tokens = _pair(longest, found)
-    memory = _scoring(network, pairs, tokens) + _texts(found)
+    tokens = _pair(longest, corpus)
+    memory = _scoring(network, pairs, tokens) + _texts(corpus)
     return Work(pairs * network.forward(tokens), disk=8 * pairs, memory=memory)
 
 
@@ -318,7 +318,7 @@ def _dense(planned: Planned, name: str, targets: list[tuple[str, str]], depth: i
     kept = max(queries for queries, _ in asked) * depth  # hits of a target: their keys, sorted, and the run
     memory = base + HIT * min(kept, QUERY_BLOCK * depth) + 16 * min(kept, KEPT) + 8 * kept + 8 * BLOCK * network.width
     if not planned.config.evaluation.keep_vectors:  # they are made while they are searched
-        encoded = [vectors(planned, name, collection) for collection in dict.fromkeys(each for each, _ in targets)]
+        encoded = [vectors(planned, name, collection) for collection in dict.fromkeys(on for on, _ in targets)]
         flops += sum(work.flops for work in encoded)
         memory += max(work.memory for work in encoded) - TORCH
     return Work(flops, disk=8.0 * depth * sum(queries for queries, _ in asked), memory=memory)
@@ -355,15 +355,17 @@ def search(planned: Planned, name: str) -> Work:
 
 def vectors(planned: Planned, name: str, collection: str) -> Work:
     """Passages as float32 vectors."""
-    system, network, found = planned.config.systems[name], _searcher(planned, name), planned.sizes[collection]
+    system, network, corpus = planned.config.systems[name], _searcher(planned, name), planned.sizes[collection]
     if system.kind == "external":
         longest, base, times = system.passage_length or arithmetic.longest(system.model), FOREIGN - TORCH, PADDED
     else:
         longest, base, times = planned.config.stages[system.stage].passage_length, 0.0, 1.0
-    tokens = found.tokens(planned.config.evaluation.lengths.get(collection, 0) or longest)
-    memory = base + _scoring(network, found.passages, tokens, SHARD) + 8.0 * min(found.passages, SHARD) * network.width
-    flops = times * found.passages * network.forward(tokens)
-    return Work(flops, disk=4.0 * found.passages * network.width, memory=memory)
+    tokens = corpus.tokens(planned.config.evaluation.lengths.get(collection, 0) or longest)
+    memory = (
+        base + _scoring(network, corpus.passages, tokens, SHARD) + 8.0 * min(corpus.passages, SHARD) * network.width
+    )
+    flops = times * corpus.passages * network.forward(tokens)
+    return Work(flops, disk=4.0 * corpus.passages * network.width, memory=memory)
 
 
 def rerank(planned: Planned, name: str) -> Work:
@@ -418,8 +420,8 @@ def report(planned: Planned, name: str) -> Work:
 
 
 WORK: dict[str, Callable[..., Work]] = {
-    each.__name__: each
-    for each in (
+    rule.__name__: rule
+    for rule in (
         collection, tokenizer, tokens, ngrams, importance, pretrain, train_retriever, train_reranker, teacher,
         index_bm25, mine_bm25, mine, search_bm25, search, vectors, rerank, measures, fuse, masked_terms, latency,
         report,

@@ -3,14 +3,10 @@
 import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from cdmae.config.load import gather, load, read_yaml
-from cdmae.graph import Graph
-from cdmae.making import paths
-from tests.workflow.conftest import ROOT, SMOKE, wait_for
+from tests.workflow.conftest import SMOKE, wait_for
 
 pytestmark = pytest.mark.workflow
 
@@ -60,13 +56,6 @@ def test_without_run_snakemake_refuses_what_is_around_it(code, arguments, variab
     said = found.stdout + found.stderr
     assert found.returncode == 1
     assert sentence in said and "Traceback" not in said
-
-
-def test_every_path_that_run_knows_has_a_rule(code):
-    """./run refuses all others itself."""
-    found = Graph(load(gather(ROOT / "config/config.yaml", [], read_yaml(ROOT / SMOKE[1]))))
-    lacking = ("table_projection", "table_corpus", "figure_negatives", "figure_steps")  # what they compare
-    code.run(*SMOKE, *(path for path in paths(found) if Path(path).stem not in lacking), "-n")
 
 
 def test_two_runs_at_once(fresh):

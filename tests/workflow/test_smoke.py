@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from planned import records
 
 from cdmae.arrays import read_array
 from cdmae.collections.store import read_passages, read_qrels, read_queries
+from cdmae.config import systems
 from cdmae.config.load import gather, load, read_yaml
 from cdmae.evaluation.tables import read_measures
 from cdmae.files import read_json
-from cdmae.graph import Graph
 from cdmae.runs import read_run
 from cdmae.tokens.store import read_tokens
 
@@ -21,23 +22,29 @@ pytestmark = pytest.mark.workflow
 
 
 @pytest.fixture(scope="session")
-def graph(smoke):
-    """The graph of the smoke run, with absolute paths."""
+def config(smoke):
+    """The config of the smoke run."""
     overlay = read_yaml(smoke.folder / "config/smoke.yaml")
-    overlay["results"] = str(smoke.results)
-    return Graph(load(gather(smoke.folder / "config/config.yaml", [], overlay)))
+    return load(gather(smoke.folder / "config/config.yaml", [], overlay))
 
 
-def test_every_job_wrote_its_outputs_its_log_and_its_cost(smoke, graph):
-    for job in graph.jobs():
-        assert all(Path(path).exists() for path in job.outputs), job
+@pytest.fixture
+def at(smoke):
+    """A function that finds a result."""
+    return lambda path: str(smoke.results / path)
+
+
+def test_every_job_wrote_its_outputs_its_log_and_its_cost(smoke, config):
+    jobs = records(config.values())
+    for job in jobs:
+        assert all((smoke.folder / path).exists() for path in job.outputs), job
     logs = {path.relative_to(smoke.results / "logs").with_suffix("") for path in smoke.results.glob("logs/**/*.log")}
     costs = {
         path.relative_to(smoke.results / "benchmarks").with_suffix("")
         for path in smoke.results.glob("benchmarks/**/*.tsv")
     }
     assert logs == costs
-    assert len(logs) == len(graph.jobs())
+    assert len(logs) == len(jobs)
 
 
 def test_progress_reached_the_terminal(smoke):
@@ -54,94 +61,98 @@ def priorities(said):
         yield (rule, "/".join(names)), int(lines.get("priority", 0))
 
 
-def test_what_most_jobs_wait_for_goes_first(smoke, graph):
-    """Snakemake took every priority from the graph, but for collections, which go before all others."""
-    found = dict(priorities((smoke.folder / "said.txt").read_text()))
-    last = ("measures", "masked_terms")  # only the report waits for them
-    for job in graph.jobs():
-        expected = 100 if job.rule == "collection" else 0 if job.rule in last else graph.waiting[job.rule, job.name]
-        assert found[job.rule, job.name] == expected, job
+def test_what_most_trainings_wait_for_goes_first(smoke, config):
+    """But for collections, which go before all others."""
+    shown = dict(priorities((smoke.folder / "said.txt").read_text()))
+    waiting = systems.waiting(config)
+    assert {priority for (rule, _), priority in shown.items() if rule == "collection"} == {100}
+    for name in config.encoders:
+        assert shown["pretrain", name] == waiting["encoders"][name]
+    for name in systems.of_kind(config, "retriever"):
+        assert shown["train_retriever", name] == shown["search", name] == waiting["systems"][name]
 
 
-def test_collection(graph):
-    for name in graph.config.collections:
-        passages = read_passages(graph.collection(name))
+def test_collection(config, at):
+    for name in config.collections:
+        passages = read_passages(at(f"collections/{name}"))
         assert len(passages) > 100
         assert len(set(passages["passage_id"].to_pylist())) == len(passages)
-    assert len(read_queries(graph.collection("pydocs"), "train")) == 200
-    judged = read_qrels(graph.collection("pydocs"), "dev")
-    assert len(judged) >= len(read_queries(graph.collection("pydocs"), "dev")) > 0
+    assert len(read_queries(at("collections/pydocs"), "train")) == 200
+    judged = read_qrels(at("collections/pydocs"), "dev")
+    assert len(judged) >= len(read_queries(at("collections/pydocs"), "dev")) > 0
 
 
-def test_tokens_and_importance(graph):
-    tokens = read_tokens(graph.tokens("tiny", "pydocs"))
-    assert len(tokens) == len(read_passages(graph.collection("pydocs"), columns=[]))
+def test_tokens_and_importance(at):
+    tokens = read_tokens(at("tokens/tiny/pydocs"))
+    assert len(tokens) == len(read_passages(at("collections/pydocs"), columns=[]))
     assert tokens.starts[-1] == len(tokens.ids) and tokens.ids.max() < 1000
-    values = read_array(graph.importance("ami", "tiny", "pydocs") + "/values.npy")
+    values = read_array(at("importance/ami/tiny/pydocs/values.npy"))
     assert len(values) == len(tokens.ids)
     assert np.isfinite(values).all() and values.astype(np.float32).std() > 0
 
 
-def test_masked_terms(graph):
-    found = read_json(graph.masked_terms("cdmae"))
+def test_masked_terms(at):
+    found = read_json(at("masked_terms/cdmae.json"))
     assert found["importance"]["stop_word_share"] < found["uniform"]["stop_word_share"]
 
 
-def test_pretrain(graph):
-    steps = {name: read_json(graph.encoder(name) + "/about.json").get("steps", 0) for name in graph.config.encoders}
+def test_pretrain(config, at):
+    steps = {name: read_json(at(f"encoders/{name}/about.json")).get("steps", 0) for name in config.encoders}
     assert steps == {"none": 0, "mae": 30, "cdmae": 30}
-    curve = pd.read_csv(graph.encoder("cdmae") + "/steps.tsv", sep="\t")
+    curve = pd.read_csv(at("encoders/cdmae/steps.tsv"), sep="\t")
     assert curve["step"].iloc[-1] == 30
     assert np.isfinite(curve.to_numpy(dtype=float)).all()
 
 
 @pytest.mark.parametrize("system", ["bm25", "cdmae-stage1", "cdmae-stage2"])
-def test_negatives(graph, system):
-    run = read_run(graph.negatives(system, "pydocs", "train"))
+def test_negatives(at, system):
+    run = read_run(at(f"negatives/{system}.pydocs.train.parquet"))
     assert len(run) == 200
     assert np.diff(run.starts).max() == 50, "the depth that the stages ask for"
 
 
-def test_teacher(graph):
-    run = read_run(graph.teacher("cdmae-stage3"))
-    positives = read_qrels(graph.collection("pydocs"), "train").groupby("query")["passage"].apply(set)
+def test_teacher(at):
+    run = read_run(at("teachers/cdmae-stage3.parquet"))
+    positives = read_qrels(at("collections/pydocs"), "train").groupby("query")["passage"].apply(set)
     for query, judged in positives.items():
         passages, scores = run.ranked(query)
         assert judged & set(passages.tolist()), "positives are scored too"
         assert np.isfinite(scores).all()
 
 
-def test_runs_and_measures(graph):
-    for system in graph.config.systems:
-        for (collection, split), path in zip(graph.targets(), graph.runs(system), strict=True):
-            run = read_run(path)
-            assert len(run) == len(read_queries(graph.collection(collection), split))
+def test_runs_and_measures(config, at):
+    for system in config.systems:
+        for collection, split in systems.targets(config):
+            run = read_run(at(f"runs/{system}/{collection}.{split}.parquet"))
+            assert len(run) == len(read_queries(at(f"collections/{collection}"), split))
             for query in range(0, len(run), 10):
                 passages, scores = run.ranked(query)
                 assert len(set(passages.tolist())) == len(passages) and (np.diff(scores) <= 0).all()
-        found = read_measures(graph.measures(system))
+        found = read_measures(at(f"measures/{system}.tsv"))
         assert found["value"].between(0, 1).all()
-        assert set(found["measure"]) == set(graph.config.evaluation.measures)
-    values = read_measures(graph.measures("bm25"))
+        assert set(found["measure"]) == set(config.evaluation.measures)
+    values = read_measures(at("measures/bm25.tsv"))
     assert values.query("measure == 'RR@10' and collection == 'pydocs'")["value"].mean() > 0.1, "BM25 finds things"
 
 
-def test_models_are_whole(graph):
+def test_models_are_whole(config, at):
     """That they load elsewhere, the README's example shows."""
-    for system in graph.systems("retriever", "reranker"):
-        trained, model = ({path.name for path in Path(each(system)).iterdir()} for each in (graph.trained, graph.model))
+    for system in systems.of_kind(config, *systems.TRAINED):
+        trained, model = (
+            {path.name for path in Path(at(f"{part}/{system}")).iterdir()} for part in ("trained", "models")
+        )
         assert {"model.safetensors", "config.json", "tokenizer.json", "modules.json"} <= model | {"modules.json"}
         assert trained - {".snakemake_timestamp"} <= model
 
 
-def test_cards(graph):
-    for system in graph.systems("retriever", "reranker"):
-        text = Path(graph.model(system), "README.md").read_text()
+def test_cards(config, at):
+    for system in systems.of_kind(config, *systems.TRAINED):
+        text = Path(at(f"models/{system}/README.md")).read_text()
         assert system in text and "RR@10" in text
         assert "Made from python 3." in text and "passages: " in text, "the collection's versions and counts"
 
 
-def test_report(graph, smoke):
+def test_report(config, smoke):
     page = (smoke.results / "report/index.html").read_text()
     assert "cdmae-stage3" in page and "<svg" in page
     assert 'src="http' not in page, "the page opens offline"

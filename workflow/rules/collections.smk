@@ -1,7 +1,7 @@
 # Passages, queries, judgments; and the passages in word-pieces.
 
-sources = {name: entry.values() for name, entry in settings.collections.items()}
-tokenizers = {name: start.tokenizer() for name, start in settings.starts.items()}
+collection_settings = {name: entry.values() for name, entry in settings.collections.items()}
+tokenizer_settings = {name: start.tokenizer() for name, start in settings.starts.items()}
 
 
 def source_files(wildcards):
@@ -10,7 +10,7 @@ def source_files(wildcards):
     return list(map(str, collections.source(entry.source).depends(entry.settings)))
 
 
-def version(wildcards):
+def source_version(wildcards):
     """The version of what a collection is made from, as its source tells."""
     entry = settings.collections[wildcards.collection]
     return collections.source(entry.source).version(entry.settings)
@@ -32,7 +32,7 @@ def vocabulary_source(wildcards):
     return expand("<results>/collections/{collection}/passages.parquet", collection=[collection] if collection else [])
 
 
-def checkpoint(wildcards):
+def checkpoint_files(wildcards):
     """The files of a start's checkpoint that is a folder here."""
     return systems.model_files(settings.starts[wildcards.start].checkpoint)
 
@@ -59,10 +59,10 @@ rule collection:
         runtime=240,
     params:
         *code("collection"),
-        *settings_of(sources),
+        *settings_of(collection_settings),
         plugins=plugins("collection", {name: [entry.module] for name, entry in settings.collections.items()}),
-        settings=text_of(sources),
-        version=version,
+        settings=text_of(collection_settings),
+        version=source_version,
         batches=batches,
         folder=subpath(output[0], parent=True),
     shell:
@@ -75,7 +75,7 @@ rule tokenizer:
     """The word-pieces of a start: its checkpoint's, or trained on its collection."""
     input:
         passages=vocabulary_source,
-        checkpoint=checkpoint,
+        checkpoint=checkpoint_files,
     output:
         directory("<results>/tokenizers/{start}"),
     log:
@@ -90,8 +90,8 @@ rule tokenizer:
         runtime=120,
     params:
         *code("tokenizer"),
-        *settings_of(tokenizers),
-        start=text_of(tokenizers),
+        *settings_of(tokenizer_settings),
+        start=text_of(tokenizer_settings),
         collection=option("passages", "--collection", dirname),
     shell:
         "python workflow/scripts/tokenizer.py --start {params.start:q} {params.collection} --output {output:q}"

@@ -1,4 +1,4 @@
-# Reads and checks the config before any rule is defined, and offers the rules what they ask the graph for.
+# Reads and checks the config before any rule is defined, and helps the rules to fill in their paths and parameters.
 
 import atexit
 import fcntl
@@ -25,13 +25,13 @@ from cdmae import collections
 from cdmae.cli import last_words
 from cdmae.config import systems
 from cdmae.config.places import load
+from cdmae.config.systems import TRAINED
 from cdmae.errors import InputError, said
-from workflow.surroundings import check_cache, device_here
+from cdmae.plan.work import asked
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts
 from workflow.fingerprint import fingerprint
 from workflow.state import key_of
-from cdmae.config.systems import TRAINED
-from cdmae.plan.work import asked
+from workflow.surroundings import check_cache, device_here
 
 try:
     device = device_here()
@@ -45,17 +45,20 @@ try:
     )
 except InputError as error:
     raise WorkflowError(said(error)) from None
+results = settings.results.rstrip("/") or "/"
 
 # Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
 # state and ends (cdmae/cli.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
 # The progress bars of other libraries are off: ours has lines.
 shell.executable("bash")
 shell.prefix(
-    f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()} TQDM_DISABLE=1; "
+    f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()}"
+    " TQDM_DISABLE=1; "
 )
 
-# SLURM warns all processes of a job before its time limit. Trainers save their state upon it (cdmae/training/setup.py); this
-# process, the shell and tee would die of it and take the trainer along. What they start inherits that it is ignored.
+# SLURM warns all processes of a job before its time limit. Trainers save their state upon it
+# (cdmae/training/setup.py); this process, the shell and tee would die of it and take the trainer along. What they start
+# inherits that it is ignored.
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
@@ -79,12 +82,12 @@ if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
 
 
 pathvars:
-    results=settings.results,
+    results=results,
     logs="<results>/logs",
     benchmarks="<results>/benchmarks",
 
 
-encoders, ranked = systems.encoders(settings), systems.systems(settings)
+encoder_rows, system_rows = systems.encoders(settings), systems.systems(settings)
 evaluated = list(settings.evaluation.collections)
 COLLECTION_FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 TARGETS = [f"{collection}.{split}" for collection, split in systems.targets(settings)]
@@ -94,7 +97,7 @@ def of_encoder(pattern):
     """Paths filled in from the columns of the wildcard's encoder; none where one of them is empty."""
 
     def paths(wildcards):
-        return filled(pattern, encoders[wildcards.encoder], wildcards)
+        return filled(pattern, encoder_rows[wildcards.encoder], wildcards)
 
     return paths
 
@@ -106,7 +109,7 @@ def of_system(pattern):
     """
 
     def paths(wildcards):
-        return filled(pattern, ranked[wildcards.system], wildcards)
+        return filled(pattern, system_rows[wildcards.system], wildcards)
 
     return paths
 
@@ -122,7 +125,7 @@ def per_target(pattern):
 
     def words(wildcards):
         about = (wildcards.collection, wildcards.split) if "split" in wildcards.keys() else None
-        row = ranked[wildcards.system] | {"system": wildcards.system}
+        row = system_rows[wildcards.system] | {"system": wildcards.system}
         rows = [row | of_target(*target) for target in ([about] if about else systems.targets(settings))]
         return [workflow.pathvars.apply(pattern).format(**columns) for columns in rows]
 
@@ -235,7 +238,7 @@ def state(rule, *tables, modules=None):
     def words(wildcards, output):
         named = modules[wildcards[0]] if modules else []
         facts = [code(rule, *named), *(rows[wildcards[0]] for rows in tables)]
-        return [f"{settings.results}/state/{rule}/{wildcards[0]}", key_of(facts)]
+        return [f"{results}/state/{rule}/{wildcards[0]}", key_of(facts)]
 
     return words
 
@@ -246,14 +249,13 @@ waiting_for = systems.waiting(settings)
 FIRST = 100_000  # more than all jobs that fit beside each other have together
 
 
-def waiting(section, wanted=0):
-    """The priority of a job: how many trainings wait for its entry, one for the other. The longest chain decides when
-    a run ends.
+def waiting(section, gpus_asked=0):
+    """The priority of a job: how many trainings wait for its entry, one for the other.
 
-    Those that want several GPUs of this machine come before all others. Snakemake keeps none free for a job, so that
-    jobs of one GPU each, one after the other, would let them wait for ever.
+    The longest chain decides when a run ends. Jobs that want several GPUs of this machine come before all others.
+    Snakemake keeps none free for a job, so that jobs of one GPU each would let them wait for ever.
     """
-    several = min(wanted, workflow.global_resources.get("gpu").value or 0) > 1  # a cluster has a queue of its own
+    several = min(gpus_asked, workflow.global_resources.get("gpu").value or 0) > 1  # a cluster has a queue of its own
 
     def priority(wildcards):
         return several * FIRST + waiting_for[section][wildcards[0]]
@@ -314,16 +316,16 @@ def say_last(words):
 
 
 onerror:
-    for words in reversed(last_words(f"{settings.results}/logs", begun)):
+    for words in reversed(last_words(f"{results}/logs", begun)):
         say_last(words)
 
 
 def say_where():
     """Name what there is to look at."""
-    page = f"{settings.results}/report/index.html"
+    page = f"{results}/report/index.html"
     exhibits = [name for name in (*TABLES, *FIGURES) if name in sys.argv]
     for name in exhibits:
-        say_last(f"{name}: {settings.results}/tables/{name}.{'md' if name in TABLES else 'svg'}")
+        say_last(f"{name}: {results}/tables/{name}.{'md' if name in TABLES else 'svg'}")
     if not exhibits and Path(page).exists():
         say_last(f"report: {page}")
 
@@ -350,23 +352,21 @@ locks = []
 
 onstart:
     try:
-        Path(settings.results).mkdir(parents=True, exist_ok=True)
-        locks.append(open(f"{settings.results}/.lock", "a+"))
+        Path(results).mkdir(parents=True, exist_ok=True)
+        locks.append(open(f"{results}/.lock", "a+"))
     except OSError as error:
-        refusal = f"results is {settings.results}, which cannot be written to: {error.strerror}"
+        refusal = f"results is {results}, which cannot be written to: {error.strerror}"
         say_last(said(refusal))
         raise WorkflowError(said(refusal)) from None
     try:
         fcntl.flock(locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         locks[-1].seek(0)
-        refusal = (
-            f"another run ({locks[-1].read().strip() or 'unknown'}) is working on {settings.results}; wait for it"
-        )
+        refusal = f"another run ({locks[-1].read().strip() or 'unknown'}) is working on {results}; wait for it"
         say_last(said(refusal))
         raise WorkflowError(said(refusal))
     except OSError as error:  # a network file system without locks
-        print(f"{settings.results} cannot be locked ({error.strerror}): start one run at a time", file=sys.stderr)
+        print(f"{results} cannot be locked ({error.strerror}): start one run at a time", file=sys.stderr)
     locks[-1].truncate(0)
     locks[-1].write(f"process {os.getpid()} on {os.uname().nodename}")
     locks[-1].flush()

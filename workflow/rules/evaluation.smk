@@ -87,7 +87,7 @@ circumstances = {
 templates = sorted(str(path) for path in Path("cdmae/report").rglob("*.*") if path.suffix in (".j2", ".css"))
 EXHIBITED = ("measures", "masked_terms", "encoders")
 REPORTED = (*EXHIBITED, "trained", "importance", "teachers", "runs")
-reported = facts(settings)
+report_sources = facts(settings)
 
 
 def results_of(sources, parts=REPORTED):
@@ -102,15 +102,15 @@ def abouts_of(sources):
 
 def report_facts(wildcards, output):
     """What the report is made from, with the circumstances, which are no reason to make it again."""
-    return json.dumps({**reported, **circumstances})
+    return json.dumps({**report_sources, **circumstances})
 
 
 rule report:
     """Tables, figures and one page that opens offline."""
     input:
-        **results_of(reported),
-        mined=sorted(set(reported["mined"].values())),
-        collections=abouts_of(reported),
+        **results_of(report_sources),
+        mined=sorted(set(report_sources["mined"].values())),
+        collections=abouts_of(report_sources),
         published="config/paper_results.csv",
         templates=templates,
     output:
@@ -146,7 +146,7 @@ rule report:
         runtime=60,
     params:
         *code("report"),
-        settings=json.dumps(reported, sort_keys=True),
+        settings=json.dumps(report_sources, sort_keys=True),
         facts=report_facts,
         folder=subpath(output.page, parent=True),
     shell:
@@ -158,7 +158,7 @@ rule report:
 # --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------------------------
 
 
-def exhibited(wildcards):
+def exhibit_inputs(wildcards):
     """What a table or figure is made from."""
     sources = exhibit(settings, wildcards.exhibit)
     latency = [sources["latency"]] if sources["latency"] else []
@@ -192,7 +192,7 @@ rule latency:
 rule table:
     """A table of the paper with our numbers beside its own."""
     input:
-        exhibited,
+        exhibit_inputs,
         published="config/paper_results.csv",
         templates=templates,
     output:
@@ -218,7 +218,7 @@ rule table:
 rule figure:
     """A figure of the paper with our numbers beside its own."""
     input:
-        exhibited,
+        exhibit_inputs,
         published="config/paper_results.csv",
         templates=templates,
     output:

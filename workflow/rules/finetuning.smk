@@ -1,6 +1,6 @@
 # Stages 1 to 3 and the reranker. A stage is a config entry: what tells stages apart is whose run gives the negatives.
 
-lessons = {
+stage_settings = {
     name: settings.stages[system.stage].values(teacher=bool(system.teacher))
     for name, system in settings.systems.items()
     if system.kind in TRAINED
@@ -28,7 +28,7 @@ rule train_retriever:
     priority: waiting("systems")
     conda:
         environment
-    threads: network_cores(8, ranked)
+    threads: network_cores(8, system_rows)
     resources:
         gpu=gpus(1),
         nodes=1,
@@ -36,12 +36,12 @@ rule train_retriever:
         runtime=2880,
     params:
         *code("train_retriever"),
-        *settings_of(lessons),
+        *settings_of(stage_settings),
         collection=folder("passages"),
-        settings=text_of(lessons),
-        seed=column(ranked, "seed"),
+        settings=text_of(stage_settings),
+        seed=column(system_rows, "seed"),
         teacher=option("teacher", "--teacher"),
-        state=state("train_retriever", lessons),
+        state=state("train_retriever", stage_settings),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
@@ -71,7 +71,7 @@ rule train_reranker:
     priority: waiting("systems")
     conda:
         environment
-    threads: network_cores(8, ranked)
+    threads: network_cores(8, system_rows)
     resources:
         gpu=gpus(1),
         nodes=1,
@@ -79,11 +79,11 @@ rule train_reranker:
         runtime=2880,
     params:
         *code("train_reranker"),
-        *settings_of(lessons),
+        *settings_of(stage_settings),
         collection=folder("passages"),
-        settings=text_of(lessons),
-        seed=column(ranked, "seed"),
-        state=state("train_reranker", lessons),
+        settings=text_of(stage_settings),
+        seed=column(system_rows, "seed"),
+        state=state("train_reranker", stage_settings),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
@@ -109,11 +109,11 @@ rule teacher:
     benchmark:
         "<benchmarks>/teacher/{system}.tsv"
     wildcard_constraints:
-        system=only(row["scores"] for row in ranked.values() if row["scores"]),
+        system=only(row["scores"] for row in system_rows.values() if row["scores"]),
     priority: waiting("systems")
     conda:
         environment
-    threads: network_cores(8, ranked, "teacher_start")
+    threads: network_cores(8, system_rows, "teacher_start")
     resources:
         gpu=gpus(1),
         mem_mb=32000,
@@ -121,12 +121,12 @@ rule teacher:
     params:
         *code("teacher"),
         collection=folder("passages"),
-        split=column(ranked, "split"),
-        depth=column(ranked, "depth"),
-        group=column(ranked, "group"),
-        random_negatives=column(ranked, "random_negatives"),
-        epochs=column(ranked, "epochs"),
-        seed=column(ranked, "seed"),
+        split=column(system_rows, "split"),
+        depth=column(system_rows, "depth"),
+        group=column(system_rows, "group"),
+        random_negatives=column(system_rows, "random_negatives"),
+        epochs=column(system_rows, "epochs"),
+        seed=column(system_rows, "seed"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/teacher.py --model {input.model:q} --collection {params.collection:q}"

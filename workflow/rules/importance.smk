@@ -1,9 +1,9 @@
 # How important each word of a collection is: equations 7 and 8.
 
-counted = {name: entry.counting() for name, entry in settings.importance.items()}
-estimated = {name: entry.values() for name, entry in settings.importance.items()}
-shown = {name: settings.encoders[name].masking() for name in systems.masked_by_importance(settings)}
-masks = [f"cdmae.masking.strategies.{name}" for name in ("uniform", "whole_word", "importance")]
+counting_settings = {name: entry.counting() for name, entry in settings.importance.items()}
+importance_settings = {name: entry.values() for name, entry in settings.importance.items()}
+mask_settings = {name: settings.encoders[name].masking() for name in systems.masked_by_importance(settings)}
+mask_modules = [f"cdmae.masking.strategies.{name}" for name in ("uniform", "whole_word", "importance")]
 
 
 def memory_of(rule):
@@ -35,8 +35,8 @@ rule ngrams:
         runtime=120,
     params:
         *code("ngrams"),
-        *settings_of(counted),
-        settings=text_of(counted),
+        *settings_of(counting_settings),
+        settings=text_of(counting_settings),
     shell:
         "python workflow/scripts/ngrams.py --tokens {input.tokens:q} --tokenizer {input.tokenizer:q}"
         " --settings {params.settings:q} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -62,8 +62,8 @@ rule importance:
         runtime=120,
     params:
         *code("importance"),
-        *settings_of(estimated),
-        settings=text_of(estimated),
+        *settings_of(importance_settings),
+        settings=text_of(importance_settings),
     shell:
         "python workflow/scripts/importance.py --ngrams {input.ngrams:q} --tokens {input.tokens:q}"
         " --settings {params.settings:q} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -82,7 +82,7 @@ rule masked_terms:
     benchmark:
         "<benchmarks>/masked_terms/{encoder}.tsv"
     wildcard_constraints:
-        encoder=only(shown),
+        encoder=only(mask_settings),
     conda:
         environment
     resources:
@@ -90,10 +90,10 @@ rule masked_terms:
         runtime=60,
     params:
         *code("masked_terms"),
-        *settings_of(shown),
-        plugins=plugins("masked_terms", dict.fromkeys(shown, masks)),
-        settings=text_of(shown),
-        seed=column(encoders, "seed"),
+        *settings_of(mask_settings),
+        plugins=plugins("masked_terms", dict.fromkeys(mask_settings, mask_modules)),
+        settings=text_of(mask_settings),
+        seed=column(encoder_rows, "seed"),
         example=settings.report.example,
     shell:
         "python workflow/scripts/masked_terms.py --tokens {input.tokens:q} --tokenizer {input.tokenizer:q}"

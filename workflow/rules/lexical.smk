@@ -5,15 +5,15 @@ def bm25_setting(key):
     """k1 or b of a search for negatives; 0 where published triples take its place, which nothing searches."""
 
     def value(wildcards):
-        return 0.0 if ranked[wildcards.system]["triples"] else ranked[wildcards.system][key]
+        return 0.0 if system_rows[wildcards.system]["triples"] else system_rows[wildcards.system][key]
 
     return value
 
 
 def triples(wildcards):
     """The published triples in the place of a search: their name and the settings of their collection."""
-    name = ranked[wildcards.system]["triples"]
-    return json.dumps({"name": name, **sources[wildcards.collection]} if name else {}, sort_keys=True)
+    name = system_rows[wildcards.system]["triples"]
+    return json.dumps({"name": name, **collection_settings[wildcards.collection]} if name else {}, sort_keys=True)
 
 
 rule index_bm25:
@@ -102,8 +102,8 @@ rule search_bm25:
         collections=per_target("<results>/collections/{collection}"),
         splits=per_target("{split}"),
         depth=depth,
-        k1=column(ranked, "k1"),
-        b=column(ranked, "b"),
+        k1=column(system_rows, "k1"),
+        b=column(system_rows, "b"),
     shell:
         "python workflow/scripts/search_bm25.py --indexes {params.indexes:q} --collections {params.collections:q}"
         " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} --k1 {params.k1} --b {params.b}"

@@ -1,18 +1,19 @@
 # Masked auto-encoders (equations 1 to 6 and 9). The decoder is discarded; what remains is the encoder.
 
-recipes = {name: encoder.values() for name, encoder in settings.encoders.items()}
-begun = {name: settings.starts[encoder.start].values() for name, encoder in settings.encoders.items()}
-named = {  # modules that the settings name
+encoder_settings = {name: encoder.values() for name, encoder in settings.encoders.items()}
+start_settings = {name: settings.starts[encoder.start].values() for name, encoder in settings.encoders.items()}
+modules_of = {  # modules that the settings name
     name: [f"cdmae.pretraining.objectives.{encoder.objective}"] * encoder.pretrained
     + [f"cdmae.masking.strategies.{masking}" for masking in dict.fromkeys(encoder.maskings)]
     for name, encoder in settings.encoders.items()
 }
+kept_steps = {name: {"snapshots": systems.snapshots(settings, name)} for name in settings.encoders}
 snapshots = {name for name, encoder in settings.encoders.items() if encoder.snapshot_of}
 
 
-def kept_steps(wildcards):
+def snapshot_option(wildcards):
     """The steps of a training that others are snapshots of, as an option."""
-    return " ".join(["--snapshots", *map(str, systems.snapshots(settings, wildcards.encoder))])
+    return " ".join(["--snapshots", *map(str, kept_steps[wildcards.encoder]["snapshots"])])
 
 
 rule pretrain:
@@ -35,7 +36,7 @@ rule pretrain:
     priority: waiting("encoders", gpus(8))
     conda:
         environment
-    threads: network_cores(8, encoders)
+    threads: network_cores(8, encoder_rows)
     resources:
         gpu=gpus(8),
         nodes=1,
@@ -43,17 +44,17 @@ rule pretrain:
         runtime=7200,
     params:
         *code("pretrain"),
-        *settings_of(recipes),
-        *settings_of(begun),
-        plugins=plugins("pretrain", named),
-        settings=text_of(recipes),
-        start=text_of(begun),
-        seed=column(encoders, "seed"),
+        *settings_of(encoder_settings),
+        *settings_of(start_settings),
+        plugins=plugins("pretrain", modules_of),
+        settings=text_of(encoder_settings),
+        start=text_of(start_settings),
+        seed=column(encoder_rows, "seed"),
         after=option("after", "--after"),
         tokens=option("tokens", "--tokens"),
         importance=option("importance", "--importance"),
-        snapshots=kept_steps,
-        state=state("pretrain", recipes, begun, modules=named),
+        snapshots=snapshot_option,
+        state=state("pretrain", encoder_settings, start_settings, kept_steps, modules=modules_of),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
@@ -83,7 +84,7 @@ rule snapshot:
         runtime=30,
     params:
         *code("snapshot"),
-        step=column(encoders, "step"),
+        step=column(encoder_rows, "step"),
     shell:
         "python workflow/scripts/snapshot.py --name {wildcards.encoder} --encoder {input.encoder:q}"
         " --step {params.step} --output {output:q} 2>&1 | tee -i {log:q} >&2"

@@ -3,7 +3,7 @@
 KEPT = settings.evaluation.keep_vectors
 
 
-def searched(pattern):
+def passages_option(pattern):
     """An option: what a system searches for each target, vectors or what they are made from while they are searched."""
 
     def option(wildcards, input):
@@ -14,7 +14,7 @@ def searched(pattern):
 
 def passage_length(wildcards):
     """Where a foreign system cuts the passages of a collection; 0: at its own length."""
-    return length_of(wildcards.collection) or ranked[wildcards.system]["passage_length"]
+    return length_of(wildcards.collection) or system_rows[wildcards.system]["passage_length"]
 
 
 def collection_length(wildcards):
@@ -38,7 +38,7 @@ rule vectors:
     priority: waiting("systems")
     conda:
         environment
-    threads: network_cores(8, ranked)
+    threads: network_cores(8, system_rows)
     resources:
         gpu=gpus(1),
         mem_mb=32000,
@@ -76,8 +76,8 @@ rule vectors_external:
     params:
         *code("vectors_external"),
         collection=folder("passages"),
-        model=column(ranked, "model"),
-        query_length=column(ranked, "query_length"),
+        model=column(system_rows, "model"),
+        query_length=column(system_rows, "query_length"),
         passage_length=passage_length,
     shell:
         "workflow/launch {resources.gpu}"
@@ -113,7 +113,7 @@ rule search:
         runtime=480,
     params:
         *code("search"),
-        passages=searched(
+        passages=passages_option(
             "<results>/vectors/{system}/{collection}" if KEPT else "<results>/tokens/{start}/{collection}"
         ),
         collections=per_target("<results>/collections/{collection}"),
@@ -156,14 +156,14 @@ rule search_external:
         runtime=480,
     params:
         *code("search_external"),
-        passages=searched("<results>/vectors/{system}/{collection}") if KEPT else "",
+        passages=passages_option("<results>/vectors/{system}/{collection}") if KEPT else "",
         collections=per_target("<results>/collections/{collection}"),
         splits=per_target("{split}"),
         lengths=per_target("{length}"),
         depth=depth,
-        model=column(ranked, "model"),
-        query_length=column(ranked, "query_length"),
-        passage_length=column(ranked, "passage_length"),
+        model=column(system_rows, "model"),
+        query_length=column(system_rows, "query_length"),
+        passage_length=column(system_rows, "passage_length"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
@@ -210,7 +210,7 @@ rule rerank:
     priority: waiting("systems")
     conda:
         environment
-    threads: network_cores(8, ranked)
+    threads: network_cores(8, system_rows)
     resources:
         gpu=gpus(1),
         mem_mb=32000,
@@ -221,7 +221,7 @@ rule rerank:
         tokens=per_target("<results>/tokens/{start}/{collection}"),
         splits=per_target("{split}"),
         lengths=per_target("{length}"),
-        depth=column(ranked, "depth"),
+        depth=column(system_rows, "depth"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/rerank.py --model {input.model:q} --collections {params.collections:q}"
@@ -249,7 +249,7 @@ rule fuse:
         runtime=60,
     params:
         *code("fuse"),
-        k=column(ranked, "k"),
+        k=column(system_rows, "k"),
         depth=settings.evaluation.depth,
     shell:
         "python workflow/scripts/fuse.py --runs {input.runs:q} --outputs {output:q} --k {params.k}"
