@@ -49,7 +49,11 @@ def dry_run(
         except WorkflowError as error:
             raise InputError(str(error).partition("cdmae: ")[2] or str(error)) from None
         graph = workflow.dag
-        ordered = [job for level in graph.toposorted() for job in level if job.output]
+        rules = [rule.name for rule in workflow.rules]
+        levels = (
+            sorted(level, key=lambda job: (rules.index(job.rule.name), *job.wildcards)) for level in graph.toposorted()
+        )
+        ordered = [job for level in levels for job in level if job.output]
         return {_job(job, due=graph.needrun(job)): job for job in ordered}
 
 

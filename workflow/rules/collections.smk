@@ -5,35 +5,35 @@ tokenizer_settings = {name: start.tokenizer() for name, start in settings.starts
 
 
 def source_files(wildcards):
-    """The files that a collection is read from."""
+    """List the files that a collection is read from."""
     entry = settings.collections[wildcards.collection]
     return list(map(str, collections.source(entry.source).depends(entry.settings)))
 
 
 def source_version(wildcards):
-    """The version of what a collection is made from, as its source tells."""
+    """Tell the version of what a collection is made from, as its source knows it."""
     entry = settings.collections[wildcards.collection]
     return collections.source(entry.source).version(entry.settings)
 
 
 def source_threads(wildcards):
-    """How many threads help to make a collection."""
+    """Count the threads that help to make a collection."""
     return settings.collections[wildcards.collection].threads
 
 
 def batches(wildcards, output):
-    """What the stages take of a collection per step; they are no reason to make it again."""
+    """Tell what the stages take of a collection per step; they are no reason to make it again."""
     return json.dumps(systems.batches(settings, wildcards.collection), sort_keys=True)
 
 
 def vocabulary_source(wildcards):
-    """The passages that train the tokenizer of a random start; none where it is a checkpoint's."""
+    """Name the passages that train the tokenizer of a random start; none where it is a checkpoint's."""
     collection = settings.starts[wildcards.start].collection
     return expand("<results>/collections/{collection}/passages.parquet", collection=[collection] if collection else [])
 
 
 def checkpoint_files(wildcards):
-    """The files of a start's checkpoint that is a folder here."""
+    """List the files of a start's checkpoint that is a folder here."""
     return systems.model_files(settings.starts[wildcards.start].checkpoint)
 
 

@@ -94,7 +94,7 @@ TARGETS = [f"{collection}.{split}" for collection, split in systems.targets(sett
 
 
 def of_encoder(pattern):
-    """Paths filled in from the columns of the wildcard's encoder; none where one of them is empty."""
+    """Fill in a pattern from the columns of the wildcard's encoder; an empty column gives no path."""
 
     def paths(wildcards):
         return filled(pattern, encoder_rows[wildcards.encoder], wildcards)
@@ -103,7 +103,7 @@ def of_encoder(pattern):
 
 
 def of_system(pattern):
-    """Paths filled in from the columns of the wildcard's system; none where one of them is empty.
+    """Fill in a pattern from the columns of the wildcard's system; an empty column gives no path.
 
     Without a wildcard that names the collection, there is a path for each that is evaluated.
     """
@@ -115,13 +115,13 @@ def of_system(pattern):
 
 
 def filled(pattern, row, wildcards):
-    """A pattern with the columns of a row and the wildcards in their places; lists give several paths."""
+    """Put the columns of a row and the wildcards into a pattern; lists give several paths."""
     columns = {"target": TARGETS, "collection": evaluated, **row, **dict(wildcards.items())}
     return expand(pattern, **{key: [] if value == "" else value for key, value in columns.items()})
 
 
 def per_target(pattern):
-    """A word for every (collection, split) that a job is about: that of its wildcards, or all that are evaluated."""
+    """Fill in a word for every (collection, split) of a job: that of its wildcards, or all that are evaluated."""
 
     def words(wildcards):
         about = (wildcards.collection, wildcards.split) if "split" in wildcards.keys() else None
@@ -133,28 +133,28 @@ def per_target(pattern):
 
 
 def of_target(collection, split):
-    """The columns of a target: where its texts are cut (0: at a system's own lengths) and how it is measured."""
+    """Tell where the texts of a target are cut (0: at a system's own lengths) and how it is measured."""
     length, measures = length_of(collection), settings.evaluation.measured(collection, split)
     return {"collection": collection, "split": split, "length": length, "measures": " ".join(measures)}
 
 
 def length_of(collection):
-    """Where systems cut the texts of a collection; 0: at their own lengths."""
+    """Tell where systems cut the texts of a collection; 0: at their own lengths."""
     return settings.evaluation.lengths.get(collection, 0)
 
 
 def gpus(number):
-    """What a rule asks for; none where CDMAE_DEVICE says that there are none, which jobs of SLURM inherit."""
+    """Ask for GPUs; for none where CDMAE_DEVICE says that there are none, which jobs of SLURM inherit."""
     return 0 if device == "cpu" else number
 
 
 def only(names):
-    """A wildcard constraint: one of these names, and nothing where there is none."""
+    """Constrain a wildcard to some names; without names nothing matches."""
     return "|".join(sorted(names)) or "(?!)"
 
 
 def of_kind(*kinds):
-    """The same of the systems of some kinds."""
+    """Constrain a wildcard to the systems of some kinds."""
     return only(systems.of_kind(settings, *kinds))
 
 
@@ -172,7 +172,7 @@ wildcard_constraints:
 
 
 def settings_of(rows):
-    """The settings of the first wildcard's entry, a parameter a key: the reason to run again shows which one changed.
+    """List the settings of the first wildcard's entry, a parameter a key: the reason to run again names the key.
 
     An entry that lacks the key of another one repeats its first: Snakemake compares sets.
     """
@@ -189,7 +189,7 @@ def settings_of(rows):
 
 
 def text_of(rows):
-    """The settings of the first wildcard's entry for the command line, as JSON; no reason to run again."""
+    """Write the settings of the first wildcard's entry as JSON for the command line; no reason to run again."""
 
     def text(wildcards, output):
         return json.dumps(rows[wildcards[0]], sort_keys=True)
@@ -198,7 +198,7 @@ def text_of(rows):
 
 
 def column(rows, key):
-    """One column of the first wildcard's entry."""
+    """Take one column of the first wildcard's entry."""
 
     def value(wildcards):
         return rows[wildcards[0]][key]
@@ -207,7 +207,7 @@ def column(rows, key):
 
 
 def depth(wildcards):
-    """How many passages a run keeps of each query: over training queries as many as a training asks for."""
+    """Count the passages that a run keeps of each query: over training queries as many as a training asks for."""
     if "split" not in wildcards.keys():
         return settings.evaluation.depth
     return systems.mined(settings)[wildcards.system, wildcards.collection, wildcards.split]
@@ -215,7 +215,7 @@ def depth(wildcards):
 
 @cache
 def code(rule, *modules):
-    """The modules behind a script with their fingerprints, a parameter each: the reason to run again names them.
+    """List the modules behind a script with their fingerprints, a parameter each: the reason to run again names them.
 
     modules: others that the settings name and no import shows.
     """
@@ -224,7 +224,7 @@ def code(rule, *modules):
 
 
 def plugins(rule, modules):
-    """What `code` adds for the modules that the settings of the first wildcard's entry name."""
+    """List what `code` adds for the modules that the settings of the first wildcard's entry name."""
 
     def lines(wildcards):
         return [line for line in code(rule, *modules[wildcards[0]]) if line not in code(rule)]
@@ -233,7 +233,7 @@ def plugins(rule, modules):
 
 
 def state(rule, *tables, modules=None):
-    """Where a training keeps what it resumes from, and a hash of its settings and code (workflow/state.py)."""
+    """Tell where a training keeps what it resumes from, and hash its settings and code (workflow/state.py)."""
 
     def words(wildcards, output):
         named = modules[wildcards[0]] if modules else []
@@ -250,7 +250,7 @@ FIRST = 100_000  # more than all jobs that fit beside each other have together
 
 
 def waiting(section, gpus_asked=0):
-    """The priority of a job: how many trainings wait for its entry, one for the other.
+    """Count the trainings that wait for an entry, one for the other: the priority of its jobs.
 
     The longest chain decides when a run ends. Jobs that want several GPUs of this machine come before all others.
     Snakemake keeps none free for a job, so that jobs of one GPU each would let them wait for ever.
@@ -264,7 +264,7 @@ def waiting(section, gpus_asked=0):
 
 
 def folder(name):
-    """The folder of an input that is given by its files."""
+    """Name the folder of an input that is a list of files."""
 
     def path(wildcards, input):
         return dirname(input[name] if isinstance(input[name], str) else input[name][0])
@@ -273,7 +273,7 @@ def folder(name):
 
 
 def option(name, flag, value=str):
-    """An option for an input that not every job of a rule has."""
+    """Write an option for an input that not every job of a rule has."""
 
     def words(wildcards, input):
         return f"{flag} {value(str(input[name]))}" if input[name] else ""
@@ -282,7 +282,7 @@ def option(name, flag, value=str):
 
 
 def cores(most):
-    """Cores by the size of the inputs, one per 16 MB: small jobs run side by side, not one after the other."""
+    """Count cores by the size of the inputs, one per 16 MB: small jobs run side by side."""
 
     def value(wildcards, input):
         if not all(map(os.path.exists, input)):
@@ -296,7 +296,7 @@ def cores(most):
 
 
 def network_cores(most, rows, column="start"):
-    """Cores by the width of a network, which begins at the start in a column; more do not help narrow ones."""
+    """Count cores by the width of the network of the start in a column; more than one do not help narrow ones."""
 
     def value(wildcards):
         start = settings.starts[rows[wildcards[0]][column]]

@@ -8,12 +8,12 @@ from cdmae.plan.describe import describe
 
 
 def card_facts(wildcards):
-    """What the card of a model tells, as JSON."""
+    """Write what the card of a model tells as JSON."""
     return json.dumps(card(settings, wildcards.system), sort_keys=True)
 
 
 def card_sources(wildcards):
-    """What the collections of a model were made from: versions and counts."""
+    """Name the files that tell what the collections of a model were made from."""
     return list(card(settings, wildcards.system)["about"].values())
 
 
@@ -91,17 +91,17 @@ report_sources = facts(settings)
 
 
 def results_of(sources, parts=REPORTED):
-    """The paths of some parts of what a page is made from."""
+    """List the paths of some parts of what a page is made from."""
     return {part: list(sources[part].values()) for part in parts}
 
 
 def abouts_of(sources):
-    """What the collections of a page were made from."""
+    """Name the files that tell what the collections of a page were made from."""
     return expand("<results>/collections/{collection}/about.json", collection=sources["collections"])
 
 
 def report_facts(wildcards, output):
-    """What the report is made from, with the circumstances, which are no reason to make it again."""
+    """Write what the report is made from as JSON, with the circumstances, which are no reason to make it again."""
     return json.dumps({**report_sources, **circumstances})
 
 
@@ -159,14 +159,14 @@ rule report:
 
 
 def exhibit_inputs(wildcards):
-    """What a table or figure is made from."""
+    """List what a table or figure is made from."""
     sources = exhibit(settings, wildcards.exhibit)
     latency = [sources["latency"]] if sources["latency"] else []
     return sum(results_of(sources, EXHIBITED).values(), latency + abouts_of(sources))
 
 
 def exhibit_facts(wildcards):
-    """The same by name, as JSON."""
+    """Write the same by name as JSON."""
     return json.dumps(exhibit(settings, wildcards.exhibit), sort_keys=True)
 
 

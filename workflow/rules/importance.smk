@@ -7,7 +7,7 @@ mask_modules = [f"cdmae.masking.strategies.{name}" for name in ("uniform", "whol
 
 
 def memory_of(rule):
-    """Megabytes by the size of the collection, as `./run plan` estimates them."""
+    """Ask for megabytes by the size of the collection, as `./run plan` estimates them."""
 
     def megabytes(wildcards):
         return asked(settings, rule, *wildcards)

@@ -2,7 +2,7 @@
 
 
 def bm25_setting(key):
-    """k1 or b of a search for negatives; 0 where published triples take its place, which nothing searches."""
+    """Take k1 or b of a search for negatives; 0 where published triples take its place."""
 
     def value(wildcards):
         return 0.0 if system_rows[wildcards.system]["triples"] else system_rows[wildcards.system][key]
@@ -11,7 +11,7 @@ def bm25_setting(key):
 
 
 def triples(wildcards):
-    """The published triples in the place of a search: their name and the settings of their collection."""
+    """Describe the published triples in the place of a search: their name and the settings of their collection."""
     name = system_rows[wildcards.system]["triples"]
     return json.dumps({"name": name, **collection_settings[wildcards.collection]} if name else {}, sort_keys=True)
 

@@ -12,7 +12,7 @@ snapshots = {name for name, encoder in settings.encoders.items() if encoder.snap
 
 
 def snapshot_option(wildcards):
-    """The steps of a training that others are snapshots of, as an option."""
+    """Write the steps of a training that others are snapshots of as an option."""
     return " ".join(["--snapshots", *map(str, kept_steps[wildcards.encoder]["snapshots"])])
 
 

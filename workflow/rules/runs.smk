@@ -4,7 +4,7 @@ KEPT = settings.evaluation.keep_vectors
 
 
 def passages_option(pattern):
-    """An option: what a system searches for each target, vectors or what they are made from while they are searched."""
+    """Write what a system searches for each target as an option: vectors, or tokens that become vectors on the way."""
 
     def option(wildcards, input):
         return ["--vectors" if KEPT else "--tokens", *per_target(pattern)(wildcards)]
@@ -13,12 +13,12 @@ def passages_option(pattern):
 
 
 def passage_length(wildcards):
-    """Where a foreign system cuts the passages of a collection; 0: at its own length."""
+    """Tell where a foreign system cuts the passages of a collection; 0: at its own length."""
     return length_of(wildcards.collection) or system_rows[wildcards.system]["passage_length"]
 
 
 def collection_length(wildcards):
-    """Where a collection's passages are cut; 0: at a system's own length."""
+    """Tell where a collection's passages are cut; 0: at a system's own length."""
     return length_of(wildcards.collection)
 
 
