@@ -10,7 +10,6 @@ import synthetic_run
 from cdmae import formats
 from cdmae.report import charts, comparisons
 from cdmae.report.facts import Facts, Target, benchmarks
-from cdmae.report.markup import Markup, tag
 from cdmae.report.tables import Cell, Table, highlight
 
 DEV = Target("pydocs", "dev")
@@ -141,11 +140,6 @@ def test_formats(function, value, text):
 
 
 # --- markup and tables -----------------------------------------------------------------------------------------------
-
-
-def test_markup_escapes_what_is_not_markup():
-    assert tag("p", "5 < 6 & 7", class_='"') == '<p class="&quot;">5 &lt; 6 &amp; 7</p>'
-    assert tag("p", tag("b", "x"), None, ["y", Markup("<i>")]) == "<p><b>x</b>y<i></p>"
 
 
 def test_cells_that_read_equal_are_equally_best():

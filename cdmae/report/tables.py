@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-import jinja2
 import pandas as pd
-from markupsafe import Markup, escape
+from markupsafe import Markup
+
+from cdmae.report.templates import fill
 
 if TYPE_CHECKING:
     from cdmae.report.facts import Spread
@@ -39,8 +40,6 @@ _TEX = str.maketrans({
     "<": "$<$",
     ">": "$>$",
 })  # fmt: skip
-_TEMPLATES = jinja2.Environment(loader=jinja2.PackageLoader("cdmae.report"), autoescape=True)
-_TEMPLATES.filters["breakable"] = lambda text: Markup(re.sub("([-_/])", r"\1<wbr>", escape(text)))
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,8 @@ class Table:
             "spreads": any(seeds),
         }
         files = {"csv": ("csv", self.csv()), "md": ("markdown", self.markdown()), "tex": ("x-tex", self.tex())}
-        text = _TEMPLATES.get_template("columns.html.j2").render(
+        text = fill(
+            "columns.html.j2",
             table=self,
             title=self._title,
             files=[(kind, _address(*media_and_text)) for kind, media_and_text in files.items()],
@@ -101,7 +101,7 @@ class Table:
             ],
             rows=rows,
         )
-        return Markup(text)
+        return Markup(str(text))
 
     def markdown(self) -> str:
         """Return the table for a README, below its title: the best bold."""

@@ -11,6 +11,7 @@ from typing import Any
 
 import jinja2
 from jinja2.environment import TemplateModule
+from markupsafe import Markup, escape
 
 from cdmae import formats
 
@@ -21,6 +22,7 @@ _ENVIRONMENT = jinja2.Environment(
     undefined=jinja2.StrictUndefined,
 )
 _ENVIRONMENT.filters |= {name: value for name, value in vars(formats).items() if callable(value)}
+_ENVIRONMENT.filters["breakable"] = lambda text: Markup(re.sub("([-_/])", r"\1<wbr>", escape(text)))
 _ENVIRONMENT.tests["known"] = lambda number: number is not None and number == number  # neither missing nor nan
 
 

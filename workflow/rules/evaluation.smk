@@ -52,6 +52,7 @@ rule release:
         model="<results>/trained/{system}",
         measures="<results>/measures/{system}.tsv",
         about=card_sources,
+        template="cdmae/report/templates/card.md.j2",
     output:
         directory("<results>/models/{system}"),
     log:

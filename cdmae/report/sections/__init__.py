@@ -13,10 +13,9 @@ from functools import cached_property
 from typing import Any
 
 from cdmae import formats
-from cdmae.report.charts import Row, Series, lines, rows
+from cdmae.report.charts import Figure, Row, Series, lines, rows
 from cdmae.report.comparisons import noise, pooled
 from cdmae.report.facts import Difference, Facts, Spread, Target
-from cdmae.report.figures import Figure
 from cdmae.report.palette import assign
 from cdmae.report.tables import Cell, Table
 from cdmae.report.templates import TemplateModule, fill

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 from cdmae import formats
-from cdmae.report.charts import Row, rows
+from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.comparisons import masking_pairs, noise, not_pretrained, repeated
 from cdmae.report.facts import Difference, Facts, Target
-from cdmae.report.figures import Figure
 from cdmae.report.sections import Section, bm25, colour, columns, difference_figure, main_measure, main_target
 from cdmae.report.sections.masking import by_kind
 

@@ -10,9 +10,8 @@ from typing import Any
 import pandas as pd
 
 from cdmae import formats
-from cdmae.report.charts import Series, lines
+from cdmae.report.charts import Figure, Series, lines
 from cdmae.report.facts import Facts
-from cdmae.report.figures import Figure
 from cdmae.report.sections import Section, encoder_colour, number_cell, several_lines, value_cell
 from cdmae.report.tables import Table
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 
 from cdmae import formats
-from cdmae.report.charts import Series, lines
+from cdmae.report.charts import Figure, Series, lines
 from cdmae.report.comparisons import Change, changes, noise, repeated, seed_deviation
 from cdmae.report.facts import Facts, Target
-from cdmae.report.figures import Figure
 from cdmae.report.sections import LONG, Section, difference_cells, main_target, seeds, system_cell
 from cdmae.report.tables import Table
 

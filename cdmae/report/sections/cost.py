@@ -5,9 +5,8 @@ from __future__ import annotations
 import pandas as pd
 
 from cdmae import formats
-from cdmae.report.charts import Row, rows
+from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.facts import Facts
-from cdmae.report.figures import Figure
 from cdmae.report.sections import Section, number_cell
 from cdmae.report.tables import Cell, Table
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from cdmae import formats
-from cdmae.report.charts import Series, lines
+from cdmae.report.charts import Figure, Series, lines
 from cdmae.report.comparisons import growth
 from cdmae.report.facts import Facts, Target
-from cdmae.report.figures import Figure
 from cdmae.report.sections import Section, difference_cells, encoder_colour, in_domain, number_cell, system_cell
 from cdmae.report.tables import Table
 

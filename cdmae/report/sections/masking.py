@@ -8,10 +8,9 @@ from itertools import zip_longest
 from typing import Any
 
 from cdmae import formats
-from cdmae.report.charts import Row, Series, lines, rows
+from cdmae.report.charts import Figure, Row, Series, lines, rows
 from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts
-from cdmae.report.figures import Figure
 from cdmae.report.sections import Section, number_cell
 from cdmae.report.tables import Cell, Table
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from functools import partial
 
 from cdmae import formats
-from cdmae.report.charts import Row, Series, lines, rows
+from cdmae.report.charts import Figure, Row, Series, lines, rows
 from cdmae.report.facts import Facts
-from cdmae.report.figures import Figure
 from cdmae.report.insight import Bucket, Overlap, audit, overlaps
 from cdmae.report.sections import GREY, Section, colour, number_cell
 from cdmae.report.tables import Table

@@ -7,10 +7,9 @@ from typing import NamedTuple
 
 from cdmae import formats
 from cdmae.evaluation import significance
-from cdmae.report.charts import Row, rows
+from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.comparisons import differences, noise
 from cdmae.report.facts import Difference, Facts, Target
-from cdmae.report.figures import Figure
 from cdmae.report.sections import (
     Section,
     colour,

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 from cdmae import formats
 from cdmae.evaluation import significance
+from cdmae.report.charts import Figure
 from cdmae.report.comparisons import noise
 from cdmae.report.facts import Facts, Target
-from cdmae.report.figures import Figure
 from cdmae.report.sections import Section, Sets, columns, difference_figure, in_domain, main_measure, system_cell
 from cdmae.report.tables import Cell, Table, highlight
 

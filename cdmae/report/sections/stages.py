@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from cdmae import formats
-from cdmae.report.charts import Series, lines
+from cdmae.report.charts import Figure, Series, lines
 from cdmae.report.comparisons import chains, steps
 from cdmae.report.facts import Facts, Target
-from cdmae.report.figures import Figure
 from cdmae.report.sections import (
     Section,
     bm25,

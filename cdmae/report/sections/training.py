@@ -8,9 +8,8 @@ from dataclasses import replace
 import numpy as np
 import pandas as pd
 
-from cdmae.report.charts import Series
+from cdmae.report.charts import Figure, Series, nice
 from cdmae.report.facts import Facts, Training
-from cdmae.report.figures import Figure, nice
 from cdmae.report.sections import Section, colour, encoder_colour, several_lines
 
 POINTS = 120  # of a curve: more steps are averaged

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cdmae import formats
+from cdmae.report.charts import Figure
 from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts
-from cdmae.report.figures import Figure
 from cdmae.report.sections import MOST_SETS, Section, Sets, difference_figure, in_domain, main_measure, zero_shot_sets
 from cdmae.report.sections.results import against_baseline, set_column
 from cdmae.report.tables import Table, highlight
