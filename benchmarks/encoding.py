@@ -35,7 +35,7 @@ FORMS = {
 
 @torch.inference_mode()
 def encode(form: str, size: str, read: Sequences) -> np.ndarray:
-    """The vectors [n, D] of all sequences."""
+    """Compute the vectors [n, D] of all sequences."""
     model = network(size).eval()
     if form.startswith("ours"):
         cpu = torch.device("cpu")

@@ -53,7 +53,7 @@ def lengths(count: int, mean: float, longest: int, generator: np.random.Generato
 
 
 def batch(size: str, queries: int, group: int) -> retriever.Batch:
-    """A step of random texts."""
+    """Draw a step of random texts."""
     layers, _, vocabulary, longest_query, longest = SIZES[size]
     generator = np.random.default_rng(1)
     scale = longest / 144
@@ -69,7 +69,7 @@ def batch(size: str, queries: int, group: int) -> retriever.Batch:
 
 
 def network(size: str) -> BertModel:
-    """An encoder with random weights, the same in every process, without dropout."""
+    """Make an encoder with random weights, the same in every process, without dropout."""
     layers, width, vocabulary, _, longest = SIZES[size]
     config = BertConfig(
         vocab_size=vocabulary,
@@ -87,7 +87,7 @@ def network(size: str) -> BertModel:
 
 
 def padded(read: Sequences, rows: np.ndarray) -> dict[str, Tensor]:
-    """Some sequences as a padded batch for transformers."""
+    """Write some sequences as a padded batch for transformers."""
     longest = int(read.lengths[rows].max())
     ids, mask = torch.zeros(len(rows), longest, dtype=torch.long), torch.zeros(len(rows), longest, dtype=torch.long)
     for place, row in enumerate(rows):
@@ -111,7 +111,7 @@ class Vectors(nn.Module):
         self.model = model
 
     def forward(self, features: dict[str, Tensor]) -> dict[str, Tensor]:
-        """The vectors of a padded batch."""
+        """Compute the vectors of a padded batch."""
         return {"sentence_embedding": self.model(**features).last_hidden_state[:, 0]}
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 
 def measure_each(benchmark: str, forms: Iterable[str]) -> dict[str, Any]:
-    """What ``python -m benchmarks.<benchmark>``, with the arguments of this process and --form, prints as JSON."""
+    """Run ``python -m benchmarks.<benchmark>``, with the arguments of this process and --form; read its JSON."""
     command = [sys.executable, "-m", f"benchmarks.{benchmark}", *sys.argv[1:], "--form"]
     return {
         form: json.loads(subprocess.run([*command, form], check=True, capture_output=True, text=True).stdout)

@@ -68,7 +68,7 @@ def mask(given: Passages, side: Side) -> object:
 
 
 def hide(given: Passages) -> object:
-    """A mask for every position."""
+    """Make a mask for every position."""
     return masking.hide(given.batch, UNIFORM, masking.key(1, "decoder", 0))
 
 

@@ -35,7 +35,7 @@ BATCH, LENGTH = 128, 150
 
 
 def timed(function: Callable[[], object], seconds: float = 1.5) -> float:
-    """The least milliseconds of the clock over many calls, after one to warm up."""
+    """Measure the least milliseconds of the clock over many calls, after one to warm up."""
     function()
     taken = []
     begun = time.perf_counter()
@@ -66,7 +66,7 @@ def whole_word_mask(pieces: list[str], ratio: float, draw: random.Random) -> lis
 
 
 def retromae(batch: list[list[str]], draw: random.Random) -> list[torch.Tensor]:
-    """The encoder's masks and the decoder's attention matrices of a batch, the way RetroMAE's collator makes them."""
+    """Draw a batch's encoder masks and decoder attention matrices, the way RetroMAE's collator makes them."""
     found = []
     for pieces in batch:
         encoder = whole_word_mask(pieces, 0.3, draw)

@@ -34,7 +34,7 @@ NOTHING = "import cdmae.tokens.tokenise, cdmae.retrieval.bm25, cdmae.importance.
 
 
 def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tuple[str, list[str]]]:
-    """The name and the command line, behind the name of the script, of each job; later ones read what earlier left."""
+    """Yield each job's name and its command line after the script; later ones read what earlier left."""
     docs, at = folder / "docs", {"--threads": 1}
     run = folder / "bm25.parquet"
     given = {
@@ -68,7 +68,7 @@ def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tup
 
 
 def small_model(folder: Path) -> Path:
-    """A sentence-transformers model of one narrow layer: what is measured is how passages reach it."""
+    """Make a sentence-transformers model of one narrow layer: what is measured is how passages reach it."""
     code = (
         "import sys; from transformers import BertConfig, BertModel, BertTokenizer\n"
         "from sentence_transformers import SentenceTransformer\n"

@@ -31,7 +31,7 @@ class Side(NamedTuple):
 
     @classmethod
     def of(cls, step: Step, name: str) -> Side:
-        """A side of a step by its name."""
+        """Name a side of a step."""
         masked = step.sides[name]
         real = _real(step, name)
         parts = [np.zeros(real.shape, kind) for kind in (np.int64, np.int64, bool)]
@@ -76,7 +76,7 @@ class Naive(nn.Module):
                 each.get_input_embeddings().padding_idx = None
 
     def forward(self, step: Step) -> Tensor:
-        """The loss of a global batch."""
+        """Compute the loss of a global batch."""
         return getattr(self, self.name)(step)
 
     # --- the objectives -----------------------------------------------------------------------------------------------
@@ -89,7 +89,7 @@ class Naive(nn.Module):
         return self.loss(states, encoder) + self.loss(self.decoded("decoder", h_b, decoder), decoder)
 
     def cotmae(self, step: Step) -> Tensor:
-        """The same, where the decoder's side is the neighbouring span."""
+        """Compute the same, where the decoder's side is the neighbouring span."""
         return self.mae(step)
 
     def master(self, step: Step) -> Tensor:
@@ -122,7 +122,7 @@ class Naive(nn.Module):
         return self.loss(states, encoder) + self.network.bag_weight * -(bags * logs).sum(1).mean()
 
     def condenser(self, step: Step) -> Tensor:
-        """The late MLM loss, and that of a head on [h_cls late; h early]."""
+        """Compute the late MLM loss, and that of a head on [h_cls late; h early]."""
         encoder = Side.of(step, "encoder")
         states = self.states(encoder)
         head = self.decoded("head", states[-1][:, :1], encoder, states[self.network.early])
@@ -135,7 +135,7 @@ class Naive(nn.Module):
         return self.condenser(step) + functional.cross_entropy(scores, torch.arange(len(h)) ^ 1)
 
     def simlm(self, step: Step) -> Tensor:
-        """Encoder and decoder restore what a generator replaced, and the rest; it learns from the encoder's masks."""
+        """Let both sides restore what a generator replaced, and the rest; it learns from the encoder's masks."""
         masked, text = Side.of(step, "encoder"), Side.of(step, "passage")
         filled, logits = self.replaced(step, "encoder")
         with torch.no_grad():
@@ -148,18 +148,18 @@ class Naive(nn.Module):
     # --- their parts --------------------------------------------------------------------------------------------------
 
     def states(self, side: Side) -> tuple[Tensor, ...]:
-        """What every layer of the encoder makes of a side, [B, n, D] each, its input first."""
+        """Compute what every layer of the encoder makes of a side, [B, n, D] each, its input first."""
         return self.model.bert(side.ids, attention_mask=side.attended, output_hidden_states=True).hidden_states
 
     def decoded(self, part: str, h: Tensor, side: Side, states: Tensor | None = None) -> Tensor:
-        """What some layers make of a side with the vectors [B, 1, D] before its `states`, or its embeddings."""
+        """Compute what some layers make of a side with the vectors [B, 1, D] before its `states`, or its embeddings."""
         states = torch.cat([h, (self.model.bert.embeddings(side.ids) if states is None else states)[:, 1:]], dim=1)
         for layer in self.layers[part]:
             states = layer(states, attention_mask=side.hidden)
         return states
 
     def loss(self, states: Tensor, side: Side) -> Tensor:
-        """The mean of -log P(x | state) over what is to be predicted of a side."""
+        """Compute the mean of -log P(x | state) over what is to be predicted of a side."""
         return _cross_entropy(self.model.cls(states), side)
 
     def bags(self, side: Side) -> Tensor:
@@ -170,7 +170,7 @@ class Naive(nn.Module):
         return bags
 
     def replaced(self, step: Step, name: str) -> tuple[Tensor, Tensor]:
-        """The ids of a side with masked tokens sampled by the cumulated probabilities; the logits [B, n, V]."""
+        """Return the ids of a side with masked tokens sampled by the cumulated probabilities; the logits [B, n, V]."""
         side, masked = Side.of(step, name), step.sides[name]
         logits = self.generator(side.ids, attention_mask=side.attended).logits
         sums = logits[side.chosen].softmax(-1).cumsum(-1)
@@ -195,7 +195,7 @@ class Naive(nn.Module):
         return layer.output(layer.intermediate(states), states)
 
     def seen(self, side: Side, step: Step) -> Tensor:
-        """What each position sees of its passage: bool [B, n, n]; padding, which nothing reads, sees [CLS]."""
+        """Tell what each position sees of its passage: bool [B, n, n]; padding, which nothing reads, sees [CLS]."""
         masked = step.sides["decoder"]
         hidden = torch.from_numpy(masked.hide(masked.texts))
         seen = torch.ones(*side.ids.shape, side.ids.shape[1], dtype=torch.bool)

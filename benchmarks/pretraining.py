@@ -52,7 +52,7 @@ PEAK = 989e12  # multiplications and additions per second of an H100 or H200 in 
 
 
 def step(given: argparse.Namespace) -> Step:
-    """A global batch of random passages, masked on both sides."""
+    """Draw a global batch of random passages, masked on both sides."""
     rng = np.random.default_rng(1)
     mean = 76 * given.length / 150
     lengths = np.clip(np.exp(rng.normal(np.log(mean * 0.93), 0.38, given.batch)), 5, given.length - 2).astype(int)
@@ -68,7 +68,7 @@ def step(given: argparse.Namespace) -> Step:
 
 
 def settings(name: str) -> Encoder:
-    """An objective with the masks it is published with."""
+    """Make an objective with the masks it is published with."""
     masking = {"mae": "importance", "master": "inverse_frequency"}.get(name, "whole_word")
     return Encoder(start="", objective=name, decoder_masking=masking)
 
@@ -130,7 +130,7 @@ def work(form: str, given: argparse.Namespace, line: Connection) -> None:
 
 
 def parts(network: nn.Module, batch: Step, rows: int, device: torch.device) -> Iterable[Batch]:
-    """The micro-batches of a step as the loop hands them to the network."""
+    """Return the micro-batches of a step as the loop hands them to the network."""
     found = batch.batches(rows, device)
     if not hasattr(network, "prepare"):
         return found

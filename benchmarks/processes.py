@@ -44,6 +44,6 @@ def measure(command: Sequence[str | Path], **options: object) -> Taken:
 
 
 def _status(process: int) -> dict[str, int]:
-    """What the system tells of the memory of a process, in bytes."""
+    """Read what the system tells of the memory of a process, in bytes."""
     status = Path(f"/proc/{process}/status").read_text()
     return {name: int(kilobytes) * 1024 for name, kilobytes in re.findall(r"^(\w+):\s*(\d+) kB", status, re.MULTILINE)}

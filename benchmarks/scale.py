@@ -48,7 +48,7 @@ class Point:
     taken: Taken
 
     def row(self, unit: str) -> dict[str, str]:
-        """A line of the table."""
+        """Write a line of the table."""
         taken = self.taken
         return {
             "job": self.job,
@@ -119,7 +119,7 @@ def searching(folder: Path, vectors: int, dimensions: int, queries: int, depth: 
 
 
 def search_shards(folder: Path, queries: int, depth: int, threads: int) -> None:
-    """What the process that is measured does."""
+    """Do what is measured."""
     shards = read_vectors(folder)
     asked = np.random.default_rng(1).standard_normal((queries, shards[0].shape[1]), np.float32)
     search(asked, shards, depth, threads=threads)
@@ -129,7 +129,7 @@ def search_shards(folder: Path, queries: int, depth: int, threads: int) -> None:
 
 
 def figure(name: str, title: str, y_axis: str, points: list[Point], values: list[float]) -> str:
-    """The cost per item at every size, as a picture: level lines are costs that grow with the collection."""
+    """Draw the cost per item at every size: level lines are costs that grow with the collection."""
     jobs = list(dict.fromkeys(point.job for point in points))
     series = []
     for colour, job in enumerate(jobs):

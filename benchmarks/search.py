@@ -37,14 +37,14 @@ def argsort(queries: np.ndarray, passages: np.ndarray, depth: int) -> np.ndarray
 
 
 def flat(queries: np.ndarray, passages: np.ndarray, depth: int) -> np.ndarray:
-    """What faiss calls a flat index."""
+    """Make what faiss calls a flat index."""
     index = faiss.IndexFlatIP(passages.shape[1])
     index.add(passages)
     return index.search(queries, depth)[1]
 
 
 def knn(queries: np.ndarray, passages: np.ndarray, depth: int) -> np.ndarray:
-    """The same without a copy of the vectors."""
+    """Make the same without a copy of the vectors."""
     return faiss.knn(queries, passages, depth, metric=faiss.METRIC_INNER_PRODUCT)[1]
 
 

@@ -36,7 +36,7 @@ def end_to_end(passages: pa.Table, tokenizer: Path) -> Tokens:
 
 
 def timed(function: Callable[[], object], repeats: int = 2) -> tuple[float, object]:
-    """The least seconds of the processor, of all threads, and what came out."""
+    """Measure the least seconds of the processor, of all threads, and what came out."""
     taken = []
     for _ in range(repeats):
         begun = time.process_time()

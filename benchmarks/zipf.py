@@ -51,14 +51,14 @@ def _text(rng: np.random.Generator, words: int) -> np.ndarray:
 
 
 def _ranks(shares: np.ndarray) -> np.ndarray:
-    """The words at which the cumulated shares in [0, 1) are reached: ranks, uint32 from 0."""
+    """Return the words at which the cumulated shares in [0, 1) are reached: ranks, uint32 from 0."""
     core = CORE ** (np.minimum(shares, CORE_SHARE) / CORE_SHARE)
     tail = CORE * np.minimum(1.0, (1.0 - shares) / (1.0 - CORE_SHARE)) ** (-1.0 / (TAIL - 1.0))
     return np.minimum(np.where(shares < CORE_SHARE, core, tail) - 1.0, 2.0**32 - 1).astype(np.uint32)
 
 
 def _hash(values: np.ndarray, key: np.ndarray | int) -> np.ndarray:
-    """The finaliser of splitmix64 over two numbers: uint64."""
+    """Apply the finaliser of splitmix64 over two numbers: uint64."""
     mixed = values * np.uint64(0x9E3779B97F4A7C15) + np.asarray(key, np.uint64) * np.uint64(0xD1B54A32D192ED03)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -86,7 +86,7 @@ def write_tokens(folder: Path, passages: int) -> int:
 
 
 def _pieces(words: np.ndarray, lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The word-pieces of words by rank, uint16, and the lengths of empty titles and of texts in turn."""
+    """Return the word-pieces of words by rank, uint16, and the lengths of empty titles and of texts in turn."""
     rest = words.astype(np.int64) // BEGINS  # of rarer words, in digits: each is a word-piece of its place
     digits = [rest // DIGITS**place % DIGITS for place in range(5)]
     number = 1 + sum((rest >= DIGITS**place).astype(np.int64) for place in range(5))

@@ -50,5 +50,5 @@ class Interrupted(BaseException):
 
 
 def said(sentences: object) -> str:
-    """What is printed of them: every line begins with who says it."""
+    """Say what is printed of them: every line begins with who says it."""
     return "\n".join(f"cdmae: {each}" for each in str(sentences).split("\n"))

@@ -31,7 +31,7 @@ def main() -> None:
 
 
 def files(requirements: str, pins: dict[str, str]) -> dict[str, str]:
-    """The text of every file that follows from the requirements and the pins."""
+    """Write the text of every file that follows from the requirements and the pins."""
     gpu = requirements.replace("faiss-cpu", "faiss-gpu")
     return {
         "constraints.txt": MADE + "".join(f"{name}=={pins[name]}\n" for name in sorted(pins)),
@@ -42,7 +42,7 @@ def files(requirements: str, pins: dict[str, str]) -> dict[str, str]:
 
 
 def conda(requirements: str, pins: dict[str, str]) -> str:
-    """A conda file with all pins in its pip section: conda copies it elsewhere, so it cannot name constraints.txt."""
+    """Write a conda file with all pins in its pip section: conda copies it, so it cannot name constraints.txt."""
     head = f"{MADE}channels:\n  - conda-forge\ndependencies:\n  - python={PYTHON}\n  - pip\n  - pip:\n"
     asked = re.findall(r"^([\w.-]+)((?:\[[\w,-]+\])?)", requirements, flags=re.MULTILINE)
     names = {normal(name): name + extras for name, extras in asked}
@@ -51,7 +51,7 @@ def conda(requirements: str, pins: dict[str, str]) -> str:
 
 
 def normal(name: str) -> str:
-    """A package's name as PyPI normalises it."""
+    """Write a package's name as PyPI normalises it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

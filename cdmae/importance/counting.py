@@ -48,7 +48,7 @@ def count_words(ids, edges, first, last, word_starts, lengths):
 
 @compiled
 def number_words(ids, edges, first, last, word_starts, size, segments, words):
-    """Number the words of segments `first` to `last`: a word-piece its id, several ``size`` and up, as they are met.
+    """Give numbers to the words of segments `first` to `last`: a word-piece its id, several ``size`` and up.
 
     size: the number of word-pieces; segments int64 [S + 1]: edges in words; words uint32 [W], written. Returns the keys
     ``number of the word without its last piece x size + last piece`` of the numbers ``size`` and up, uint64.
