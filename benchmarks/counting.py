@@ -27,11 +27,11 @@ import numpy as np
 
 from benchmarks import texts
 from benchmarks.tables import table
-from cdmae import machine
 from cdmae.compiled import Threads
 from cdmae.importance import ami, ngrams
+from cdmae.plan.describe import describe
 from cdmae.tokens import tokenise
-from cdmae.tokens.store import Tokens, read_tokens, write_tokens
+from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 
 WINDOW = 4
 FORMS = {
@@ -145,7 +145,7 @@ def main() -> None:
             command += ["--form", form, "--folder", folder]
             found[form] = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
     words = found["ours"]["words"]
-    where = machine.describe()["processor"]
+    where = describe()["processor"]
     print(f"{words:,} words, n-grams of 1 to {WINDOW} words; all threads are {arguments.threads}, on {where}\n")
     rows = []
     speed = {form: each["words"] / each["cpu"] for form, each in found.items()}

@@ -25,10 +25,10 @@ from transformers import BertConfig, BertModel
 
 from benchmarks.forms import measure_each
 from benchmarks.tables import table
-from cdmae import machine
 from cdmae.config.schema import Stage
 from cdmae.finetuning import losses, retriever
 from cdmae.models.sequences import Sequences
+from cdmae.plan.describe import describe
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
@@ -192,7 +192,7 @@ def main() -> None:
     ours, lengths_ = found["ours"], batch(arguments.size, arguments.queries, arguments.group).sequences.lengths
     mean, longest = lengths_[arguments.queries :].mean(), lengths_.max()
     print(
-        f"{machine.describe()['processor']}; threads: {arguments.threads}\n"
+        f"{describe()['processor']}; threads: {arguments.threads}\n"
         f"{arguments.size}: {SIZES[arguments.size][:3]}, {arguments.queries} queries x {arguments.group} passages of "
         f"{mean:.0f} word-pieces on average, the longest {longest}, chunk {arguments.chunk}\n"
     )

@@ -26,7 +26,7 @@ from cdmae import masking
 from cdmae.masking import Side
 from cdmae.pretraining.batches import Reader
 from cdmae.pretraining.objectives import simlm
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 
 LENGTHS = (LENGTH, 512, 1024, 2048, 4096)

@@ -32,14 +32,14 @@ from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForM
 
 from benchmarks.naive import Naive
 from benchmarks.tables import table
-from cdmae import machine
 from cdmae.config.schema import Encoder
+from cdmae.plan.describe import describe
 from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Batch, Reader, Step
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.pretraining.objectives._generator import Given
 from cdmae.pretraining.objectives.simlm import SimLm
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
@@ -162,7 +162,7 @@ def main() -> None:
     parser.add_argument("--objective", nargs="+", choices=objectives(), default=PUBLISHED)
     parser.add_argument("--forms", nargs="+", choices=FORMS, default=tuple(FORMS))
     given = parser.parse_args()
-    print(f"{machine.describe()['processor']}; threads: {given.threads}")
+    print(f"{describe()['processor']}; threads: {given.threads}")
     for name in given.objective:
         compare(argparse.Namespace(**{**vars(given), "objective": name}))
 

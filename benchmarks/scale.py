@@ -27,7 +27,7 @@ import numpy as np
 from benchmarks import processes, zipf
 from benchmarks.processes import Taken
 from benchmarks.tables import table
-from cdmae import machine
+from cdmae.plan.describe import describe
 from cdmae.report import charts
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.search import search
@@ -173,7 +173,7 @@ def main() -> None:
     if given.search:
         search_shards(given.search, given.queries, given.depth, given.threads)
         return
-    print(f"{given.threads} threads, on {machine.describe()['processor']}\n", flush=True)
+    print(f"{given.threads} threads, on {describe()['processor']}\n", flush=True)
     with tempfile.TemporaryDirectory(dir=given.folder) as name:
         folder = Path(name)
         if given.passages:

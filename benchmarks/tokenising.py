@@ -24,7 +24,7 @@ from benchmarks import texts
 from benchmarks.tables import table
 from cdmae.importance import ami, ngrams
 from cdmae.tokens import tokenise
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 
 def end_to_end(passages: pa.Table, tokenizer: Path) -> Tokens:

@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from cdmae.collections.store import PASSAGES, QRELS, QUERIES
 from cdmae.files import write_json
-from cdmae.tokens.store import stream_tokens
+from cdmae.tokens.corpus import stream_tokens
 
 BLOCK = 1 << 16  # passages made together
 WORDS = 56.0  # of a passage of MS MARCO, on average

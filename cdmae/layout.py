@@ -7,7 +7,7 @@ module              path below ``results/``                     format
                                                                 number is the internal id), ``queries.parquet``
                                                                 (split, query_id, text), ``qrels.parquet`` (split,
                                                                 query, passage, grade; rows, not ids), ``about.json``
-`tokens.store`      ``tokens/{start}/{collection}/``            ``ids.npy`` uint16 or uint32 [T], ``starts.npy`` int64
+`tokens.corpus`      ``tokens/{start}/{collection}/``            ``ids.npy`` uint16 or uint32 [T], ``starts.npy`` int64
                                                                 [P + 1], ``text_starts.npy`` int64 [P],
                                                                 ``word_starts.npy`` bool [V]
 `importance.ami`    ``importance/{importance}/{start}/``        ``values.npy`` float16 [T], aligned with the tokens'
@@ -15,7 +15,7 @@ module              path below ``results/``                     format
 `runs`              ``runs/{system}/{collection}.{split}``      Parquet, one row per query in the order of the split:
                     ``.parquet``                                ``passages`` list<int32>, ``scores`` list<float32>
 `retrieval.vectors` ``vectors/{system}/{collection}/``          ``00000.npy``, ``00001.npy``, ... float32 [p, D]
-`evaluation.tables` ``measures/{system}.tsv``                   collection, split, query_id, measure, value
+`evaluation.per_query` ``measures/{system}.tsv``                   collection, split, query_id, measure, value
 ==================  ==========================================  =====================================================
 
 They are made by `cdmae.files`, so that they exist only when complete (written beside their place, synced and renamed).

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from cdmae.collections.store import Collection, write_collection
 from cdmae.config.schema import Evaluation
-from cdmae.evaluation.tables import write_measures
+from cdmae.evaluation.per_query import write_measures
 from cdmae.fields import parse
 from cdmae.files import write_json
 

@@ -10,7 +10,7 @@ from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.masking import Side
 from cdmae.pretraining.batches import Reader, Step, _cuts
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 
 V, CLS, SEP, MASK = 60, 2, 3, 4

@@ -7,7 +7,7 @@ import pytest
 import torch
 from test_pretrain import SETTINGS, START, inputs, run, source_of, whole  # noqa: F401 (fixtures)
 
-from cdmae.evaluation.tables import read_table
+from cdmae.evaluation.per_query import read_table
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining.objectives._prediction import predict

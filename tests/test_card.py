@@ -10,7 +10,7 @@ import yaml
 
 from cdmae.config.schema import concepts
 from cdmae.errors import InputError
-from cdmae.evaluation.tables import read_measures, write_measures
+from cdmae.evaluation.per_query import read_measures, write_measures
 from cdmae.files import write_json
 from cdmae.report import card
 

@@ -26,7 +26,7 @@ from cdmae.config.schema import Encoder, Stage
 from cdmae.errors import InputError
 from cdmae.pretraining.batches import Reader
 from cdmae.pretraining.objectives import objective, objectives
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 FILES = Path(__file__).resolve().parent.parent / "config"
 RECIPES = [f"recipes/{path.stem}" for path in sorted((FILES / "recipes").glob("*.yaml"))]

@@ -179,7 +179,8 @@ def test_the_job_of_a_table_reads_the_measures_of_its_systems_and_of_no_others(v
     assert jobs["table_stages"].outputs == tuple(
         f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex", "html")
     )
-    assert jobs["figure_sampling"].inputs == ("out/masked_terms/cdmae.json", "config/paper_results.csv")
+    shown = {path for path in jobs["figure_sampling"].inputs if not path.startswith("cdmae/report/")}
+    assert shown == {"out/masked_terms/cdmae.json", "config/paper_results.csv"}
 
 
 def test_a_table_reads_every_seed_of_its_systems(values):

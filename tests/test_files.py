@@ -22,10 +22,10 @@ from cdmae.collections.store import (
     write_collection,
 )
 from cdmae.errors import InputError
-from cdmae.evaluation.tables import read_measures, read_table
+from cdmae.evaluation.per_query import read_measures, read_table
 from cdmae.files import read_json
 from cdmae.runs import Run, count_queries, read_run, write_run
-from cdmae.tokens.store import Tokens, read_tokens, write_tokens
+from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 
 
 @pytest.fixture

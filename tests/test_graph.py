@@ -42,7 +42,8 @@ def test_the_jobs_of_a_whole_run(whole):
 def test_every_input_is_made_by_an_earlier_job(whole):
     made = {"config/paper_results.csv"}
     for job in whole.values():
-        assert {path for several in job.inputs.values() for path in several} <= made
+        read = {path for several in job.inputs.values() for path in several}
+        assert {path for path in read if not path.startswith("cdmae/report/")} <= made
         made |= set(job.outputs)
 
 

@@ -11,7 +11,7 @@ from test_pretrain import PIECES, SETTINGS, START, inputs, run, source_of  # noq
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining.probes import halves
-from cdmae.tokens.store import Tokens, read_tokens
+from cdmae.tokens.corpus import Tokens, read_tokens
 
 CPU = torch.device("cpu")
 CLS, SEP = 2, 3

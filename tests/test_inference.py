@@ -9,13 +9,13 @@ from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
 
 from cdmae.collections.store import read_passages
 from cdmae.errors import InputError
-from cdmae.finetuning import groups, trainer
+from cdmae.finetuning import common, groups
 from cdmae.models import checkpoint, sequences
 from cdmae.retrieval import reranking, vectors
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, read_run
 from cdmae.tokens import tokenise
-from cdmae.tokens.store import read_tokens, write_tokens
+from cdmae.tokens.corpus import read_tokens, write_tokens
 
 
 @pytest.fixture(scope="module")
@@ -167,7 +167,7 @@ def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny
         **{**files_, **settings}, model=tmp_path / "judge", tokens=tmp_path / "t", seed=9, output=tmp_path / "s.parquet"
     )
     student = checkpoint.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
-    data = trainer.read(recipe, student, **tiny.inputs(), seed=9, threads=1)
+    data = common.read(recipe, student, **tiny.inputs(), seed=9, threads=1)
     taught = groups.Teacher.read(tmp_path / "s.parquet")
     for epoch in range(2):
         taught.scores(data.examples.queries, data.examples.draw(np.arange(len(data.examples)), epoch))

@@ -17,7 +17,7 @@ from cdmae.config import checks
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms as masked_terms
 from cdmae.tokens import tokenise, vocabulary
-from cdmae.tokens.store import read_tokens, write_tokens
+from cdmae.tokens.corpus import read_tokens, write_tokens
 
 SCRIPTS = Path(__file__).parents[1] / "workflow" / "scripts"
 EXAMPLE = "hokey stuff is a crossword puzzle clue that we have spotted 4 times"

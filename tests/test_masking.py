@@ -15,7 +15,7 @@ from cdmae.masking import Batch, Side
 from cdmae.masking.noise import draws
 from cdmae.masking.strategies._top import budget, top
 from cdmae.masking.strategies.importance import perturb
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 
 SIZE = 200  # word-pieces; 0 to 4 are special, 5 to 9 unused, from 150 on they continue a word

@@ -18,7 +18,7 @@ from cdmae.retrieval import reranking
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.tokens import tokenise
-from cdmae.tokens.store import read_tokens
+from cdmae.tokens.corpus import read_tokens
 
 
 def save(model, folder, tokenizer):

@@ -8,7 +8,7 @@ import pytest
 from cdmae.errors import InputError
 from cdmae.importance import ngrams
 from cdmae.importance import table as ngram_table
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 PIECES = 12  # word-pieces 9, 10 and 11 continue a word
 WORD_STARTS = np.array([True] * 9 + [False] * 3)

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from cdmae.models import packed
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 TOKENS = Tokens(
     ids=np.array([11, 12, 13, 14, 21, 31, 32], np.uint16),

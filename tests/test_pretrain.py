@@ -22,7 +22,7 @@ from cdmae.files import read_json
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives, trainer
 from cdmae.pretraining.batches import Reader
-from cdmae.tokens.store import Tokens, read_tokens, write_tokens
+from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 from cdmae.training import setup, state
 from cdmae.training.loop import Schedule
 from cdmae.training.ranks import Ranks

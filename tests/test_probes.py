@@ -7,7 +7,7 @@ import pytest
 from test_pretrain import after, differences, inputs, run, whole  # noqa: F401 (fixtures)
 
 from cdmae.errors import InputError, Interrupted
-from cdmae.evaluation.tables import read_table
+from cdmae.evaluation.per_query import read_table
 from cdmae.files import read_json
 from cdmae.pretraining import probes
 

@@ -15,8 +15,8 @@ import torch
 from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
 
 from cdmae.config.schema import Encoder, Start
+from cdmae.finetuning import common as finetuning
 from cdmae.finetuning import reranker, retriever
-from cdmae.finetuning import trainer as finetuning
 from cdmae.finetuning.groups import Teacher
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives

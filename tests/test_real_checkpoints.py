@@ -18,7 +18,7 @@ from cdmae.pretraining import trainer as pretrain
 from cdmae.report import card
 from cdmae.retrieval import external, reranking, vectors
 from cdmae.tokens import tokenise
-from cdmae.tokens.store import write_tokens
+from cdmae.tokens.corpus import write_tokens
 
 LONG = "When was the first bridge over the river built, who paid for it and how many people crossed it in a year? " * 4
 TEXTS = ["how do I join two lists?", LONG]

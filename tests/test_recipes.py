@@ -11,7 +11,7 @@ from planned import records
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config import systems
 from cdmae.config.load import gather, load, read_yaml, stack
-from cdmae.finetuning import trainer
+from cdmae.finetuning import common
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import text
 from cdmae.plan.work import Planned
@@ -114,7 +114,7 @@ def test_the_arms_of_figure_4_warm_up_for_the_share_of_stage_1():
     files = [ROOT / "config/paper.yaml", ROOT / "config/paper-ablations.yaml"]
     stages = load(gather(ROOT / "config/config.yaml", files, reduce(stack, map(read_yaml, files)))).stages
     arms = [stage for name, stage in stages.items() if name == "stage1" or name.startswith("group-")]
-    plans = [trainer.schedule(stage, 502_939, "arm") for stage in arms]
+    plans = [common.schedule(stage, 502_939, "arm") for stage in arms]
     assert len(plans) == 6 and len({plan.steps for plan in plans}) == 6
     assert [plan.warmup / plan.steps for plan in plans] == pytest.approx([0.0424] * 6, abs=5e-4)
 

@@ -11,7 +11,7 @@ import transformers
 from tiny_training import QUERIES, encoder, stage, tiny, together  # noqa: F401
 
 from cdmae.errors import InputError, Interrupted
-from cdmae.finetuning import losses, reranker, trainer
+from cdmae.finetuning import common, losses, reranker
 from cdmae.models import attention, checkpoint
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
@@ -24,7 +24,7 @@ def start(folder, recipe):
 
 
 def batch_of(tiny, recipe, model):  # noqa: F811
-    data = trainer.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
     return reranker.pairs(data, np.arange(6), 0, model)
 
 

@@ -13,18 +13,18 @@ from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny, together  # n
 
 from cdmae.errors import InputError, Interrupted
 from cdmae.files import read_json
-from cdmae.finetuning import losses, retriever, trainer
+from cdmae.finetuning import common, losses, retriever
 from cdmae.finetuning.groups import Teacher
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
 from cdmae.runs import Run, read_run, write_run
-from cdmae.tokens.store import Tokens, read_tokens, write_tokens
+from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 from cdmae.training.loop import Schedule
 from cdmae.training.ranks import Ranks
 
 
 def batch_of(tiny, recipe, model, teacher=None):  # noqa: F811
-    data = trainer.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
+    data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
     return retriever.batch(data, np.arange(6), 0, model, recipe, teacher and Teacher.read(teacher))
 
 
@@ -237,16 +237,16 @@ def test_a_training_that_dies_goes_on_from_its_last_state(tiny, tmp_path, monkey
 
 
 def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys) -> None:  # noqa: F811
-    assert trainer.schedule(stage("retriever", warmup_steps=1000, epochs=5.0), 24, "tiny") == Schedule(20, 2, 20, 1)
+    assert common.schedule(stage("retriever", warmup_steps=1000, epochs=5.0), 24, "tiny") == Schedule(20, 2, 20, 1)
     assert "tiny has only 20 steps: the warm-up is 2 of them, not 1,000" in capsys.readouterr().err
-    assert trainer.schedule(stage("retriever", warmup_steps=10, epochs=5.0), 24, "tiny").warmup == 10
-    assert trainer.schedule(stage("retriever", warmup_steps=10, epochs=0.1), 24, "tiny") == Schedule(1, 0, 1, 1)
-    assert trainer.schedule(stage("retriever", warmup_steps=0.25, epochs=5.0), 24, "tiny") == Schedule(20, 5, 20, 1)
-    assert trainer.schedule(stage("retriever", warmup_steps=0.01, epochs=5.0), 24, "tiny").warmup == 1, "rounded up"
-    assert trainer.schedule(stage("retriever", warmup_steps=0.99999, epochs=5.0), 24, "tiny").warmup == 19
+    assert common.schedule(stage("retriever", warmup_steps=10, epochs=5.0), 24, "tiny").warmup == 10
+    assert common.schedule(stage("retriever", warmup_steps=10, epochs=0.1), 24, "tiny") == Schedule(1, 0, 1, 1)
+    assert common.schedule(stage("retriever", warmup_steps=0.25, epochs=5.0), 24, "tiny") == Schedule(20, 5, 20, 1)
+    assert common.schedule(stage("retriever", warmup_steps=0.01, epochs=5.0), 24, "tiny").warmup == 1, "rounded up"
+    assert common.schedule(stage("retriever", warmup_steps=0.99999, epochs=5.0), 24, "tiny").warmup == 19
     assert capsys.readouterr().err == ""
     with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
-        trainer.schedule(stage("retriever"), 5, "tiny")
+        common.schedule(stage("retriever"), 5, "tiny")
     with pytest.raises(InputError, match="warmup_steps is 10.5; allowed: a share below 1, or whole steps"):
         stage("retriever", warmup_steps=10.5)
 

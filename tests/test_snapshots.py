@@ -13,7 +13,7 @@ from test_pretrain import SETTINGS, Killed, after, differences, inputs, run, who
 from transformers import BertForMaskedLM
 
 from cdmae.errors import InputError, Interrupted
-from cdmae.evaluation.tables import read_table
+from cdmae.evaluation.per_query import read_table
 from cdmae.files import read_json
 from cdmae.pretraining import snapshots, trainer
 

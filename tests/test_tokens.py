@@ -13,7 +13,7 @@ import pytest
 from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
 from cdmae.tokens import chunks, tokenise, vocabulary
-from cdmae.tokens.store import TOKENS, stream_tokens, write_tokens
+from cdmae.tokens.corpus import TOKENS, stream_tokens, write_tokens
 
 ENGLISH = [
     "The decoder's task is to recover masked tokens, aggressively masked (50 %), from one vector.",

@@ -14,7 +14,7 @@ from cdmae.importance import table as ngram_table
 from cdmae.masking import Side
 from cdmae.masking.strategies.pmi_span import collocations, pmi
 from cdmae.masking.strategies.span import length
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 
 TEXTS = ["aa bb cc", "aa cc ccd", "aa ccd aa", "bb"]

@@ -13,7 +13,7 @@ from transformers import BertConfig, BertForMaskedLM
 from cdmae.config.schema import Encoder
 from cdmae.pretraining.batches import Batch, Masked, Reader, Step
 from cdmae.pretraining.objectives import objective
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training.ranks import Ranks
 

@@ -16,7 +16,7 @@ from cdmae.collections.store import Collection, write_collection
 from cdmae.config.schema import Stage
 from cdmae.runs import Run, write_run
 from cdmae.tokens import tokenise
-from cdmae.tokens.store import write_tokens
+from cdmae.tokens.corpus import write_tokens
 from cdmae.training.ranks import Ranks
 
 PASSAGES, QUERIES, LISTED = 120, 24, 20

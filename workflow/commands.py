@@ -182,14 +182,14 @@ def importance(config: Config, options: argparse.Namespace) -> None:
 
 
 def joined(name: str, words: list[str]) -> str:
-    """The words of a question as one text."""
+    """Return the words of a question as one text."""
     if not words:
         raise InputError(f"{name} needs words, such as {COMMANDS[name].examples[0]}")
     return " ".join(words)
 
 
 def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
-    """A name of the config, or the first default."""
+    """Return a name of the config, or the first default."""
     if name is None and default:
         return default[0]
     if name not in allowed:

@@ -54,7 +54,7 @@ def _path(module: str, root: Path) -> Path | None:
 
 
 def _modules(names: Iterable[str], root: Path) -> Iterator[str]:
-    """The project's modules among imported names, of which the last part may be a module or something in it."""
+    """Return the project's modules among imported names, of which the last part may be a module or something in it."""
     for name in names:
         if name.split(".")[0] in FOLLOWED:
             while _path(name, root) is None and "." in name:
@@ -77,13 +77,13 @@ def _read(path: Path) -> tuple[str, tuple[str, ...]]:
 
 @functools.cache
 def _parse(source: bytes, path: str) -> tuple[str, tuple[str, ...]]:
-    """The hash of a source file, and the names it imports."""
+    """Return the hash of a source file, and the names it imports."""
     tree = ast.parse(source, path)
     return hashlib.sha256(_text(tree).encode()).hexdigest()[:12], tuple(dict.fromkeys(_imports(tree)))
 
 
 def _text(node: object) -> str:
-    """A syntax tree as text, without docstrings, positions and fields that are empty or new in some Python."""
+    """Return a syntax tree as text, without docstrings, positions and fields that are empty or new in some Python."""
     if isinstance(node, list):
         return "[" + ",".join(map(_text, node)) + "]"
     if not isinstance(node, ast.AST):

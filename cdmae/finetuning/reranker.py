@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.config.schema import Stage
-from cdmae.finetuning import losses, trainer
-from cdmae.finetuning.trainer import Data
+from cdmae.finetuning import common, losses
+from cdmae.finetuning.common import Data
 from cdmae.models import attention, checkpoint, sequences
 from cdmae.models.packed import Packed
 from cdmae.models.sequences import Sequences
@@ -54,8 +54,8 @@ def train(
         precision=settings.precision,
         seed=setup.seed_of(seed, "head"),
     )
-    data = trainer.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
-    trainer.train(
+    data = common.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
+    common.train(
         model,
         data.examples,
         lambda rows, epoch: pairs(data, rows, epoch, model),

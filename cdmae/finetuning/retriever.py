@@ -22,9 +22,9 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.config.schema import Stage
-from cdmae.finetuning import losses, trainer
+from cdmae.finetuning import common, losses
+from cdmae.finetuning.common import Data
 from cdmae.finetuning.groups import Teacher
-from cdmae.finetuning.trainer import Data
 from cdmae.log import say
 from cdmae.models import attention, checkpoint, sequences
 from cdmae.models.sequences import Sequences
@@ -65,14 +65,14 @@ def train(
         passage_length=settings.passage_length,
         precision=settings.precision,
     )
-    data = trainer.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
+    data = common.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
     first = batch(data, data.examples.order(0)[: settings.queries], 0, model, settings)
     settings, notes = calibrated(settings, spread_of_scores(model, first, settings, seed, device), name)
     taught = Teacher.read(teacher) if teacher else None
     if taught:
         taught.check(data.examples, math.ceil(settings.epochs))
         taught.check_worth(data.examples, settings.alpha, name)
-    trainer.train(
+    common.train(
         model,
         data.examples,
         lambda rows, epoch: batch(data, rows, epoch, model, settings, taught),

@@ -17,7 +17,7 @@ from cdmae.errors import InputError
 from cdmae.files import complete, read_json, write_json
 from cdmae.importance import ngrams
 from cdmae.importance import table as ngram_table
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 if TYPE_CHECKING:
     from cdmae.tokens.vocabulary import Vocabulary

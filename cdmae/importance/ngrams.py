@@ -22,7 +22,7 @@ from cdmae.files import complete
 from cdmae.importance import counting
 from cdmae.importance import table as ngram_table
 from cdmae.importance.table import Table
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 PARTITION = 1 << 14  # keys a partition should hold: its table then fits a core's second-level cache
 PARTITIONS = 1 << 12  # partitions at most: each is written and read in turns, a cache line of it at a time

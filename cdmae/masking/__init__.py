@@ -29,7 +29,7 @@ from cdmae.errors import InputError
 from cdmae.masking.noise import draws, key
 
 if TYPE_CHECKING:
-    from cdmae.tokens.store import Tokens
+    from cdmae.tokens.corpus import Tokens
     from cdmae.tokens.vocabulary import Vocabulary
 
 __all__ = [

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from cdmae import masking
 from cdmae.importance import ami
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.tokenise import tokenise
 from cdmae.tokens.vocabulary import Vocabulary, read_pieces
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 BLOCK, WIDTH = 64, 8  # row counts and grid widths on the CPU are multiples of these
 CPU = torch.device("cpu")

@@ -19,7 +19,7 @@ from cdmae.collections.store import read_queries
 from cdmae.models import packed
 from cdmae.models.packed import Packed, Ragged
 from cdmae.tokens import tokenise
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
 
 

@@ -29,14 +29,14 @@ class Network:
 
     @classmethod
     def of(cls, start: Start) -> Network:
-        """The network of a start."""
+        """Return the network of a start."""
         if start.checkpoint:
             return cls.read(start.checkpoint)
         return cls(start.layers, start.hidden, start.feedforward, start.vocabulary, start.positions, start.heads)
 
     @classmethod
     def read(cls, model: str) -> Network:
-        """The network of a model that is here; what is not, or does not tell, is taken for the size of BERT base."""
+        """Return the network of a model that is here; what is not, or does not tell, is BERT base's."""
         settings = _json(_folder(model) / "config.json")
         keys = {  # BERT's words, and DistilBERT's
             "layers": ("num_hidden_layers", "n_layers"), "width": ("hidden_size", "dim"),
@@ -46,7 +46,7 @@ class Network:
         return cls(**{name: settings[key] for name, known in keys.items() for key in known if key in settings})
 
     def narrowed(self, share: float) -> Network:
-        """The same with a share of the heads and of both widths."""
+        """Return the same with a share of the heads and of both widths."""
         width, inner, heads = (round(share * size) for size in (self.width, self.inner, self.heads))
         return replace(self, width=width, inner=inner, heads=heads)
 
@@ -64,12 +64,12 @@ class Network:
         return self.layers * self.layer(tokens)
 
     def head(self, tokens: float) -> float:
-        """The language-model head over some tokens: the transform d x d, and the vocabulary."""
+        """Price the language-model head over some tokens: the transform d x d, and the vocabulary."""
         return 2 * tokens * (self.width**2 + self.width * self.vocabulary)
 
 
 def longest(model: str) -> int:
-    """The word-pieces to which sentence-transformers cuts texts for a model; 512 where it does not tell."""
+    """Return the word-pieces to which sentence-transformers cuts texts for a model; 512 where it does not tell."""
     return _json(_folder(model) / "sentence_bert_config.json").get("max_seq_length") or Network.read(model).positions
 
 
@@ -90,11 +90,11 @@ def _json(path: Path) -> Any:
 
 
 def training(network: Network, tokens: float, *, cached: bool) -> float:
-    """A text in training: forward and backward; with gradient caching, in several chunks, forward once more."""
+    """Price a text in training: forward and backward; with gradient caching, in several chunks, forward once more."""
     return (1 + cached + BACKWARD) * network.forward(tokens)
 
 
 def reranking(network: Network, tokens: float, group: int, forward_factor: int, rdrop: bool) -> float:
-    """A query's group: all pairs forward, the best ones forward and backward, twice with R-Drop."""
+    """Price a query's group: all pairs forward, the best ones forward and backward, twice with R-Drop."""
     trained = group / forward_factor * (1 + BACKWARD) * (2 if rdrop else 1)
     return (group + trained) * network.forward(tokens)

@@ -30,7 +30,7 @@ def describe(proc: Path = PROC) -> dict[str, str]:
 
 
 def _first(path: Path, pattern: str) -> str:
-    """The first group of the pattern's first match in a file; nothing where there is no such file."""
+    """Return the first group of the pattern's first match in a file; nothing where there is no such file."""
     if not path.exists():
         return ""
     words = re.search(pattern, path.read_text(encoding="utf-8", errors="replace"))

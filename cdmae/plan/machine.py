@@ -158,7 +158,7 @@ def records(folder: Path | str) -> dict[tuple[str, str], Record]:
 
 
 def _number(text: str | None) -> float:
-    """What a cell says, 0 where it says nothing, or is no number: a record is a help and not needed."""
+    """Tell what a cell says, 0 where it says nothing, or is no number: a record is a help and not needed."""
     try:
         return float(text or 0)
     except ValueError:
@@ -166,7 +166,7 @@ def _number(text: str | None) -> float:
 
 
 def here() -> Machine:
-    """The machine that runs this, with the GPUs that CUDA_VISIBLE_DEVICES leaves it."""
+    """Return the machine that runs this, with the GPUs that CUDA_VISIBLE_DEVICES leaves it."""
     try:
         listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
     except OSError:

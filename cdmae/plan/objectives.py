@@ -26,7 +26,7 @@ def passage(network: Network, encoder: Encoder, corpus: Size) -> float:
 
 
 def mae(network: Network, encoder: Encoder, corpus: Size) -> float:
-    """Encoder, decoder, and the head at the masked tokens of both sides."""
+    """Price encoder, decoder, and the head at the masked tokens of both sides."""
     return _autoencoder(network, encoder, corpus.tokens(encoder.max_length))
 
 
@@ -36,12 +36,12 @@ def _autoencoder(network: Network, encoder: Encoder, n: float) -> float:
 
 
 def cotmae(network: Network, encoder: Encoder, corpus: Size) -> float:
-    """The same for two spans of a passage of up to twice the length."""
+    """Price the same for two spans of a passage of up to twice the length."""
     return 2 * _autoencoder(network, encoder, _span(encoder, corpus))
 
 
 def master(network: Network, encoder: Encoder, corpus: Size) -> float:
-    """An encoder and two decoders of two spans, and the head at the masked tokens of all three."""
+    """Price an encoder and two decoders of two spans, and the head at the masked tokens of all three."""
     n = _span(encoder, corpus)
     head = network.head((encoder.encoder_ratio + 2 * encoder.decoder_ratio) * n)
     return 2 * TRAINED * (network.forward(n) + 2 * encoder.decoder_layers * network.layer(n) + head)
@@ -52,7 +52,7 @@ def _span(encoder: Encoder, corpus: Size) -> float:
 
 
 def retromae(network: Network, encoder: Encoder, corpus: Size) -> float:
-    """A decoder of one layer, and the head at the encoder's masked tokens and at all of the decoder's."""
+    """Price a decoder of one layer, and the head at the encoder's masked tokens and at all of the decoder's."""
     n = corpus.tokens(encoder.max_length)
     return TRAINED * (network.forward(n) + network.layer(n) + network.head((encoder.encoder_ratio + 1) * n))
 
@@ -69,7 +69,7 @@ def bowdpr(network: Network, encoder: Encoder, corpus: Size) -> float:
 
 
 def condenser(network: Network, encoder: Encoder, corpus: Size) -> float:
-    """A head of some layers, and the language-model head at the same masked tokens twice."""
+    """Price a head of some layers, and the language-model head at the same masked tokens twice."""
     return _condenser(network, encoder, corpus.tokens(encoder.max_length))
 
 
@@ -79,13 +79,13 @@ def _condenser(network: Network, encoder: Encoder, n: float) -> float:
 
 
 def cocondenser(network: Network, encoder: Encoder, corpus: Size) -> float:
-    """The same for two spans of a passage, whose vectors are computed once more for the gradient's sake."""
+    """Price the same for two spans of a passage, whose vectors are computed once more for the gradient's sake."""
     n = _span(encoder, corpus)
     return 2 * (_condenser(network, encoder, n) + network.forward(n))
 
 
 def simlm(network: Network, encoder: Encoder, corpus: Size) -> float:
-    """The head at all tokens of both sides; a generator a third as wide, trained on one side and used on both.
+    """Price the head at all tokens of both sides; a generator a third as wide, trained on one side and used on both.
 
     One that is given is not trained, and taken for as wide.
     """

@@ -72,14 +72,14 @@ def text(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything:
 
 
 def _disk(planned: Planned, todo: list[Step]) -> str:
-    """What the run leaves, what there is; and plainly, where that is not enough."""
+    """Tell what the run leaves, what there is; and plainly, where that is not enough."""
     results, left = planned.config.results, sum(step.work.disk for step in todo)
     free = shutil.disk_usage(_existing(Path(results))).free
     return _compared(left, f"{_bytes(left)} in {results}", free, "are free there")
 
 
 def _downloads(planned: Planned, todo: list[Step]) -> list[str]:
-    """What the sources fetch and keep besides, and whether there is room for it; nothing where nothing is fetched."""
+    """Tell what the sources fetch and keep besides, and whether there is room; nothing where nothing is fetched."""
     files: dict[Path, float] = {}
     for step in todo:
         if step.job.rule == "collection":
@@ -95,7 +95,7 @@ def _downloads(planned: Planned, todo: list[Step]) -> list[str]:
 
 
 def _memory(machine: Machine, todo: list[Step], ran: Course) -> str:
-    """The largest job, what runs at a time, and what there is."""
+    """Return the largest job, what runs at a time, and what there is."""
     largest = max((step.task for step in todo), key=lambda task: task.memory)
     needed = f"up to {_bytes(largest.memory)} ({largest.name}), {_bytes(ran.memory)} of all at a time"
     if machine.memory is None:
@@ -125,7 +125,7 @@ def _table(todo: list[Step]) -> list[str]:
 
 
 def _chain(todo: list[Step]) -> list[str]:
-    """The critical path: its longest links, in their order."""
+    """Return the critical path: its longest links, in their order."""
     tasks = [step.task for step in todo]
     chain = critical_path(tasks)
     longest = sorted(chain, key=lambda place: -tasks[place].seconds)[:SHOWN]
@@ -135,7 +135,7 @@ def _chain(todo: list[Step]) -> list[str]:
 
 
 def _basis(planned: Planned, machine: Machine, todo: list[Step]) -> list[str]:
-    """What the numbers stand on."""
+    """Tell what the numbers stand on."""
     measured = [name for name, size in planned.sizes.items() if size.measured]
     kinds = {kind for step in todo for kind in planned.kinds(step.job)}
     corrected = sorted(kinds & set(machine.corrections))

@@ -31,7 +31,7 @@ class Course:
 
 
 def critical_path(tasks: Sequence[Task]) -> list[int]:
-    """The longest chain of tasks that wait for each other; every task stands behind those it waits for."""
+    """Return the longest chain of tasks that wait for each other; every task stands behind those it waits for."""
     ends, before = [0.0] * len(tasks), [-1] * len(tasks)
     for place, task in enumerate(tasks):
         for other in task.after:
@@ -85,7 +85,7 @@ def _used(tasks: Sequence[Task], running: list[tuple[float, int]], what: str, mo
 
 
 def _tails(tasks: Sequence[Task]) -> list[float]:
-    """The time of the longest chain that begins with each task."""
+    """Return the time of the longest chain that begins with each task."""
     tails = [task.seconds for task in tasks]
     for place in range(len(tasks) - 1, -1, -1):
         for other in tasks[place].after:

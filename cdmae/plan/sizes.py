@@ -38,7 +38,7 @@ class Size:
 
 
 def size(config: Config, collection: str) -> Size:
-    """The size of a collection; raises `InputError` where it is neither made nor known to its source."""
+    """Return the size of a collection; raises `InputError` where it is neither made nor known to its source."""
     folder = Path(place(config.results, "collection", collection=collection))
     if (folder / "about.json").exists():
         return _measured(folder)

@@ -100,21 +100,21 @@ class Planned:
         return {name: size(self.config, name) for name in self.config.collections}
 
     def network(self, start: str) -> Network:
-        """The network that begins at a start."""
+        """Return the network that begins at a start."""
         return Network.of(self.config.starts[start])
 
     def queries(self, collection: str, split: str) -> int:
-        """The number of queries of a split; of a collection that cannot tell, none."""
+        """Return the number of queries of a split; of a collection that cannot tell, none."""
         return self.sizes[collection].queries.get(split, 0)
 
     def downloads(self, collection: str) -> dict[Path, float]:
-        """What the source of a collection fetches and keeps outside of the results: file to bytes."""
+        """Tell what the source of a collection fetches and keeps outside of the results: file to bytes."""
         entry = self.config.collections[collection]
         tell = getattr(collections.source(entry.source), "downloads", None)
         return tell(entry.settings) if tell else {}
 
     def kinds(self, job: Job) -> list[str]:
-        """What jobs of equal speed have in common, the closest first: a source or an objective, and their rule."""
+        """Tell what jobs of equal speed have in common, the closest first: a source or an objective, and their rule."""
         if job.rule == "collection":
             return [f"collection from {self.config.collections[job.name].source}"]
         if job.rule == "pretrain":
@@ -122,7 +122,7 @@ class Planned:
         return [job.rule]
 
     def work(self, job: Job) -> Work:
-        """What a job takes."""
+        """Estimate what a job takes."""
         return WORK.get(job.rule, _small)(self, *job.name.split("/"))
 
 
@@ -160,7 +160,7 @@ def _streamed(corpus: Size) -> float:
 
 
 def tokenizer(planned: Planned, start: str) -> Work:
-    """The word-pieces of a text, or those of a checkpoint."""
+    """Return the word-pieces of a text, or those of a checkpoint."""
     collection = planned.config.starts[start].collection
     words = planned.sizes[collection].passages * planned.sizes[collection].words if collection else 0.0
     return Work(core_seconds=VOCABULARY * words, memory=TRANSFORMERS + TRAINED_ON * _types(words))
@@ -181,7 +181,7 @@ def tokens(planned: Planned, start: str, name: str) -> Work:
 
 
 def ngrams(planned: Planned, importance: str, start: str, name: str) -> Work:
-    """Counts of n-grams at every word."""
+    """Estimate counts of n-grams at every word."""
     words, orders = (
         planned.sizes[name].passages * planned.sizes[name].words,
         planned.config.importance[importance].window,
@@ -190,7 +190,7 @@ def ngrams(planned: Planned, importance: str, start: str, name: str) -> Work:
 
 
 def importance(planned: Planned, entry: str, start: str, name: str) -> Work:
-    """A float16 at every word-piece."""
+    """Estimate a float16 at every word-piece."""
     words = planned.sizes[name].passages * planned.sizes[name].words
     return Work(core_seconds=0.5 * COUNT * words, disk=2 * PIECES_A_WORD * words, memory=NUMBA + IMPORTANT * words)
 
@@ -199,14 +199,14 @@ def importance(planned: Planned, entry: str, start: str, name: str) -> Work:
 
 
 def _model(network: Network, flops: float, layers: int, tokens: float) -> Work:
-    """A training: weights, gradients and AdamW's two moments in float32, and the activations of so many word-pieces."""
+    """Estimate a training: weights, gradients and AdamW's moments in float32, and activations of so many word-pieces."""
     activations = SLACK * tokens * layers * 4 * (10 * network.width + 2 * network.inner)
     kept = 16.0 * network.parameters() + activations
     return Work(flops, disk=4.0 * network.parameters(), memory=TRAINER, network=kept)
 
 
 def steps(epochs: float, examples: int, batch: int) -> int:
-    """Steps of a pre-training, rounded up."""
+    """Count the steps of a pre-training, rounded up."""
     return math.ceil(epochs * examples / batch)
 
 
@@ -225,7 +225,7 @@ def pretrain(planned: Planned, name: str) -> Work:
 
 
 def _trained(planned: Planned, name: str) -> tuple[Stage, Network, Size, int]:
-    """The stage of a trained system, its network, its collection, and how many queries it sees in all."""
+    """Return the stage of a trained system, its network, its collection, and how many queries it sees in all."""
     system = planned.config.systems[name]
     stage = planned.config.stages[system.stage]
     epochs = stage.epochs * (planned.queries(stage.collection, stage.split) // stage.queries * stage.queries)
@@ -238,7 +238,7 @@ def _trained(planned: Planned, name: str) -> tuple[Stage, Network, Size, int]:
 
 
 def train_retriever(planned: Planned, name: str) -> Work:
-    """A group of passages and the query itself, for every query of every epoch."""
+    """Estimate a group of passages and the query itself, for every query of every epoch."""
     stage, network, corpus, queries = _trained(planned, name)
     cached = stage.queries * stage.group > stage.chunk
     passage = arithmetic.training(network, corpus.tokens(stage.passage_length), cached=cached)
@@ -264,7 +264,7 @@ def _pair(longest: int, corpus: Size) -> float:
 
 
 def train_reranker(planned: Planned, name: str) -> Work:
-    """A group of pairs, of which the best are trained on."""
+    """Estimate a group of pairs, of which the best are trained on."""
     stage, network, corpus, queries = _trained(planned, name)
     pairs = arithmetic.reranking(
         network, _pair(stage.max_length, corpus), stage.group, stage.forward_factor, stage.rdrop > 0
@@ -274,7 +274,7 @@ def train_reranker(planned: Planned, name: str) -> Work:
 
 
 def teacher(planned: Planned, student: str) -> Work:
-    """A reranker's scores of all that its student draws; as many as there are to draw from, or as it has draws."""
+    """Estimate a reranker's scores of all that its student draws: what there is to draw from, or as it has draws."""
     stage, _, corpus, queries = _trained(planned, student)
     system = planned.config.systems[planned.config.systems[student].teacher]
     network = planned.network(planned.config.encoders[system.encoder].start)
@@ -339,7 +339,7 @@ def mine_bm25(planned: Planned, name: str, on: str, split: str) -> Work:
 
 
 def mine(planned: Planned, name: str, on: str, split: str) -> Work:
-    """A retriever over the training queries."""
+    """Estimate a retriever over the training queries."""
     return _dense(planned, name, [(on, split)], systems.mined(planned.config)[name, on, split])
 
 
@@ -349,7 +349,7 @@ def search_bm25(planned: Planned, name: str) -> Work:
 
 
 def search(planned: Planned, name: str) -> Work:
-    """A retriever over everything that is evaluated."""
+    """Estimate a retriever over everything that is evaluated."""
     return _dense(planned, name, systems.targets(planned.config), planned.config.evaluation.depth)
 
 
@@ -369,7 +369,7 @@ def vectors(planned: Planned, name: str, collection: str) -> Work:
 
 
 def rerank(planned: Planned, name: str) -> Work:
-    """The best passages of every query that is evaluated."""
+    """Estimate the best passages of every query that is evaluated."""
     system = planned.config.systems[name]
     network, stage = planned.network(systems.start_of(planned.config, name)), planned.config.stages[system.stage]
     pairs = {target: planned.queries(*target) * system.depth for target in systems.targets(planned.config)}
@@ -404,12 +404,12 @@ def fuse(planned: Planned, name: str) -> Work:
 
 
 def masked_terms(planned: Planned, name: str) -> Work:
-    """Some thousand passages, masked again and again."""
+    """Estimate some thousand passages, masked again and again."""
     return Work(core_seconds=1.5, memory=TRANSFORMERS)
 
 
 def latency(planned: Planned, name: str) -> Work:
-    """What `benchmarks.latency` does, whatever the config."""
+    """Estimate what `benchmarks.latency` does, whatever the config."""
     return Work(core_seconds=LATENCY, memory=FOREIGN + 0.2 * GB)
 
 

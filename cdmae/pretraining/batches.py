@@ -34,7 +34,7 @@ from cdmae.training.setup import seed_of
 
 if TYPE_CHECKING:
     from cdmae.masking import Side
-    from cdmae.tokens.store import Tokens
+    from cdmae.tokens.corpus import Tokens
     from cdmae.tokens.vocabulary import Vocabulary
 
 PASSAGES_AT_ONCE = 4096  # read and masked together: some MB

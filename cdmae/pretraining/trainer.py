@@ -26,7 +26,7 @@ from cdmae.models import checkpoint
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Reader, Step
 from cdmae.pretraining.snapshots import Snapshots
-from cdmae.tokens.store import read_tokens
+from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
 from cdmae.training.loop import Schedule

@@ -10,7 +10,7 @@ import yaml
 from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
 from cdmae.errors import InputError
-from cdmae.evaluation.tables import read_measures
+from cdmae.evaluation.per_query import read_measures
 from cdmae.files import complete, link, read_json
 from cdmae.formats import count, duration, listed, measure_name, plural, points, short_count
 

@@ -19,7 +19,7 @@ from cdmae.config import seeds as replicas
 from cdmae.config.schema import Evaluation, Report
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
-from cdmae.evaluation.tables import read_measures, read_table
+from cdmae.evaluation.per_query import read_measures, read_table
 from cdmae.fields import parse
 from cdmae.files import read_json
 

@@ -18,7 +18,7 @@ from cdmae.models import checkpoint, sequences
 from cdmae.models.checkpoint import Model
 from cdmae.retrieval import vectors
 from cdmae.runs import Run, read_run, write_run
-from cdmae.tokens.store import Tokens, read_tokens
+from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.training import setup
 
 PIECE = 1 << 16  # pairs scored between two saved pieces

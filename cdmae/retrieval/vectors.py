@@ -26,7 +26,7 @@ from cdmae.log import Progress, say
 from cdmae.models import attention, checkpoint, sequences
 from cdmae.models.checkpoint import Model
 from cdmae.models.sequences import Sequences
-from cdmae.tokens.store import read_tokens
+from cdmae.tokens.corpus import read_tokens
 from cdmae.training import setup
 
 SHARD = 1 << 15  # passages: 100 MB at 768 dimensions

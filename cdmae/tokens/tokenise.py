@@ -24,7 +24,7 @@ from cdmae.collections.store import stream_passages
 from cdmae.compiled import Threads
 from cdmae.errors import InputError
 from cdmae.tokens import chunks
-from cdmae.tokens.store import Tokens, stream_tokens
+from cdmae.tokens.corpus import Tokens, stream_tokens
 from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, check, read_backend
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from cdmae.arrays import read_array
 from cdmae.collections.store import read_passages, read_qrels, read_queries
 from cdmae.config import systems
 from cdmae.config.load import gather, load, read_yaml
-from cdmae.evaluation.tables import read_measures
+from cdmae.evaluation.per_query import read_measures
 from cdmae.files import read_json
 from cdmae.runs import read_run
-from cdmae.tokens.store import read_tokens
+from cdmae.tokens.corpus import read_tokens
 
 pytestmark = pytest.mark.workflow
 

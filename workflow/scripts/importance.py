@@ -6,7 +6,7 @@ from typing import Any
 from cdmae.cli import command
 from cdmae.importance import ami
 from cdmae.importance import ngrams as counted
-from cdmae.tokens.store import read_tokens
+from cdmae.tokens.corpus import read_tokens
 
 
 @command

@@ -6,7 +6,7 @@ from typing import Any
 from cdmae.cli import command
 from cdmae.files import write_json
 from cdmae.masking import terms
-from cdmae.tokens.store import read_tokens
+from cdmae.tokens.corpus import read_tokens
 
 
 @command

@@ -7,7 +7,7 @@ import pandas as pd
 from cdmae.cli import command
 from cdmae.collections.store import read_qrels, read_queries
 from cdmae.evaluation.measures import measure
-from cdmae.evaluation.tables import write_measures
+from cdmae.evaluation.per_query import write_measures
 from cdmae.runs import read_run
 
 

@@ -34,7 +34,7 @@ def main(
 
 
 def published(collection: Path, split: str, triples: dict[str, Any], depth: int) -> Run:
-    """The negatives of published triples; the file is fetched when it is not there."""
+    """Return the negatives of published triples; the file is fetched when it is not there."""
     import pyarrow as pa
 
     from cdmae.collections.sources import ir_datasets

@@ -6,7 +6,7 @@ from typing import Any
 
 from cdmae.cli import command
 from cdmae.importance import ngrams
-from cdmae.tokens.store import read_tokens
+from cdmae.tokens.corpus import read_tokens
 
 
 @command
@@ -24,7 +24,7 @@ def main(
 
 
 def _quarter() -> int:
-    """A quarter of the machine's memory, in bytes."""
+    """Return a quarter of the machine's memory, in bytes."""
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
 
 

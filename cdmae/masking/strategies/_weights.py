@@ -11,7 +11,7 @@ from cdmae.importance.counting import count_words, number_words
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking.noise import UNIT, draws
 from cdmae.masking.strategies._top import budget, top
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 
 def weighted(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:

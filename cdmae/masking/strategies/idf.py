@@ -11,7 +11,7 @@ import numpy as np
 
 from cdmae.masking import Batch, Side
 from cdmae.masking.strategies._weights import document_frequencies, spread, weighted
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 
 def values(tokens: Tokens, importance: Path | None) -> np.ndarray:

@@ -12,7 +12,7 @@ from cdmae.importance import ami as estimated
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking.noise import normals
 from cdmae.masking.strategies._top import budget, top
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 
 def values(tokens: Tokens, importance: Path | None) -> np.ndarray:

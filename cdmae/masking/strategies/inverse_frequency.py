@@ -8,7 +8,7 @@ import numpy as np
 
 from cdmae.masking import Batch, Side
 from cdmae.masking.strategies._weights import frequencies, spread, weighted
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 
 def values(tokens: Tokens, importance: Path | None) -> np.ndarray:

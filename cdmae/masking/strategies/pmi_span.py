@@ -22,7 +22,7 @@ from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking.noise import draws
 from cdmae.masking.strategies._top import budget
 from cdmae.masking.strategies.whole_word import choose
-from cdmae.tokens.store import Tokens
+from cdmae.tokens.corpus import Tokens
 
 SEEN = 10  # occurrences of a collocation
 COVERED = 0.5  # of the collection's words

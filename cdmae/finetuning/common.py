@@ -16,7 +16,7 @@ from cdmae.fields import asdict
 from cdmae.finetuning import groups
 from cdmae.log import say
 from cdmae.models import checkpoint, sequences
-from cdmae.tokens.store import Tokens, read_tokens
+from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.training import loop, setup
 from cdmae.training.loop import Schedule
 
