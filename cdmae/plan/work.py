@@ -199,7 +199,7 @@ def importance(planned: Planned, entry: str, start: str, name: str) -> Work:
 
 
 def _model(network: Network, flops: float, layers: int, tokens: float) -> Work:
-    """Estimate a training: weights, gradients and AdamW's moments in float32, and activations of so many word-pieces."""
+    """Estimate a training: weights, gradients and AdamW's moments in float32, and activations."""
     activations = SLACK * tokens * layers * 4 * (10 * network.width + 2 * network.inner)
     kept = 16.0 * network.parameters() + activations
     return Work(flops, disk=4.0 * network.parameters(), memory=TRAINER, network=kept)
