@@ -209,6 +209,13 @@ def test_a_setting_restarts_only_what_depends_on_it(whole, values, edits, expect
     assert changed(whole, plan(edited(values, *edits.items()))) == names
 
 
+def test_words_of_the_user_may_have_braces(values):
+    values["report"] = {"title": "Of {some} words", "example": "a {word} of {5,6}"}
+    jobs = plan(values)
+    assert jobs["masked_terms", "cdmae"].params["example"] == "a {word} of {5,6}"
+    assert "Of {some} words" in jobs["report", ""].params["settings"]
+
+
 def test_another_seed_leaves_the_data_alone(values, whole):
     rules = {rule for rule, _ in changed(whole, plan(values | {"seed": 8}))}
     assert rules == {"pretrain", "masked_terms", "train_retriever", "train_reranker", "teacher", "release"}

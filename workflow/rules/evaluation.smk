@@ -101,8 +101,13 @@ def abouts_of(sources):
     return expand("<results>/collections/{collection}/about.json", collection=sources["collections"])
 
 
+def report_settings(wildcards):
+    """Write what the report is made from as JSON: the reason to make it again."""
+    return json.dumps(report_sources, sort_keys=True)
+
+
 def report_facts(wildcards, output):
-    """Write what the report is made from as JSON, with the circumstances, which are no reason to make it again."""
+    """Write the same with the circumstances, which are no reason to make it again."""
     return json.dumps({**report_sources, **circumstances})
 
 
@@ -147,7 +152,7 @@ rule report:
         runtime=60,
     params:
         *code("report"),
-        settings=json.dumps(report_sources, sort_keys=True),
+        settings=report_settings,
         facts=report_facts,
         folder=subpath(output.page, parent=True),
     shell:

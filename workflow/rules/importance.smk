@@ -15,6 +15,11 @@ def memory_of(rule):
     return megabytes
 
 
+def example(wildcards):
+    """Tell the text that is shaded; Snakemake would fill in braces of a plain one."""
+    return settings.report.example
+
+
 rule ngrams:
     """How often every n-gram occurs, exactly."""
     input:
@@ -94,7 +99,7 @@ rule masked_terms:
         plugins=plugins("masked_terms", dict.fromkeys(mask_settings, mask_modules)),
         settings=text_of(mask_settings),
         seed=column(encoder_rows, "seed"),
-        example=settings.report.example,
+        example=example,
     shell:
         "python workflow/scripts/masked_terms.py --tokens {input.tokens:q} --tokenizer {input.tokenizer:q}"
         " --importance {input.importance:q} --settings {params.settings:q} --seed {params.seed}"
