@@ -31,6 +31,7 @@ def dry_run(
     """
     from snakemake.api import SnakemakeApi
     from snakemake.exceptions import WorkflowError
+    from snakemake.settings.enums import RerunTrigger
     from snakemake.settings.types import ConfigSettings, DAGSettings, OutputSettings, Quietness, ResourceSettings
 
     check_records(ROOT)
@@ -42,7 +43,8 @@ def dry_run(
                 ConfigSettings(config=values or {}, configfiles=[Path(path) for path in configfiles]),
                 snakefile=ROOT / "Snakefile",
             )
-            engine.dag(DAGSettings(targets=targets))
+            triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV}  # those of the profiles
+            engine.dag(DAGSettings(targets=targets, rerun_triggers=triggers))
             workflow = engine._workflow  # the API itself only prints what it plans
             workflow._prepare_dag(forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True)
             workflow._build_dag()

@@ -62,10 +62,11 @@ def _filled(pattern: str, names: dict[str, list[str]]) -> list[str]:
     return [pattern.format(**dict(zip(wildcards, row, strict=True))) for row in values]
 
 
-def check_target(config: Config, target: str) -> None:
-    """Refuse a target that no job makes, with the nearest one, and an exhibit that the config lacks the entries for.
+def check_target(config: Config, target: str) -> str:
+    """Return a target as the rules name it.
 
-    Raises `InputError`.
+    Raises `InputError` for one that no job makes, with the nearest one, and for an exhibit that the config lacks the
+    entries for.
     """
     path = os.path.normpath(target).removeprefix(f"{ROOT}/")
     if Path(path).stem in (*TABLES, *FIGURES):
@@ -73,7 +74,7 @@ def check_target(config: Config, target: str) -> None:
     outputs = paths(config)
     known = [path for several in outputs.values() for path in several]
     if path in (*known, *TABLES, *FIGURES, *ALONE, ALL):
-        return
+        return path
     several = outputs.get(path) or [other for other in known if other.startswith(f"{path}/")]
     if several:
         what = "rule that makes" if path in outputs else "folder of"
