@@ -104,8 +104,7 @@ def plan(config: Config, options: argparse.Namespace) -> None:
     from cdmae.plan.work import Planned
     from workflow.dry_run import dry_run
 
-    for word in options.words:
-        check_target(config, word)
+    targets = [check_target(config, word) for word in options.words]
     here = machine.here()
     gpus = here.gpus or int(bool(options.gpu)) if options.gpus is None else options.gpus
     elsewhere = (options.cores or 0) > here.cores or options.gpus not in (None, here.gpus) or bool(options.gpu)
@@ -113,8 +112,10 @@ def plan(config: Config, options: argparse.Namespace) -> None:
     memory = memory if options.memory is None else options.memory * 2**30
     cores = here.cores if options.cores is None else options.cores
     machine_ = machine.Machine(cores, gpus, options.gpu or here.gpu, memory)
-    jobs = list(dry_run(options.configfile, options.words, cores=cores, gpus=gpus))
-    earlier = [] if elsewhere else [(configured([]), dry_run(cores=cores, gpus=gpus)), (config, jobs)]
+    jobs = list(dry_run(options.configfile, targets, cores=cores, gpus=gpus))
+    earlier = [] if elsewhere else [(config, jobs)]
+    if earlier and (options.configfile or targets):
+        earlier.insert(0, (configured([]), list(dry_run(cores=cores, gpus=gpus))))
     for other, run in earlier:
         records = machine.records(place(other.results, "benchmarks"))
         machine_ = machine_.corrected(Planned(other), run, records)
@@ -126,7 +127,7 @@ def adopt_states(config: Config, options: argparse.Namespace) -> None:
     from workflow.dry_run import dry_run
 
     trainings = {
-        f"{job.rule}/{job.name}": folder_of(*details.params.state, job.inputs)
+        f"{job.rule}/{job.name}": folder_of(*details.params.state, details.input)
         for job, details in dry_run(options.configfile).items()
         if job.rule in TRAININGS and all(map(os.path.exists, job.inputs))
     }
