@@ -50,7 +50,7 @@ def main(arguments: list[str]) -> None:
     os.chdir(ROOT)
     check_profile(arguments)
     check_surroundings(arguments)
-    if "--config" not in arguments:
+    if not any(word.partition("=")[0] == "--config" or word.startswith("-C") for word in arguments):
         config = configured(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
         check_targets(arguments, config)
     os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
@@ -110,12 +110,8 @@ def sorted_out(arguments: list[str]) -> tuple[list[str], list[str]]:
 
     Without the suffix .yaml or .yml, what follows a config file is a target, which Snakemake would read as a config.
     """
-    targets, options, files, after = (
-        [],
-        [],
-        [],
-        0,
-    )  # `after`: how many arguments ago --configfile was, 0 when it is over
+    targets, options, files = [], [], []
+    after = 0  # how many arguments ago --configfile was, 0 when it is over
     for argument in arguments:
         name, equals, value = argument.partition("=")
         if name in ("--configfile", "--configfiles"):

@@ -276,7 +276,7 @@ def option(name, flag, value=str):
     """Write an option for an input that not every job of a rule has."""
 
     def words(wildcards, input):
-        return f"{flag} {value(str(input[name]))}" if input[name] else ""
+        return f"{flag} {shlex.quote(value(str(input[name])))}" if input[name] else ""
 
     return words
 

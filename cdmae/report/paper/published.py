@@ -36,7 +36,7 @@ class Row(NamedTuple):
 
 
 AVERAGE = Key("average", GRADED)  # of the datasets of table 3
-# the methods whose pre-training is a file in cdmae/objectives
+# the methods whose pre-training is a file in cdmae/pretraining/objectives
 OBJECTIVES = {
     "RetroMAE": "retromae",
     "SimLM": "simlm",
