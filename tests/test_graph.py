@@ -209,6 +209,18 @@ def test_a_setting_restarts_only_what_depends_on_it(whole, values, edits, expect
     assert changed(whole, plan(edited(values, *edits.items()))) == names
 
 
+def test_a_number_that_takes_the_value_of_another_is_seen(values):
+    """Snakemake compares parameters as sets, without their names."""
+    values["stages"]["stage3"] |= {"depth": 20, "group": 10, "random_negatives": 10}
+    before = plan(values)
+    values["stages"]["stage3"]["group"] = 20
+    values["systems"]["bm25"] |= {"k1": before["search_bm25", "bm25"].params["b"], "b": 0.9}
+    assert changed(before, plan(values)) == {
+        ("search_bm25", "bm25"), ("mine_bm25", "bm25/docs/train"), ("teacher", "three"), ("train_retriever", "three"),
+        ("release", "three"),
+    }  # fmt: skip
+
+
 def test_words_of_the_user_may_have_braces(values):
     values["report"] = {"title": "Of {some} words", "example": "a {word} of {5,6}"}
     jobs = plan(values)

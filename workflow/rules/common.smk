@@ -174,7 +174,8 @@ wildcard_constraints:
 def settings_of(rows):
     """List the settings of the first wildcard's entry, a parameter a key: the reason to run again names the key.
 
-    An entry that lacks the key of another one repeats its first: Snakemake compares sets.
+    An entry that lacks the key of another one repeats its first: Snakemake compares sets. So numbers need their keys,
+    or one that takes the value of another would pass unseen.
     """
 
     def setting(key):

@@ -6,6 +6,10 @@ stage_settings = {
     if system.kind in TRAINED
 }
 
+drawn = {  # what decides which candidates a teacher scores
+    name: {key: row[key] for key in systems.OF_STAGES} for name, row in system_rows.items() if row["scores"]
+}
+
 
 rule train_retriever:
     """A retriever: equation 10, with a teacher equation 11."""
@@ -120,6 +124,7 @@ rule teacher:
         runtime=2880,
     params:
         *code("teacher"),
+        *settings_of(drawn),
         collection=folder("passages"),
         split=column(system_rows, "split"),
         depth=column(system_rows, "depth"),

@@ -1,13 +1,9 @@
 # BM25: the first system, whose run over the training queries gives stage 1 its negatives.
 
-
-def bm25_setting(key):
-    """Take k1 or b of a search for negatives; 0 where published triples take its place."""
-
-    def value(wildcards):
-        return 0.0 if system_rows[wildcards.system]["triples"] else system_rows[wildcards.system][key]
-
-    return value
+weights = {name: {key: system_rows[name][key] for key in ("k1", "b")} for name in systems.of_kind(settings, "bm25")}
+mining_weights = {  # 0 where published triples take the place of a search
+    name: dict.fromkeys(row, 0.0) if system_rows[name]["triples"] else row for name, row in weights.items()
+}
 
 
 def triples(wildcards):
@@ -64,10 +60,11 @@ rule mine_bm25:
         runtime=240,
     params:
         *code("mine_bm25"),
+        *settings_of(mining_weights),
         collection=folder("queries"),
         depth=depth,
-        k1=bm25_setting("k1"),
-        b=bm25_setting("b"),
+        k1=column(mining_weights, "k1"),
+        b=column(mining_weights, "b"),
         triples=triples,
     shell:
         "python workflow/scripts/mine_bm25.py --index {input.indexes:q} --collection {params.collection:q}"
@@ -98,12 +95,13 @@ rule search_bm25:
         runtime=240,
     params:
         *code("search_bm25"),
+        *settings_of(weights),
         indexes=per_target("<results>/bm25/{collection}"),
         collections=per_target("<results>/collections/{collection}"),
         splits=per_target("{split}"),
         depth=depth,
-        k1=column(system_rows, "k1"),
-        b=column(system_rows, "b"),
+        k1=column(weights, "k1"),
+        b=column(weights, "b"),
     shell:
         "python workflow/scripts/search_bm25.py --indexes {params.indexes:q} --collections {params.collections:q}"
         " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} --k1 {params.k1} --b {params.b}"
