@@ -223,6 +223,9 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, tmp_path, monke
         (["-c1", "results//encoders/cdmea"], 1, "did you mean results/encoders/cdmae?"),
         (["--rerun-incomplete", "--cores=2", "results/encoders/cdmea"], 2, "did you mean results/encoders/cdmae?"),
         (["--until", "pretrain", "-n", "results/encoders/cdmea"], 3, "did you mean results/encoders/cdmae?"),
+        (["results/masked_terms/mae.json"], 0, "did you mean results/masked_terms/cdmae.json?"),
+        (["results/tables/table_main.svg"], 0, "did you mean results/tables/table_main.csv?"),
+        (["results/trained/bm25"], 0, "did you mean results/trained/cdmae-stage2?"),
     ],
 )
 def test_a_result_that_no_job_makes_is_refused_with_the_nearest_one(words, refused, near, monkeypatch):

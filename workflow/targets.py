@@ -6,11 +6,13 @@ import difflib
 import itertools
 import os
 import re
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from cdmae.config import systems
 from cdmae.config.schema import Config
+from cdmae.config.systems import TRAINED
 from cdmae.errors import InputError
 from workflow.facts import FIGURES, TABLES, exhibit
 
@@ -21,21 +23,31 @@ ALONE = ("report", "latency")  # rules without wildcards, which can be targets
 
 
 @cache
+def _rules() -> dict[str, str]:
+    texts = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "workflow/rules").glob("*.smk"))]
+    return {name: body for text in texts for name, body in re.findall(RULE, text, flags=re.MULTILINE)}
+
+
+@cache
 def patterns() -> dict[str, list[str]]:
     """Map every rule that makes something to the patterns of its outputs, below the results folder."""
     outputs: dict[str, list[str]] = {}
-    for path in sorted((ROOT / "workflow/rules").glob("*.smk")):
-        text = path.read_text(encoding="utf-8")
-        for name, body in re.findall(RULE, text, flags=re.MULTILINE):
-            block = re.search(r"^    output:\n((?: {8}.*\n)+)", body, flags=re.MULTILINE)
-            for words in re.findall(r'"<results>/[^"]*"(?:, "\.\w+")*', block[1] if block else ""):
-                pattern, *forms = re.findall(r'"(?:<results>/)?([^"]*)"', words)
-                outputs.setdefault(name, []).extend([pattern + form for form in forms] or [pattern])
+    for name, body in _rules().items():
+        block = re.search(r"^    output:\n((?: {8}.*\n)+)", body, flags=re.MULTILINE)
+        for words in re.findall(r'"<results>/[^"]*"(?:, "\.\w+")*', block[1] if block else ""):
+            pattern, *forms = re.findall(r'"(?:<results>/)?([^"]*)"', words)
+            outputs.setdefault(name, []).extend([pattern + form for form in forms] or [pattern])
     return outputs
 
 
+def _kinds(rule: str) -> list[str]:
+    """List the kinds of system to which a rule constrains its wildcard; none: whatever they are."""
+    told = re.search(r"^ {8}system=of_kind\((.+)\),$", _rules()[rule], flags=re.MULTILINE)
+    return (re.findall(r'"(\w+)"', told[1]) or list(TRAINED)) if told else []
+
+
 def paths(config: Config) -> dict[str, list[str]]:
-    """Map every rule to the paths that it makes of the entries of a config, or would make of entries of their kind."""
+    """Map every rule to the paths that it makes of the entries of a config."""
     every = systems.targets(config)
     names = {
         "collection": list(config.collections),
@@ -45,10 +57,17 @@ def paths(config: Config) -> dict[str, list[str]]:
         "system": list(config.systems),
         "split": list(dict.fromkeys(split for _, split in every)),
         "target": [f"{collection}.{split}" for collection, split in every],
-        "exhibit": [*TABLES, *FIGURES],
+    }
+    taught = [systems.taught_like(config, name) for name, system in config.systems.items() if system.teacher]
+    own = {rule: {"system": systems.of_kind(config, *kinds)} for rule in patterns() if (kinds := _kinds(rule))} | {
+        "masked_terms": {"encoder": systems.masked_by_importance(config)},
+        "teacher": {"system": list(dict.fromkeys(taught))},
+        "table": {"exhibit": TABLES},
+        "figure": {"exhibit": FIGURES},
     }
     outputs = {
-        rule: [path for pattern in known for path in _filled(pattern, names)] for rule, known in patterns().items()
+        rule: [path for pattern in known for path in _filled(pattern, names | own.get(rule, {}))]
+        for rule, known in patterns().items()
     }
     negatives = ["negatives/{}.{}.{}.parquet".format(*key) for key in systems.mined(config)]
     outputs |= {rule: negatives for rule in outputs if "mine" in rule}
@@ -56,7 +75,7 @@ def paths(config: Config) -> dict[str, list[str]]:
     return {rule: [f"{results}/{path}" for path in known] for rule, known in outputs.items()}
 
 
-def _filled(pattern: str, names: dict[str, list[str]]) -> list[str]:
+def _filled(pattern: str, names: dict[str, Sequence[str]]) -> list[str]:
     wildcards = re.findall(r"{(\w+)}", pattern)
     values = itertools.product(*(names[wildcard] for wildcard in wildcards))
     return [pattern.format(**dict(zip(wildcards, row, strict=True))) for row in values]
