@@ -1,22 +1,22 @@
 """Every format that crosses a rule: what an artefact holds, and the module that reads and writes it.
 
-==================  ==========================================  =====================================================
-module              path below ``results/``                     format
-==================  ==========================================  =====================================================
-`collections.store` ``collections/{collection}/``               ``passages.parquet`` (passage_id, title, text; the row
-                                                                number is the internal id), ``queries.parquet``
-                                                                (split, query_id, text), ``qrels.parquet`` (split,
-                                                                query, passage, grade; rows, not ids), ``about.json``
-`tokens.corpus`      ``tokens/{start}/{collection}/``            ``ids.npy`` uint16 or uint32 [T], ``starts.npy`` int64
-                                                                [P + 1], ``text_starts.npy`` int64 [P],
-                                                                ``word_starts.npy`` bool [V]
-`importance.ami`    ``importance/{importance}/{start}/``        ``values.npy`` float16 [T], aligned with the tokens'
-                    ``{collection}/``                           ``ids.npy``; and the table that scores new text
-`runs`              ``runs/{system}/{collection}.{split}``      Parquet, one row per query in the order of the split:
-                    ``.parquet``                                ``passages`` list<int32>, ``scores`` list<float32>
-`retrieval.vectors` ``vectors/{system}/{collection}/``          ``00000.npy``, ``00001.npy``, ... float32 [p, D]
-`evaluation.per_query` ``measures/{system}.tsv``                   collection, split, query_id, measure, value
-==================  ==========================================  =====================================================
+======================  =======================================  =====================================================
+module                  path below ``results/``                  format
+======================  =======================================  =====================================================
+`collections.store`     ``collections/{collection}/``            ``passages.parquet`` (passage_id, title, text; the row
+                                                                 number is the internal id), ``queries.parquet``
+                                                                 (split, query_id, text), ``qrels.parquet`` (split,
+                                                                 query, passage, grade; rows, not ids), ``about.json``
+`tokens.corpus`         ``tokens/{start}/{collection}/``         ``ids.npy`` uint16 or uint32 [T], ``starts.npy`` int64
+                                                                 [P + 1], ``text_starts.npy`` int64 [P],
+                                                                 ``word_starts.npy`` bool [V]
+`importance.ami`        ``importance/{importance}/{start}/``     ``values.npy`` float16 [T], aligned with the tokens'
+                        ``{collection}/``                        ``ids.npy``; and the table that scores new text
+`runs`                  ``runs/{system}/{collection}.{split}``   Parquet, one row per query in the order of the split:
+                        ``.parquet``                             ``passages`` list<int32>, ``scores`` list<float32>
+`retrieval.vectors`     ``vectors/{system}/{collection}/``       ``00000.npy``, ``00001.npy``, ... float32 [p, D]
+`evaluation.per_query`  ``measures/{system}.tsv``                collection, split, query_id, measure, value
+======================  =======================================  =====================================================
 
 They are made by `cdmae.files`, so that they exist only when complete (written beside their place, synced and renamed).
 Nothing is imported here: a job depends on the formats that it imports, and runs again when these change.

@@ -44,9 +44,9 @@ def release(model: Path | str, measures: Path | str, facts: dict[str, Any], outp
 def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any], place: str) -> str:
     """Return the text of README.md: front matter for the hub, what it is, how to use it, on what, how well, limits.
 
-    facts: `Graph.card` (name, system, stage, encoder, start, importance, collections; perhaps the encoders `before`
-    the encoder, by name), with the contents of about.json under `about` per collection and under `training`. measures:
-    per query; lengths: the model's cdmae.json; place: the folder that the code names.
+    facts: `card` of `workflow/facts.py` (name, system, stage, encoder, start, importance, collections; perhaps the
+    encoders `before` the encoder, by name), with the contents of about.json under `about` per collection and under
+    `training`. measures: per query; lengths: the model's cdmae.json; place: the folder that the code names.
     """
     reranker, training = lengths.get("kind") == "reranker", facts["training"]
     means = measures.groupby(["collection", "split", "measure"], sort=False)["value"].mean()
