@@ -1,6 +1,10 @@
 # Every system's runs: over training queries (negatives for the next stage) and over everything that is evaluated.
 
 KEPT = settings.evaluation.keep_vectors
+foreign_lengths = {
+    name: {key: system_rows[name][key] for key in ("query_length", "passage_length")}
+    for name in systems.of_kind(settings, "external")
+}
 
 
 def passages_option(pattern):
@@ -77,13 +81,11 @@ rule vectors_external:
         *code("vectors_external"),
         collection=folder("passages"),
         model=column(system_rows, "model"),
-        query_length=column(system_rows, "query_length"),
         passage_length=passage_length,
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/vectors_external.py --model {params.model:q} --collection {params.collection:q}"
-        " --query-length {params.query_length} --passage-length {params.passage_length} --output {output:q}"
-        " 2>&1 | tee -i {log:q} >&2"
+        " --passage-length {params.passage_length} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search:
@@ -156,6 +158,7 @@ rule search_external:
         runtime=480,
     params:
         *code("search_external"),
+        *settings_of(foreign_lengths),
         passages=passages_option("<results>/vectors/{system}/{collection}") if KEPT else "",
         collections=per_target("<results>/collections/{collection}"),
         splits=per_target("{split}"),

@@ -7,8 +7,8 @@ from cdmae.retrieval import external
 
 
 @command
-def main(*, model: str, collection: Path, output: Path, query_length: int = 0, passage_length: int = 0):
-    """Encode the passages of `collection`; `query_length` is taken for the sake of symmetry and plays no part."""
+def main(*, model: str, collection: Path, output: Path, passage_length: int = 0):
+    """Encode the passages of `collection`, cut at `passage_length` word-pieces (0: at the model's own length)."""
     external.encode_passages(model, collection, output, passage_length)
 
 
