@@ -78,8 +78,8 @@ def check(config: Config, values: dict[str, Any]) -> None:
 def _check_results(results: str) -> None:
     """Refuse a folder that paths of the workflow cannot start with, or in which code lies."""
     what = f"results is {show(results)}"
-    if not results.strip() or not results.isprintable() or re.search(r"[\s*?\[\]{}]", results):
-        raise InputError(f"{what}; allowed: a folder without spaces, wildcards and control characters")
+    if not results.strip() or not results.isprintable() or re.search(r"[\s*?\[\]{}<>]", results):
+        raise InputError(f"{what}; allowed: a folder without spaces, wildcards, control characters, < and >")
     if any(len(os.fsencode(part)) > 255 for part in Path(results).parts):
         raise InputError(f"{what}; allowed: up to 255 bytes between two slashes")
     folder = Path(results).resolve()

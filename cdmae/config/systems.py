@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cdmae.config import seeds
-from cdmae.config.schema import Config, Encoder
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config, Encoder
 
 TRAINED = ("retriever", "reranker")  # the kinds of system that have a model of their own
 OF_STAGES = ("split", "depth", "group", "random_negatives", "epochs", "seed")
