@@ -21,7 +21,7 @@ def say(text: str) -> None:
 
 
 class Progress:
-    """Count towards `total` and reports pace and remaining time.
+    """Count towards `total` and report pace and remaining time.
 
     `start` is where a resumed command goes on: it counts as done, not towards the pace. `total` 0 means unknown.
     """

@@ -183,6 +183,14 @@ def test_errors_of_java_are_sentences(index, monkeypatch, printed, error, messag
         bm25._anserini("a.Command", "index")
 
 
+def test_no_exception_in_java_is_lost(index):
+    """Not all that jnius raises names itself an exception or an error."""
+    with pytest.raises(InputError, match=r"^search.SearchCollection of Anserini fails on index: Error: .*nonsense"):
+        bm25._anserini("search.SearchCollection", "index", "-nonsense")
+    with pytest.raises(InputError, match=r"^index.Constants of Anserini fails on index: .* has no attribute 'main'"):
+        bm25._anserini("index.Constants", "index")
+
+
 def test_a_stopped_build_leaves_nothing(tmp_path, monkeypatch):
     def stop(*_):
         raise KeyboardInterrupt

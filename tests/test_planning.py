@@ -213,6 +213,13 @@ def test_text_files_tell_from_their_first_lines(tmp_path):
     assert source.expected(source.Settings(path=str(tmp_path))) == (5000, 3.0, {"dev": 1})
 
 
+def test_a_collection_that_cannot_be_read_has_no_size(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "b"}\nnonsense\n')
+    source = collections.source("beir")
+    with pytest.raises(InputError, match=r"corpus.jsonl, line 2: not JSON"):
+        source.expected(source.Settings(path=str(tmp_path)))
+
+
 def test_published_collections_tell_from_the_catalogue():
     source = collections.source("ir_datasets")
     settings = source.Settings(dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"})

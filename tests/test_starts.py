@@ -143,6 +143,11 @@ def test_unreadable_checkpoints_end_in_one_sentence(tokenizer: Path, tmp_path: P
     weights.write_bytes(weights.read_bytes()[:100])
     with pytest.raises(InputError, match="cannot be read"):
         checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "cut")), tokenizer, seed=1)
+    weights.unlink()
+    for damaged in (b"", b"nonsense"):
+        (tmp_path / "cut" / "pytorch_model.bin").write_bytes(damaged)
+        with pytest.raises(InputError, match="cannot be read: its pytorch_model.bin is damaged$"):
+            checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "cut")), tokenizer, seed=1)
 
 
 def test_other_kinds_and_small_vocabularies_are_refused(tokenizer: Path, tmp_path: Path) -> None:

@@ -230,24 +230,26 @@ class File:
     def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
         """Yield the number of each line, from 1, and what it holds."""
         for number, line in lines(self.path):
-            try:
-                row = self.parse(number, line)
-            except ValueError as error:
-                raise InputError(f"{self.path}, line {number}: {error}") from None
-            if row is not None:
+            if (row := self._row(number, line)) is not None:
                 yield number, row
 
     def size(self) -> tuple[int, float, int]:
         """Estimate the number of rows, the words in the last column of one, and the values in the first column."""
         rows, words, read, first = 0, 0, 0, set()
-        for _, line in islice(lines(self.path), _SAMPLE):
-            row = self.parse(rows + 1, line)
+        for number, line in islice(lines(self.path), _SAMPLE):
+            row = self._row(number, line)
             rows, read = rows + 1, read + len(line.encode()) + 1
             words += len(str(row[-1]).split()) if row else 0
             first.update(row[:1] if row else ())
         share = read / (self.path.stat().st_size * (_PACKED if self.path.suffix == ".gz" else 1)) if read else 1.0
         whole = max(rows, round(rows / share)) if rows == _SAMPLE else rows
         return whole, words / max(1, rows), round(len(first) * whole / max(1, rows))
+
+    def _row(self, number: int, line: str) -> tuple[Any, ...] | None:
+        try:
+            return self.parse(number, line)
+        except ValueError as error:
+            raise InputError(f"{self.path}, line {number}: {error}") from None
 
 
 def lines(path: Path) -> Iterator[tuple[int, str]]:

@@ -16,6 +16,7 @@ and ends some points lower. Here new weights are named, and a checkpoint without
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import shutil
 from collections.abc import Iterator
@@ -245,6 +246,8 @@ def read(
                 )
     except (OSError, RuntimeError, ValueError, SafetensorError, StrictDataclassError) as error:
         raise InputError(f"{what} cannot be read: {' '.join(str(error).split())}{remedy}") from None
+    except (EOFError, pickle.UnpicklingError):  # torch's own words are of other things
+        raise InputError(f"{what} cannot be read: its pytorch_model.bin is damaged{remedy}") from None
     if family not in classes:  # one that transformers does not know either is refused in our words
         raise InputError(f"{what} is of the type {family!r}; allowed: {', '.join(classes)}")
     if keys["mismatched_keys"]:

@@ -82,13 +82,17 @@ def search(folder: Path | str, texts: list[str], depth: int, k1: float = 0.9, b:
     passages, scores = np.empty(most, np.int32), np.empty(most, np.float32)  # what is not filled takes no memory
     how = ["-bm25", "-bm25.k1", k1, "-bm25.b", b, "-hits", depth, "-threads", threads]
     step = max(1, HITS // depth)
-    with tempfile.TemporaryDirectory() as place, Progress(len(texts), unit="queries", label="search BM25") as progress:
+    with (
+        tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as place,  # after a signal Java may still write there
+        Progress(len(texts), unit="queries", label="search BM25") as progress,
+    ):
         topics, ranked = Path(place, "topics.tsv"), Path(place, "run")
         for first in range(0, len(texts), step):
             some = [re.sub(r"[\t\r\n]", " ", text) for text in texts[first : first + step]]
-            # the full stop is no word; without it an empty query would be a line of one column
-            if shutil.disk_usage(place).free < 64 * HITS:  # Anserini would write half of a run without a word
+            # Anserini would write half of a run without a word; 64 bytes hold a hit
+            if shutil.disk_usage(place).free < 64 * len(some) * depth:
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), place)
+            # the full stop is no word; without it an empty query would be a line of one column
             topics.write_text("".join(f"{row}\t{text} .\n" for row, text in enumerate(some)), encoding="utf-8")
             files = ["-index", folder, "-topics", topics, "-topicReader", "TsvInt", "-output", ranked]
             _anserini("search.SearchCollection", folder, *files, *how)
@@ -131,9 +135,9 @@ def _anserini(command: str, folder: Path | str, *arguments: object) -> None:
     thread = threading.Thread(target=call, daemon=True)
     thread.start()
     thread.join()
-    said.append(printed.toString())
+    lines = re.findall(".*(?:Exception|Error).*", "\n".join([*said, printed.toString()])) or said
     printed.reset()
-    text = next(iter(re.findall(".*(?:Exception|Error).*", "\n".join(said))), "")
+    text = next(iter(lines), "")
     if "No space left" in text:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(folder))
     if "OutOfMemoryError" in text:
