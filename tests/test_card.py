@@ -82,6 +82,11 @@ def test_the_card_tells_how_every_encoder_was_pretrained():
     assert "here  (" not in "".join(texts.values()), "a masking without a word"
 
 
+def test_a_card_without_measures_has_no_results_in_front():
+    text = card.card(FACTS, measures().iloc[:0], LENGTHS["reranker"], "x")
+    assert not {"model_name", "model-index"} & yaml.safe_load(text.split("---")[1]).keys()
+
+
 def test_release_links_every_file_and_adds_the_card(trained):
     folder, tsv, facts, output = trained
     (folder / ".snakemake_timestamp").touch()

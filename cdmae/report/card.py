@@ -91,7 +91,7 @@ def _front_matter(facts: dict[str, Any], means: pd.Series, *, reranker: bool) ->
         pipeline_tag="text-ranking" if reranker else "sentence-similarity",
         tags=["sentence-transformers", *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
         base_model=checkpoint if checkpoint and not Path(checkpoint).exists() else None,
-        model_name=facts["name"],
+        model_name=facts["name"] if results else None,  # a part of the results
         eval_results=results or None,
     )
 
