@@ -67,4 +67,4 @@ def test_an_objective_without_a_decoder_has_its_search_shown(inputs, tmp_path): 
     made = facts.training(run(inputs, tmp_path, replace(SETTINGS, objective="bowdpr")))
     found = section.section(Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders={"x": made}))
     assert [figure.name for figure in found.figures] == ["halves"]
-    assert "Chance would reach an MRR@10 of" in found.body and "restored" not in found.body
+    assert "Chance would reach an MRR@10 of" in str(found.text) and "restored" not in str(found.text)

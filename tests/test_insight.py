@@ -159,8 +159,8 @@ def test_cases_name_what_stood_first(run):
 def test_the_sections_show_them_folded_and_escaped(run, tmp_path):
     section = negatives.section(run)
     assert [figure.name for figure in section.figures] == ["negatives-overlap", "negatives-audit"]
-    assert section.body.count("<details>") == 1
-    body = queries.section(run).body
+    assert str(section.text).count("<details>") == 1
+    body = str(queries.section(run).text)
     assert body.count("<details>") == 3 and "question &lt;" in body and "question <" not in body
     write(run, tmp_path / "report")
     text = (tmp_path / "report" / "index.html").read_text()

@@ -250,7 +250,7 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
     targets = {"msmarco": {"dev": 40}, "scifact": {"test": 30}}
     section = paper.section(measured(tmp_path, collections=collections, targets=targets, **on_msmarco))
     assert [table.name for table in section.tables] == ["claims", "table_main", "table_stages", "table_beir"]
-    assert "the heights do not compare" not in section.body
+    assert "the heights do not compare" not in str(section.text)
 
 
 # --- the page --------------------------------------------------------------------------------------------------------
@@ -259,9 +259,9 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
 def test_what_a_training_says_of_itself_stands_among_the_limits(run):
     name = "cdmae-stage1"
     noted = replace(run.trained[name], about={**run.trained[name].about, "notes": ["its outputs < moved together"]})
-    text = limits.section(replace(run, trained={**run.trained, name: noted})).body
+    text = str(limits.section(replace(run, trained={**run.trained, name: noted})).text)
     assert f"<b>Noticed while {name} was trained:</b> its outputs &lt; moved together." in text
-    assert "Noticed while" not in limits.section(run).body
+    assert "Noticed while" not in str(limits.section(run).text)
 
 
 def test_the_page_tells_machine_versions_and_config(page):
@@ -289,7 +289,7 @@ def test_a_cell_says_in_words_what_a_system_is(entry, words):
 
 def test_a_template_that_names_what_no_section_gathers_is_refused():
     with pytest.raises(jinja2.UndefinedError, match="'facts' is undefined"):
-        Section("setting", {"seeds": "seed 1"}).body  # noqa: B018
+        Section("setting", {"seeds": "seed 1"}).text  # noqa: B018
 
 
 @pytest.mark.parametrize("rule", ["report", "table", "figure"])

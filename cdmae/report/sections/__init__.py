@@ -41,11 +41,6 @@ class Section:
         """Fill its template, which sets a `title`, and `short` where links have another name for it."""
         return fill(f"{self.id}.html.j2", tables=self.tables, figures=self.figures, **self.values)
 
-    @property
-    def body(self) -> str:
-        """Show its HTML below the heading."""
-        return str(self.text)
-
 
 def colour(facts: Facts, system: str) -> int:
     """Choose the colour of a system: its encoder's; grey for what is not trained here."""
