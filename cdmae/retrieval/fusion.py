@@ -1,26 +1,56 @@
-"""Several systems as one: reciprocal rank fusion (Cormack, Clarke, Büttcher 2009)."""
+"""Several systems as one: weighted sums of reciprocal ranks (Cormack, Clarke, Büttcher 2009) or of scores.
+
+Scores of a query are scaled to 0 at the end of a system's list and 1 at its top, and count 0 beyond that end: the
+convex combination of Bruch, Gai and Ingber (2023).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 
 from cdmae.errors import InputError
 from cdmae.runs import Run
 
+Method = Literal["reciprocal_rank", "convex"]
 
-def reciprocal_rank(runs: Sequence[Run], k: float, depth: int) -> Run:
-    """Rank the best `depth` passages per query by the sum over `runs` of 1 / (k + rank), rank from 1, ties by row."""
-    if not runs or len({len(run) for run in runs}) > 1:
-        raise InputError(f"runs of {[len(run) for run in runs]} queries cannot be fused; allowed: of the same queries")
-    passages, scores = [], []
-    for query in range(len(runs[0])):
-        rows = [run.ranked(query)[0] for run in runs]
-        union, place = np.unique(np.concatenate(rows), return_inverse=True)
-        shares = np.concatenate([1 / (k + np.arange(1, len(ranked) + 1)) for ranked in rows])
-        summed = np.bincount(place, shares, len(union)).astype(np.float32)
-        order = np.argsort(-summed, kind="stable")[:depth]  # rows ascend: stable is ties by row
-        passages.append(union[order])
-        scores.append(summed[order])
-    return Run.of(passages, scores)
+
+class Fusion:
+    """What each system says of each passage that one of them ranks, ready to be weighted.
+
+    Per query: the passages, ascending, int32 [U], and the votes of the S systems for them, float64 [S, U].
+    """
+
+    def __init__(self, runs: Sequence[Run], method: Method, k: float):
+        if not runs or len({len(run) for run in runs}) > 1:
+            raise InputError(
+                f"runs of {[len(run) for run in runs]} queries cannot be fused; allowed: of the same queries"
+            )
+        self.votes = []
+        for query in range(len(runs[0])):
+            ranked = [run.ranked(query) for run in runs]
+            union = np.unique(np.concatenate([passages for passages, _ in ranked]))
+            votes = np.zeros((len(runs), len(union)))
+            for system, (passages, scores) in enumerate(ranked):
+                votes[system, np.searchsorted(union, passages)] = (
+                    1 / (k + np.arange(1, len(passages) + 1)) if method == "reciprocal_rank" else _scaled(scores)
+                )
+            self.votes.append((union, votes))
+
+    def run(self, weights: Sequence[float], depth: int) -> Run:
+        """Rank the best `depth` passages per query by the weighted sum of the votes, ties by passage row."""
+        passages, scores = [], []
+        for union, votes in self.votes:
+            summed = (np.asarray(weights) @ votes).astype(np.float32)
+            order = np.argsort(-summed, kind="stable")[:depth]  # rows ascend: stable is ties by row
+            passages.append(union[order])
+            scores.append(summed[order])
+        return Run.of(passages, scores)
+
+
+def _scaled(scores: np.ndarray) -> np.ndarray:
+    """Scale the scores of a list to 0 .. 1; equal ones are all 1."""
+    low, high = scores.min(initial=np.inf), scores.max(initial=-np.inf)
+    return (scores - low) / (high - low) if high > low else np.ones(len(scores))

@@ -1,0 +1,42 @@
+"""Weights of a fusion, chosen on judged queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pandas as pd
+
+from cdmae.evaluation.measures import measure
+from cdmae.retrieval.fusion import Fusion
+
+STEPS = {2: 20, 3: 10, 4: 5}  # of a weight between 0 and 1, by the number of systems: 21, 66, 56 mixtures
+
+
+def mixtures(systems: int) -> Iterator[tuple[float, ...]]:
+    """Yield all weights of so many systems that are whole steps and sum to 1, each system alone among them."""
+
+    def parts(of: int, rest: int) -> Iterator[tuple[int, ...]]:
+        if of == 1:
+            yield (rest,)
+        else:
+            yield from ((first, *others) for first in range(rest + 1) for others in parts(of - 1, rest - first))
+
+    steps = STEPS[systems]
+    yield from (tuple(part / steps for part in mixture) for mixture in parts(systems, steps))
+
+
+def best_weights(
+    fusion: Fusion, systems: int, qrels: pd.DataFrame, query_ids: Sequence[str], name: str, depth: int
+) -> tuple[tuple[float, ...], float]:
+    """Return the weights with the highest mean of the measure `name`, and that mean; of equal ones the most even.
+
+    Each system alone is among what is tried, so on these queries no part of the fusion is better than it.
+    """
+
+    def value(weights: tuple[float, ...]) -> float:
+        return float(measure(fusion.run(weights, depth), qrels, query_ids, [name])["value"].mean())
+
+    return max(
+        ((weights, value(weights)) for weights in mixtures(systems)),
+        key=lambda tried: (tried[1], -max(tried[0])),
+    )
