@@ -56,7 +56,7 @@ SOME_ENCODERS = {  # the settings that only some of them read
     "early_layers": lambda encoder: encoder.objective in ("condenser", "cocondenser"),
 }
 OF_KIND = {
-    "retriever": ("query_length", "passage_length", "in_batch", "temperature", "alpha"),
+    "retriever": ("query_length", "passage_length", "pooling", "in_batch", "temperature", "alpha"),
     "reranker": ("max_length", "forward_factor", "rdrop"),
 }
 

@@ -27,10 +27,15 @@ def save(model, folder, tokenizer):
     return folder
 
 
+def retriever_of(tiny, folder, pooling="cls"):  # noqa: F811
+    lengths = {"query_length": 16, "passage_length": 32}
+    model = checkpoint.start_retriever(tiny.encoder, **lengths, precision="fp32", pooling=pooling)
+    return save(model, folder / "retriever", tiny.encoder)
+
+
 @pytest.fixture
 def retriever(tiny, tmp_path):  # noqa: F811
-    model = checkpoint.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
-    return save(model, tmp_path / "retriever", tiny.encoder)
+    return retriever_of(tiny, tmp_path)
 
 
 @pytest.fixture(params=["bert", "electra"])
@@ -62,12 +67,15 @@ def test_automodel_gives_our_vectors_and_finds_every_weight(retriever, tiny, cap
     np.testing.assert_allclose(ours, theirs, atol=2e-6)
 
 
-def test_sentence_transformers_gives_our_vectors_and_scores(retriever, tiny, caplog) -> None:  # noqa: F811
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_sentence_transformers_gives_our_vectors_and_scores(tiny, tmp_path, pooling, caplog) -> None:  # noqa: F811
     from sentence_transformers import SentenceTransformer
 
+    retriever = retriever_of(tiny, tmp_path, pooling)
     model = SentenceTransformer(str(retriever), device="cpu")
     assert [type(each).__name__ for each in model] == ["Transformer", "Pooling"]
     assert model.similarity_fn_name == "dot"
+    assert model[1].pooling_mode == pooling
     assert model.max_seq_length == 32
     asked = [*tiny.queries, " ".join(tiny.queries)]  # the last one is cut
     passages, queries = model.encode_document(tiny.passages), model.encode_query(asked)
@@ -81,6 +89,9 @@ def test_sentence_transformers_gives_our_vectors_and_scores(retriever, tiny, cap
 def test_a_retriever_that_an_earlier_version_wrote_loads(retriever, tiny) -> None:  # noqa: F811
     from sentence_transformers import SentenceTransformer
 
+    described = json.loads((retriever / "cdmae.json").read_text())
+    del described["pooling"]
+    (retriever / "cdmae.json").write_text(json.dumps(described))
     (retriever / "sentence_bert_config.json").write_text('{"max_seq_length": 32, "do_lower_case": false}')
     passages = SentenceTransformer(str(retriever), device="cpu").encode_document(tiny.passages)
     np.testing.assert_allclose(vectors(retriever, tiny), passages, atol=2e-6)
@@ -148,7 +159,8 @@ def test_a_new_head_depends_on_the_seed_alone(tiny) -> None:  # noqa: F811
 
 def test_check_says_what_the_folder_is(retriever, tiny, tmp_path) -> None:  # noqa: F811
     found = checkpoint.check(retriever, "retriever")
-    assert found == {"kind": "retriever", "query_length": 16, "passage_length": 32, "precision": "fp32"}
+    lengths = {"query_length": 16, "passage_length": 32}
+    assert found == {"kind": "retriever", **lengths, "precision": "fp32", "pooling": "cls"}
     with pytest.raises(InputError, match="holds a retriever; here it must be a reranker"):
         checkpoint.check(retriever, "reranker")
     with pytest.raises(InputError, match="no cdmae.json"):

@@ -44,15 +44,16 @@ def inputs(tiny, tiny_bert, tmp_path_factory):  # noqa: F811
     return {**tiny.inputs(), "encoder": encoder, "tokens": folder / "tokens"}
 
 
-def train(trainer, inputs, folder, kind):
-    recipe = stage(kind, epochs=1.0, query_length=16, passage_length=32, max_length=40)
+def train(trainer, inputs, folder, kind, **changed):
+    recipe = stage(kind, epochs=1.0, query_length=16, passage_length=32, max_length=40, **changed)
     trainer.train(name="x", settings=recipe, **inputs, seed=1, state=folder / "state", output=folder / "model")
     return folder / "model"
 
 
-def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_path):
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_path, pooling):
     """As its card tells to use it: with sentence-transformers, and with transformers alone."""
-    model = train(retriever, inputs, tmp_path, "retriever")
+    model = train(retriever, inputs, tmp_path, "retriever", pooling=pooling)
     lengths = read_json(model / "cdmae.json")
     first, second = re.findall(r"```python\n(.*?)```", card.card(FACTS, measures(), lengths, str(model)), re.DOTALL)
     told = {}
@@ -77,20 +78,27 @@ def test_a_reranker_of_the_small_one_scores_elsewhere_as_here(inputs, tmp_path):
 
 
 def test_minilm_is_a_start_whose_head_is_new(minilm, tmp_path, capfd):
+    """With its own pooling its vectors are those of sentence-transformers before it makes their length 1."""
+    from sentence_transformers import SentenceTransformer
     from transformers import AutoModel, AutoTokenizer
 
     encoder = start(minilm, tmp_path / "start")
     said = capfd.readouterr().err
     assert f"{minilm} has no LM head: new and random are cls.predictions.bias" in said
-    model = models.start_retriever(encoder, query_length=32, passage_length=64, precision="fp32")
-    (tmp_path / "model").mkdir()
-    models.save(tmp_path / "model", model, encoder, {})
+    for pooling in ("cls", "mean"):
+        lengths = {"query_length": 32, "passage_length": 64}
+        model = models.start_retriever(encoder, **lengths, precision="fp32", pooling=pooling)
+        (tmp_path / pooling).mkdir()
+        models.save(tmp_path / pooling, model, encoder, {})
     read = AutoTokenizer.from_pretrained(minilm)(
         TEXTS, padding=True, truncation=True, max_length=32, return_tensors="pt"
     )
     with torch.no_grad():
         theirs = AutoModel.from_pretrained(minilm).eval()(**read).last_hidden_state[:, 0]
-    np.testing.assert_allclose(vectors.encode_queries(tmp_path / "model", TEXTS), theirs, atol=1e-5)
+    np.testing.assert_allclose(vectors.encode_queries(tmp_path / "cls", TEXTS), theirs, atol=1e-5)
+    theirs, ours = SentenceTransformer(str(minilm), device="cpu"), vectors.encode_queries(tmp_path / "mean", TEXTS)
+    theirs.max_seq_length = 32
+    np.testing.assert_allclose(ours / np.linalg.norm(ours, axis=1, keepdims=True), theirs.encode(TEXTS), atol=1e-5)
 
 
 def test_minilm_is_a_foreign_model_with_its_own_pooling(minilm):

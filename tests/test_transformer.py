@@ -111,6 +111,21 @@ def test_cls_is_the_first_row_of_each_passage() -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
+def test_the_mean_of_a_passage_is_that_of_its_rows() -> None:
+    """[B, D]: special tokens count, filler does not; with the gradient of the rows."""
+    model, batch = bert(), packed.pack(SEQUENCES)
+    rows = padded(model, SEQUENCES).split([len(each) for each in SEQUENCES])
+    expected = torch.stack([each.mean(0) for each in rows])
+    found = attention.vectors(model, batch, "mean")
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(attention.vectors(model, batch), attention.cls(model, batch), atol=0, rtol=0)
+    weights = list(model.parameters())
+    for one, other in zip(
+        *(torch.autograd.grad(each.square().sum(), weights) for each in (found, expected)), strict=True
+    ):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+
+
 def test_filler_gets_no_gradient_and_stays_finite() -> None:
     """What fills the block is computed but leaves no trace."""
     model = bert()

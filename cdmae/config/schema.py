@@ -291,6 +291,10 @@ class Stage:
     passage_length: int = setting(
         144, unit="word-pieces", meaning="cuts passages", source="SimLM", low=8, only=RETRIEVER
     )
+    pooling: Literal["cls", "mean"] = setting(
+        "cls", meaning="the vector of a text: the state of its first token, or the mean over all its tokens",
+        source="SimLM; mean: Sentence-BERT", only=RETRIEVER, later=True,
+    )  # fmt: skip
     in_batch: bool = setting(
         True, meaning="passages of the other queries are negatives too", source="3.4", only=RETRIEVER
     )
@@ -329,7 +333,7 @@ class Stage:
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
         """Return what matters to a training of this kind, with or without a teacher."""
-        left_out = others(Stage, self.kind) | (set() if teacher else {"alpha"})
+        left_out = others(Stage, self.kind) | unused(self) | (set() if teacher else {"alpha"})
         return {key: value for key, value in asdict(self).items() if key not in left_out}
 
 

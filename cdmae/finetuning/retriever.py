@@ -1,4 +1,4 @@
-"""Training a retriever (section 3.4): one encoder for both sides, [CLS], dot product; all three stages.
+"""Training a retriever (section 3.4): one encoder for both sides, one vector a text, dot product; all three stages.
 
 The global batch is what the settings say, B queries with N passages each. It is encoded in chunks sorted by length,
 twice: first without gradients, to get all vectors and the loss's gradient with respect to each of them; then again,
@@ -64,6 +64,7 @@ def train(
         query_length=settings.query_length,
         passage_length=settings.passage_length,
         precision=settings.precision,
+        pooling=settings.pooling,
     )
     data = common.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
     first = batch(data, data.examples.order(0)[: settings.queries], 0, model, settings)
@@ -100,8 +101,8 @@ def spread_of_scores(model: Model, batch: Batch, stage: Stage, seed: int, device
     vectors = torch.empty(len(read), network.config.hidden_size, device=device)
     for chunk, rows in enumerate(sequences.chunks(read.lengths, stage.chunk * stage.passage_length)):
         generator = setup.generator(device, seed, "dropout", 0, chunk, 0)
-        vectors[torch.from_numpy(rows).to(device)] = attention.cls(
-            network, read.take(rows).pack(device), generator=generator
+        vectors[torch.from_numpy(rows).to(device)] = attention.vectors(
+            network, read.take(rows).pack(device), stage.pooling, generator=generator
         ).float()
     scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
     spread = scores.std(1, correction=0).mean().item()
@@ -185,7 +186,7 @@ def learn(network: nn.Module, batch: Batch, stage: Stage, group: Ranks, *, seed:
     def encode(chunk: int) -> Tensor:
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
         with setup.autocast(stage.precision, device):
-            vectors = attention.cls(network, packs[chunk], generator=generator)
+            vectors = attention.vectors(network, packs[chunk], stage.pooling, generator=generator)
         return vectors.to(torch.promote_types(vectors.dtype, torch.float32))  # bf16 is for products, not for losses
 
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

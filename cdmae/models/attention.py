@@ -46,6 +46,17 @@ def cls(model: nn.Module, packed: Packed, *, generator: torch.Generator | None =
     return hidden_states(model, packed, last_rows=_cls_rows(packed), generator=generator)[: len(packed)]
 
 
+def vectors(
+    model: nn.Module, packed: Packed, pooling: str = "cls", *, generator: torch.Generator | None = None
+) -> Tensor:
+    """Compute every passage's vector [B, D]: its [CLS], or with `pooling` mean the mean over all its rows."""
+    if pooling == "cls":
+        return cls(model, packed, generator=generator)
+    states = hidden_states(model, packed, generator=generator)[: len(packed.layout.cells)]
+    wide = states.to(torch.promote_types(states.dtype, torch.float32))
+    return torch.segment_reduce(wide, "mean", lengths=packed.starts.diff().long(), axis=0, unsafe=True)
+
+
 def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
     """Add up what the first layer reads [S, D]: word, position and type embeddings, normalised (ELECTRA: projected)."""
     if model.config.model_type not in KINDS:

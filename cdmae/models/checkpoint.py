@@ -2,11 +2,11 @@
 
 ==============  ========================================================================================================
 encoder         a BERT with its LM head, or an ELECTRA without one; pre-trained, or as it starts
-retriever       a sentence-transformers model ([CLS] pooling, dot product); its top level also loads with
-                ``transformers.AutoModel``, whose ``last_hidden_state[:, 0]`` are the vectors
+retriever       a sentence-transformers model ([CLS] or mean pooling, dot product); its top level also loads with
+                ``transformers.AutoModel``, whose ``last_hidden_state`` is pooled: ``[:, 0]`` or the mean over tokens
 reranker        a sentence-transformers ``CrossEncoder`` with one label and the identity as activation, which is
                 ``transformers.AutoModelForSequenceClassification``; its scores are raw logits
-the last two    ``cdmae.json`` (kind and lengths), tokenizer, ``about.json``, ``steps.tsv`` (the training curve)
+the last two    ``cdmae.json`` (kind, lengths, pooling), tokenizer, ``about.json``, ``steps.tsv`` (the training curve)
 ==============  ========================================================================================================
 
 Peers load checkpoints with a warning at most: an encoder whose layers were never read trains as if nothing had happened
@@ -56,6 +56,7 @@ class Model:
     network: the encoder (BertModel without pooler, ElectraModel), or the encoder with a head of one label.
     lengths: the word-pieces, special ones included, at which inputs are cut: query_length and passage_length of a
     retriever, max_length of a reranker. precision: that of its training (see also `training.scoring_precision`).
+    pooling: how a retriever makes a vector of the states, `cls` or `mean`.
     """
 
     kind: str
@@ -63,6 +64,7 @@ class Model:
     vocabulary: Vocabulary
     lengths: dict[str, int]
     precision: str
+    pooling: str = "cls"
 
     @property
     def encoder(self) -> nn.Module:
@@ -111,10 +113,12 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> BertForMask
     return model
 
 
-def start_retriever(encoder: Path | str, *, query_length: int, passage_length: int, precision: str) -> Model:
+def start_retriever(
+    encoder: Path | str, *, query_length: int, passage_length: int, precision: str, pooling: str = "cls"
+) -> Model:
     """Make a retriever before fine-tuning: the encoder's own weights, nothing new."""
     lengths = {"query_length": query_length, "passage_length": passage_length}
-    return _load(encoder, "retriever", lengths, precision)
+    return replace(_load(encoder, "retriever", lengths, precision), pooling=pooling)
 
 
 def start_reranker(encoder: Path | str, *, max_length: int, precision: str, seed: int) -> Model:
@@ -137,21 +141,23 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     """Write a trained model into `folder`, which exists; its tokenizer is that of the folder `tokenizer`."""
     network, longest = model.network, max(model.lengths.values())
     if model.kind == "retriever":
-        _write_sentence_transformers_layout(folder, network.config.hidden_size, **model.lengths)
+        _write_sentence_transformers_layout(folder, network.config.hidden_size, model.pooling, **model.lengths)
     else:
         network.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
     write(folder, network)
     shutil.copyfile(Path(tokenizer) / "tokenizer.json", folder / "tokenizer.json")
     options = read_json(Path(tokenizer) / "tokenizer_config.json")
     write_json(folder / "tokenizer_config.json", {**options, "model_max_length": longest})
-    write_json(folder / "cdmae.json", {"kind": model.kind, **model.lengths, "precision": model.precision})
+    described = {"kind": model.kind, **model.lengths, "precision": model.precision}
+    write_json(folder / "cdmae.json", described | ({"pooling": model.pooling} if model.kind == "retriever" else {}))
     write_json(folder / "about.json", about)
 
 
 def load(folder: Path | str, kind: str) -> Model:
     """Read a trained model of a kind, in evaluation mode; raises `InputError` where the folder holds none."""
     described = check(folder, kind)
-    return _load(folder, kind, {key: described[key] for key in LENGTHS[kind]}, described["precision"])
+    model = _load(folder, kind, {key: described[key] for key in LENGTHS[kind]}, described["precision"])
+    return replace(model, pooling=described.get("pooling", "cls"))  # earlier retrievers, whose pooling was no setting
 
 
 def at(model: Model, length: int) -> Model:
@@ -198,17 +204,19 @@ def _load(
     return Model(kind, network, Vocabulary.read(folder), lengths, precision)
 
 
-def _write_sentence_transformers_layout(folder: Path, width: int, query_length: int, passage_length: int) -> None:
+def _write_sentence_transformers_layout(
+    folder: Path, width: int, pooling: str, query_length: int, passage_length: int
+) -> None:
     """Write the files by which sentence-transformers (6 and later) knows pooling, lengths and similarity."""
     parts = [("", "Transformer"), ("1_Pooling", "Pooling")]
     modules = [
         {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{name}"}
         for place, (path, name) in enumerate(parts)
     ]
-    pooling = {"word_embedding_dimension": width, "pooling_mode_cls_token": True, "pooling_mode_mean_tokens": False}
+    modes = {"pooling_mode_cls_token": pooling == "cls", "pooling_mode_mean_tokens": pooling == "mean"}
     (folder / "1_Pooling").mkdir()
     write_json(folder / "modules.json", modules)
-    write_json(folder / "1_Pooling" / "config.json", pooling)
+    write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": width, **modes})
     lengths = {"query_length": query_length, "document_length": passage_length}
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": max(lengths.values()), **lengths})
     write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "dot"})

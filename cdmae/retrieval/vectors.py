@@ -113,11 +113,11 @@ def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1, le
 
 @torch.inference_mode()
 def encode(model: Model, read: Sequences, device: torch.device, progress: Progress | None = None) -> np.ndarray:
-    """Encode sequences as [CLS] vectors, float32 [n, D], in order; raises `InputError` where one is no number."""
+    """Encode sequences as vectors, float32 [n, D], in order; raises `InputError` where one is no number."""
     encoded = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         with setup.autocast(setup.scoring_precision(model.precision, device), device):
-            vectors = attention.cls(model.network, read.take(rows).pack(device))
+            vectors = attention.vectors(model.network, read.take(rows).pack(device), model.pooling)
         encoded[rows] = vectors.float().cpu().numpy()
         if progress:
             progress.advance(len(rows))
