@@ -50,10 +50,10 @@ def train(trainer, inputs, folder, kind, **changed):
     return folder / "model"
 
 
-@pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_path, pooling):
+@pytest.mark.parametrize(("pooling", "similarity"), [("cls", "dot"), ("mean", "dot"), ("mean", "cosine")])
+def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_path, pooling, similarity):
     """As its card tells to use it: with sentence-transformers, and with transformers alone."""
-    model = train(retriever, inputs, tmp_path, "retriever", pooling=pooling)
+    model = train(retriever, inputs, tmp_path, "retriever", pooling=pooling, similarity=similarity)
     lengths = read_json(model / "cdmae.json")
     first, second = re.findall(r"```python\n(.*?)```", card.card(FACTS, measures(), lengths, str(model)), re.DOTALL)
     told = {}
@@ -61,6 +61,8 @@ def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_p
     ours = vectors.encode_queries(model, TEXTS)
     np.testing.assert_allclose(told["model"].encode_query(TEXTS), ours, atol=1e-5)
     np.testing.assert_allclose(told["queries"][0], ours[0], atol=1e-5)
+    assert told["model"].similarity_fn_name == similarity
+    assert (np.abs(np.linalg.norm(ours, axis=1) - 1).max() < 1e-6) == (similarity == "cosine")
     exec(second, told)
     np.testing.assert_allclose(told["encode"](TEXTS, lengths["query_length"]), ours, atol=1e-5)
     assert np.abs(told["model"].encode_document(TEXTS)[1] - ours[1]).max() > 1e-3, "passages are cut later"
@@ -78,16 +80,16 @@ def test_a_reranker_of_the_small_one_scores_elsewhere_as_here(inputs, tmp_path):
 
 
 def test_minilm_is_a_start_whose_head_is_new(minilm, tmp_path, capfd):
-    """With its own pooling its vectors are those of sentence-transformers before it makes their length 1."""
+    """With its own pooling and similarity its vectors are those of sentence-transformers."""
     from sentence_transformers import SentenceTransformer
     from transformers import AutoModel, AutoTokenizer
 
     encoder = start(minilm, tmp_path / "start")
     said = capfd.readouterr().err
     assert f"{minilm} has no LM head: new and random are cls.predictions.bias" in said
-    for pooling in ("cls", "mean"):
-        lengths = {"query_length": 32, "passage_length": 64}
-        model = models.start_retriever(encoder, **lengths, precision="fp32", pooling=pooling)
+    for pooling, similarity in {"cls": "dot", "mean": "cosine"}.items():
+        lengths = {"query_length": 32, "passage_length": 64, "precision": "fp32"}
+        model = models.start_retriever(encoder, **lengths, pooling=pooling, similarity=similarity)
         (tmp_path / pooling).mkdir()
         models.save(tmp_path / pooling, model, encoder, {})
     read = AutoTokenizer.from_pretrained(minilm)(
@@ -96,9 +98,9 @@ def test_minilm_is_a_start_whose_head_is_new(minilm, tmp_path, capfd):
     with torch.no_grad():
         theirs = AutoModel.from_pretrained(minilm).eval()(**read).last_hidden_state[:, 0]
     np.testing.assert_allclose(vectors.encode_queries(tmp_path / "cls", TEXTS), theirs, atol=1e-5)
-    theirs, ours = SentenceTransformer(str(minilm), device="cpu"), vectors.encode_queries(tmp_path / "mean", TEXTS)
+    theirs = SentenceTransformer(str(minilm), device="cpu")
     theirs.max_seq_length = 32
-    np.testing.assert_allclose(ours / np.linalg.norm(ours, axis=1, keepdims=True), theirs.encode(TEXTS), atol=1e-5)
+    np.testing.assert_allclose(vectors.encode_queries(tmp_path / "mean", TEXTS), theirs.encode(TEXTS), atol=1e-5)
 
 
 def test_minilm_is_a_foreign_model_with_its_own_pooling(minilm):

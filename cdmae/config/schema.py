@@ -295,6 +295,10 @@ class Stage:
         "cls", meaning="the vector of a text: the state of its first token, or the mean over all its tokens",
         source="SimLM; mean: Sentence-BERT", only=RETRIEVER, later=True,
     )  # fmt: skip
+    similarity: Literal["dot", "cosine"] = setting(
+        "dot", meaning="dot: of the vectors as they are; cosine: of vectors of length 1", source="3.4; cosine: SimLM",
+        only=RETRIEVER, later=True,
+    )  # fmt: skip
     in_batch: bool = setting(
         True, meaning="passages of the other queries are negatives too", source="3.4", only=RETRIEVER
     )

@@ -65,6 +65,7 @@ def train(
         passage_length=settings.passage_length,
         precision=settings.precision,
         pooling=settings.pooling,
+        similarity=settings.similarity,
     )
     data = common.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
     first = batch(data, data.examples.order(0)[: settings.queries], 0, model, settings)
@@ -102,7 +103,7 @@ def spread_of_scores(model: Model, batch: Batch, stage: Stage, seed: int, device
     for chunk, rows in enumerate(sequences.chunks(read.lengths, stage.chunk * stage.passage_length)):
         generator = setup.generator(device, seed, "dropout", 0, chunk, 0)
         vectors[torch.from_numpy(rows).to(device)] = attention.vectors(
-            network, read.take(rows).pack(device), stage.pooling, generator=generator
+            network, read.take(rows).pack(device), stage.pooling, stage.similarity, generator=generator
         ).float()
     scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
     spread = scores.std(1, correction=0).mean().item()
@@ -186,7 +187,7 @@ def learn(network: nn.Module, batch: Batch, stage: Stage, group: Ranks, *, seed:
     def encode(chunk: int) -> Tensor:
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
         with setup.autocast(stage.precision, device):
-            vectors = attention.vectors(network, packs[chunk], stage.pooling, generator=generator)
+            vectors = attention.vectors(network, packs[chunk], stage.pooling, stage.similarity, generator=generator)
         return vectors.to(torch.promote_types(vectors.dtype, torch.float32))  # bf16 is for products, not for losses
 
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

@@ -47,14 +47,24 @@ def cls(model: nn.Module, packed: Packed, *, generator: torch.Generator | None =
 
 
 def vectors(
-    model: nn.Module, packed: Packed, pooling: str = "cls", *, generator: torch.Generator | None = None
+    model: nn.Module,
+    packed: Packed,
+    pooling: str = "cls",
+    similarity: str = "dot",
+    *,
+    generator: torch.Generator | None = None,
 ) -> Tensor:
-    """Compute every passage's vector [B, D]: its [CLS], or with `pooling` mean the mean over all its rows."""
+    """Compute every passage's vector [B, D]: its [CLS], or with `pooling` mean the mean over all its rows.
+
+    With `similarity` cosine vectors have length 1, such that their dot product is the cosine.
+    """
     if pooling == "cls":
-        return cls(model, packed, generator=generator)
-    states = hidden_states(model, packed, generator=generator)[: len(packed.layout.cells)]
-    wide = states.to(torch.promote_types(states.dtype, torch.float32))
-    return torch.segment_reduce(wide, "mean", lengths=packed.starts.diff().long(), axis=0, unsafe=True)
+        pooled = cls(model, packed, generator=generator)
+    else:
+        states = hidden_states(model, packed, generator=generator)[: len(packed.layout.cells)]
+        wide = states.to(torch.promote_types(states.dtype, torch.float32))
+        pooled = torch.segment_reduce(wide, "mean", lengths=packed.starts.diff().long(), axis=0, unsafe=True)
+    return nn.functional.normalize(pooled.float(), dim=-1) if similarity == "cosine" else pooled
 
 
 def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:

@@ -56,7 +56,8 @@ class Model:
     network: the encoder (BertModel without pooler, ElectraModel), or the encoder with a head of one label.
     lengths: the word-pieces, special ones included, at which inputs are cut: query_length and passage_length of a
     retriever, max_length of a reranker. precision: that of its training (see also `training.scoring_precision`).
-    pooling: how a retriever makes a vector of the states, `cls` or `mean`.
+    pooling: how a retriever makes a vector of the states, `cls` or `mean`; similarity: how vectors are compared, `dot`
+    or `cosine`.
     """
 
     kind: str
@@ -65,6 +66,7 @@ class Model:
     lengths: dict[str, int]
     precision: str
     pooling: str = "cls"
+    similarity: str = "dot"
 
     @property
     def encoder(self) -> nn.Module:
@@ -114,11 +116,17 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> BertForMask
 
 
 def start_retriever(
-    encoder: Path | str, *, query_length: int, passage_length: int, precision: str, pooling: str = "cls"
+    encoder: Path | str,
+    *,
+    query_length: int,
+    passage_length: int,
+    precision: str,
+    pooling: str = "cls",
+    similarity: str = "dot",
 ) -> Model:
     """Make a retriever before fine-tuning: the encoder's own weights, nothing new."""
     lengths = {"query_length": query_length, "passage_length": passage_length}
-    return replace(_load(encoder, "retriever", lengths, precision), pooling=pooling)
+    return replace(_load(encoder, "retriever", lengths, precision), pooling=pooling, similarity=similarity)
 
 
 def start_reranker(encoder: Path | str, *, max_length: int, precision: str, seed: int) -> Model:
@@ -141,7 +149,7 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     """Write a trained model into `folder`, which exists; its tokenizer is that of the folder `tokenizer`."""
     network, longest = model.network, max(model.lengths.values())
     if model.kind == "retriever":
-        _write_sentence_transformers_layout(folder, network.config.hidden_size, model.pooling, **model.lengths)
+        _write_sentence_transformers_layout(folder, model)
     else:
         network.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
     write(folder, network)
@@ -149,7 +157,8 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     options = read_json(Path(tokenizer) / "tokenizer_config.json")
     write_json(folder / "tokenizer_config.json", {**options, "model_max_length": longest})
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
-    write_json(folder / "cdmae.json", described | ({"pooling": model.pooling} if model.kind == "retriever" else {}))
+    compared = {"pooling": model.pooling, "similarity": model.similarity} if model.kind == "retriever" else {}
+    write_json(folder / "cdmae.json", described | compared)
     write_json(folder / "about.json", about)
 
 
@@ -157,7 +166,8 @@ def load(folder: Path | str, kind: str) -> Model:
     """Read a trained model of a kind, in evaluation mode; raises `InputError` where the folder holds none."""
     described = check(folder, kind)
     model = _load(folder, kind, {key: described[key] for key in LENGTHS[kind]}, described["precision"])
-    return replace(model, pooling=described.get("pooling", "cls"))  # earlier retrievers, whose pooling was no setting
+    # earlier retrievers have neither: these were no settings
+    return replace(model, pooling=described.get("pooling", "cls"), similarity=described.get("similarity", "dot"))
 
 
 def at(model: Model, length: int) -> Model:
@@ -204,22 +214,25 @@ def _load(
     return Model(kind, network, Vocabulary.read(folder), lengths, precision)
 
 
-def _write_sentence_transformers_layout(
-    folder: Path, width: int, pooling: str, query_length: int, passage_length: int
-) -> None:
+def _write_sentence_transformers_layout(folder: Path, model: Model) -> None:
     """Write the files by which sentence-transformers (6 and later) knows pooling, lengths and similarity."""
     parts = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    if model.similarity == "cosine":
+        parts.append(("2_Normalize", "Normalize"))
     modules = [
         {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{name}"}
         for place, (path, name) in enumerate(parts)
     ]
-    modes = {"pooling_mode_cls_token": pooling == "cls", "pooling_mode_mean_tokens": pooling == "mean"}
-    (folder / "1_Pooling").mkdir()
+    modes = {"pooling_mode_cls_token": model.pooling == "cls", "pooling_mode_mean_tokens": model.pooling == "mean"}
+    for path, _ in parts[1:]:
+        (folder / path).mkdir()
     write_json(folder / "modules.json", modules)
-    write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": width, **modes})
-    lengths = {"query_length": query_length, "document_length": passage_length}
+    write_json(
+        folder / "1_Pooling" / "config.json", {"word_embedding_dimension": model.network.config.hidden_size, **modes}
+    )
+    lengths = {"query_length": model.lengths["query_length"], "document_length": model.lengths["passage_length"]}
     write_json(folder / "sentence_bert_config.json", {"max_seq_length": max(lengths.values()), **lengths})
-    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": "dot"})
+    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": model.similarity})
 
 
 # --- any network -----------------------------------------------------------------------------------------------------

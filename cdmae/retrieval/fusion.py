@@ -23,7 +23,8 @@ class Fusion:
     Per query: the passages, ascending, int32 [U], and the votes of the S systems for them, float64 [S, U].
     """
 
-    def __init__(self, runs: Sequence[Run], method: Method, k: float):
+    def __init__(self, runs: Sequence[Run], method: Method, k: float) -> None:
+        """Collect the votes; k: of reciprocal ranks, 1 / (k + rank)."""
         if not runs or len({len(run) for run in runs}) > 1:
             raise InputError(
                 f"runs of {[len(run) for run in runs]} queries cannot be fused; allowed: of the same queries"

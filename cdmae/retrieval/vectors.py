@@ -117,7 +117,7 @@ def encode(model: Model, read: Sequences, device: torch.device, progress: Progre
     encoded = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         with setup.autocast(setup.scoring_precision(model.precision, device), device):
-            vectors = attention.vectors(model.network, read.take(rows).pack(device), model.pooling)
+            vectors = attention.vectors(model.network, read.take(rows).pack(device), model.pooling, model.similarity)
         encoded[rows] = vectors.float().cpu().numpy()
         if progress:
             progress.advance(len(rows))
