@@ -1,18 +1,25 @@
-"""Reciprocal rank fusion against sums written out."""
+"""Fusion against sums written out, and weights that judged queries choose."""
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from cdmae.errors import InputError
-from cdmae.retrieval.fusion import reciprocal_rank
+from cdmae.evaluation.tuning import best_weights, mixtures
+from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import Run
 
 
 def run_of(*ranked):
+    """A run whose scores are the numbers of passages behind each, and itself."""
     return Run.of(
-        [np.array(each, np.int32) for each in ranked],
-        [np.arange(len(each), 0, -1, dtype=np.float32) for each in ranked],
+        [np.array(passages, np.int32) for passages in ranked],
+        [np.arange(len(passages), 0, -1, dtype=np.float32) for passages in ranked],
     )
+
+
+def reciprocal_rank(runs, k, depth, weights=None):
+    return Fusion(runs, "reciprocal_rank", k).run(weights or [1] * len(runs), depth)
 
 
 def test_reciprocal_rank_by_hand():
@@ -22,14 +29,27 @@ def test_reciprocal_rank_by_hand():
     np.testing.assert_allclose(scores, [1 / 62 + 1 / 61, 1 / 61, 1 / 62, 1 / 63], rtol=1e-6)
 
 
+def test_convex_combination_by_hand():
+    runs = [run_of([7, 3, 5]), Run.of([np.array([3, 9])], [np.array([-1.0, -5.0], np.float32)])]
+    passages, scores = Fusion(runs, "convex", 60).run([0.75, 0.25], 10).ranked(0)
+    assert passages.tolist() == [7, 3, 5, 9]
+    np.testing.assert_allclose(scores, [0.75, 0.75 * 0.5 + 0.25, 0, 0], rtol=1e-6)
+
+
+def test_equal_scores_of_a_list_count_as_its_best():
+    run = Run.of([np.array([2, 4])], [np.array([3.0, 3.0], np.float32)])
+    assert Fusion([run, run_of([4, 1])], "convex", 60).run([1, 1], 3).ranked(0)[1].tolist() == [2, 1, 0]
+
+
 def test_ties_come_by_row_and_depth_cuts():
     fused = reciprocal_rank([run_of([8, 2]), run_of([2, 8]), run_of([5])], k=0, depth=2)
     assert fused.ranked(0)[0].tolist() == [2, 8]
     assert fused.ranked(0)[1].tolist() == [1.5, 1.5]
 
 
-def test_one_run_keeps_its_order_and_empty_lists_stay_empty():
-    fused = reciprocal_rank([run_of([4, 1, 2], [])], k=60, depth=3)
+@pytest.mark.parametrize("method", ["reciprocal_rank", "convex"])
+def test_one_run_keeps_its_order_and_empty_lists_stay_empty(method):
+    fused = Fusion([run_of([4, 1, 2], [])], method, 60).run([1], 3)
     assert fused.ranked(0)[0].tolist() == [4, 1, 2]
     assert len(fused) == 2 and not len(fused.ranked(1)[0])
 
@@ -37,3 +57,23 @@ def test_one_run_keeps_its_order_and_empty_lists_stay_empty():
 def test_runs_of_other_queries_are_refused():
     with pytest.raises(InputError, match=r"runs of \[1, 2\] queries cannot be fused"):
         reciprocal_rank([run_of([1]), run_of([1], [2])], k=60, depth=5)
+
+
+@pytest.mark.parametrize(("systems", "count"), [(2, 21), (3, 66), (4, 56)])
+def test_mixtures_sum_to_one_and_hold_each_system_alone(systems, count):
+    tried = list(mixtures(systems))
+    assert len(tried) == len(set(tried)) == count
+    np.testing.assert_allclose(np.sum(tried, axis=1), 1)
+    assert set(map(tuple, np.eye(systems).tolist())) <= set(tried)
+
+
+def test_weights_are_those_that_rank_the_relevant_first():
+    """Only the second system knows what is relevant; with equal weights the first one's favourite wins a tie."""
+    runs = [run_of([1, 2, 3], [1, 2, 3]), run_of([3, 2, 1], [3, 2, 1])]
+    qrels = pd.DataFrame({"query": [0, 1], "passage": [3, 3], "grade": [1, 1]})
+    for method in ("reciprocal_rank", "convex"):
+        fusion = Fusion(runs, method, 60)
+        weights, value = best_weights(fusion, qrels, ["a", "b"], "RR@1", 10)
+        assert weights[1] > weights[0] > 0, "of equally good ones the most even"
+        assert value == 1
+        assert fusion.run(weights, 1).passages.tolist() == [3, 3]

@@ -39,6 +39,7 @@ RANDOM_START = (
 NOT_PRETRAINED = ("start", "objective", "seed")  # the keys of an encoder with objective none
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 MASKING = ("decoder_ratio", "sigma", "max_length")  # what the masks that are shown depend on
+MOST_TUNED = 4  # systems of a fusion whose weights are chosen
 SEARCHES = ("bm25", "retriever", "external")  # kinds that search a whole collection, and so can be mined
 
 
@@ -253,10 +254,26 @@ def _check_system(config: Config, name: str, system: System, values: dict[str, A
         _check_trained(config, system, path)
     if system.kind == "reranker" and system.depth > config.evaluation.depth:
         raise InputError(f"{path}.depth is {system.depth}; allowed: up to evaluation.depth, {config.evaluation.depth}")
-    if system.kind == "fusion" and len(set(system.of)) < max(2, len(system.of)):
-        raise InputError(f"{path}.of is {show(list(system.of))}; allowed: at least two systems, each once")
+    if system.kind == "fusion":
+        _check_fusion(config, system, path)
     if system.kind == "external":
         pretrained.check_retriever(system.model, f"{path}.model")
+
+
+def _check_fusion(config: Config, system: System, path: str) -> None:
+    if len(set(system.of)) < max(2, len(system.of)):
+        raise InputError(f"{path}.of is {show(list(system.of))}; allowed: at least two systems, each once")
+    if system.weights and (len(system.weights) != len(system.of) or not any(system.weights) or system.tuned_on):
+        raise InputError(
+            f"{path}.weights is {show(list(system.weights))}; allowed: a weight for each of the {len(system.of)} "
+            "systems, not all 0, and no tuned_on beside them"
+        )
+    targets = [(name, split) for name, splits in config.evaluation.collections.items() for split in splits]
+    if system.tuned_on and (system.tuned_on not in targets or len(system.of) > MOST_TUNED):
+        raise InputError(
+            f"{path}.tuned_on is {show(list(system.tuned_on))}, for {len(system.of)} systems; allowed: for up to "
+            f"{MOST_TUNED} systems, one of {', '.join(show(list(target)) for target in targets)}"
+        )
 
 
 def _check_trained(config: Config, system: System, path: str) -> None:

@@ -357,9 +357,21 @@ class System:
     reranks: str = setting("", meaning="the system whose run it orders anew", only=RERANKER, needed=True)
     depth: int = setting(100, unit="passages", meaning="orders the best so many", low=1, high=100_000, only=RERANKER)
     of: tuple[str, ...] = setting((), meaning="at least two systems", only=("fusion",), needed=True)
+    method: Literal["reciprocal_rank", "convex"] = setting(
+        "reciprocal_rank", meaning="what is summed: 1 / (k + rank), or scores scaled to 0 .. 1 over each list",
+        source="Cormack et al. 2009; convex: Bruch et al. 2023", only=("fusion",), later=True,
+    )  # fmt: skip
     k: float = setting(
-        60.0, meaning="1 / (k + rank), summed", source="Cormack et al. 2009", above=0, high=1e6, only=("fusion",)
+        60.0, meaning="of reciprocal ranks", source="Cormack et al. 2009", above=0, high=1e6, only=("fusion",)
     )
+    weights: tuple[Annotated[float, Field(ge=0, le=1e6)], ...] = setting(
+        (), meaning="of each of its systems; none: equal ones, or those that `tuned_on` chooses", only=("fusion",),
+        later=True,
+    )  # fmt: skip
+    tuned_on: tuple[str, ...] = setting(
+        (), meaning="collection and split, as in [pydocs, dev], whose judgments choose the weights by the first of the "
+        "evaluation's measures", only=("fusion",), later=True,
+    )  # fmt: skip
     k1: float = setting(0.9, meaning="saturation of term counts", source="Anserini", low=0, high=100, only=("bm25",))
     b: float = setting(0.4, meaning="normalisation by length", source="Anserini", low=0, high=1, only=("bm25",))
     triples: str = setting(

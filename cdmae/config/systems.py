@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 TRAINED = ("retriever", "reranker")  # the kinds of system that have a model of their own
 OF_STAGES = ("split", "depth", "group", "random_negatives", "epochs", "seed")
+JUDGED = ["queries.parquet", "qrels.parquet"]
 Row = dict[str, Any]
 
 
@@ -58,8 +59,16 @@ def systems(config: Config) -> dict[str, Row]:
             row |= {"corpus": stage.collection, "start": start_of(config, name)}
         if system.teacher:
             row |= {"scores": taught_like(config, name), "teacher_start": start_of(config, system.teacher)}
+        if system.kind == "fusion":
+            row |= _tuned(config, *system.tuned_on)
         row |= system.values()
     return rows
+
+
+def _tuned(config: Config, collection: str = "", split: str = "") -> Row:
+    """Tell on what the weights of a fusion are chosen."""
+    measure = config.evaluation.measured(collection, split)[0] if collection else ""
+    return {"tuned_collection": collection, "tuned_split": split, "tuned_measure": measure, "tuned_files": JUDGED}
 
 
 def _estimate(encoder: Encoder) -> str:

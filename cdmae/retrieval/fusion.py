@@ -29,7 +29,7 @@ class Fusion:
             raise InputError(
                 f"runs of {[len(run) for run in runs]} queries cannot be fused; allowed: of the same queries"
             )
-        self.votes = []
+        self.systems, self.votes = len(runs), []
         for query in range(len(runs[0])):
             ranked = [run.ranked(query) for run in runs]
             union = np.unique(np.concatenate([passages for passages, _ in ranked]))

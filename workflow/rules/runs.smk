@@ -233,11 +233,13 @@ rule rerank:
 
 
 rule fuse:
-    """The reciprocal ranks of several systems, summed."""
+    """The reciprocal ranks or scores of several systems, weighted and summed."""
     input:
         runs=of_system("<results>/runs/{of}/{target}.parquet"),  # target by target
+        judged=of_system("<results>/collections/{tuned_collection}/{tuned_files}"),
     output:
-        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
+        runs=expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
+        chosen="<results>/fusions/{system}.json",
     log:
         "<logs>/fuse/{system}.log",
     benchmark:
@@ -252,11 +254,19 @@ rule fuse:
         runtime=60,
     params:
         *code("fuse"),
+        systems=column(system_rows, "of"),
+        method=column(system_rows, "method"),
         k=column(system_rows, "k"),
+        weights=column(system_rows, "weights"),
+        collection=of_system("<results>/collections/{tuned_collection}"),
+        split=column(system_rows, "tuned_split"),
+        measure=column(system_rows, "tuned_measure"),
         depth=settings.evaluation.depth,
     shell:
-        "python workflow/scripts/fuse.py --runs {input.runs:q} --outputs {output:q} --k {params.k}"
-        " --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
+        "python workflow/scripts/fuse.py --systems {params.systems:q} --runs {input.runs:q} --outputs {output.runs:q}"
+        " --chosen {output.chosen:q} --method {params.method} --k {params.k} --depth {params.depth}"
+        " --weights {params.weights} --collection {params.collection:q} --split {params.split:q}"
+        " --measure {params.measure:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule export:

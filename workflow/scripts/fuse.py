@@ -3,20 +3,52 @@
 from pathlib import Path
 
 from cdmae.cli import command
+from cdmae.collections.store import read_qrels, read_queries
 from cdmae.errors import InputError
-from cdmae.retrieval import fusion
+from cdmae.evaluation.tuning import best_weights
+from cdmae.files import write_json
+from cdmae.log import say
+from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import read_run, write_run
 
 
 @command
-def main(*, runs: list[Path], outputs: list[Path], k: float, depth: int):
-    """Fuse the runs of several systems by reciprocal rank: for each output in turn, one run of every system."""
-    systems, rest = divmod(len(runs), len(outputs))
-    if rest or not systems:
-        raise InputError(f"--runs are {len(runs)} and --outputs {len(outputs)}; allowed: as many runs for every output")
+def main(
+    *,
+    systems: list[str],
+    runs: list[Path],
+    outputs: list[Path],
+    chosen: Path,
+    method: str,
+    k: float,
+    depth: int,
+    weights: list[float] | None = None,
+    collection: list[Path] | None = None,
+    split: str = "",
+    measure: str = "",
+):
+    """Fuse the runs of several systems: for each output in turn, one run of every system.
+
+    The weights are equal, `weights`, or those with the best `measure` on the judged `split` of `collection`, whose
+    output is then among the others. `chosen` tells them.
+    """
+    if len(runs) != len(systems) * len(outputs):
+        raise InputError(f"--runs are {len(runs)}; allowed: {len(systems)} for each of {len(outputs)} outputs")
+
+    def fusion(number: int) -> Fusion:
+        parts = runs[number * len(systems) : (number + 1) * len(systems)]
+        return Fusion([read_run(path) for path in parts], method, k)
+
+    about = {"method": method, "systems": systems, "weights": weights or [1.0] * len(systems)}
+    for folder in collection or []:
+        judged = [path.stem for path in outputs].index(f"{folder.name}.{split}")
+        queries = read_queries(folder, split)["query_id"]
+        best, value = best_weights(fusion(judged), read_qrels(folder, split), queries, measure, depth)
+        about |= {"weights": best, "on": [folder.name, split], "measure": measure, "value": value}
+        say(", ".join(f"{weight:g} x {name}" for weight, name in zip(best, systems, strict=True)))
     for number, output in enumerate(outputs):
-        parts = [read_run(path) for path in runs[number * systems : (number + 1) * systems]]
-        write_run(output, fusion.reciprocal_rank(parts, k, depth))
+        write_run(output, fusion(number).run(about["weights"], depth))
+    write_json(chosen, about)
 
 
 if __name__ == "__main__":
