@@ -2,6 +2,7 @@
 
 import ir_measures
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from cdmae.errors import InputError
@@ -58,3 +59,44 @@ def test_escaped_ids_stay_distinct():
 def test_a_run_of_other_queries_is_refused(tmp_path):
     with pytest.raises(InputError, match="the run has 3 queries and the split 2"):
         trec.write_run(tmp_path / "run", RUN, QUERIES[:2], PASSAGES, "us")
+
+
+LINES = "q2 Q0 d1 1 2.5 x\nq2\tQ0 d0 2 2.5 x\nq2 Q0 d5 9 3 x\n七 Q0 d3 1 -1e-3 x\n"
+
+
+def test_a_run_of_others_is_read_by_score_then_rank(tmp_path, capsys):
+    (tmp_path / "run").write_text(LINES)
+    run = trec.read_run(tmp_path / "run", QUERIES, PASSAGES, depth=2)
+    assert [run.ranked(row)[0].tolist() for row in range(3)] == [[], [5, 1], [3]]
+    assert run.ranked(1)[1].tolist() == [3, 2.5]
+    assert "2 of 3 queries have fewer than 2 passages, 1 none" in capsys.readouterr().err
+
+
+def test_what_was_written_is_read_again(tmp_path):
+    passages = ["a b", *PASSAGES[1:]]
+    trec.write_run(tmp_path / "run", RUN, QUERIES, passages, "us")
+    again = trec.read_run(tmp_path / "run", QUERIES, pa.array(passages), depth=3)
+    assert again.passages.tolist() == RUN.passages.tolist()
+    assert again.scores.tolist() == RUN.scores.tolist()
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("q9 Q0 d1 1 1 x", "line 5: query id q9; allowed: ids of the split"),
+        ("q2 Q0 e1 1 1 x", "line 5: passage id e1; allowed: ids of the collection"),
+        ("q2 Q0 d1 1 1 x", "line 5: the query has a second line for passage d1; allowed: one line for each"),
+        ("q2 Q0 d2 1 high x", "line 5: score is high; allowed: a number"),
+        ("q2 Q0 d2 1 nan x", "line 5: score is nan; allowed: a number"),
+        ("q2 Q0 d2 first 1 x", "line 5: rank is first; allowed: a number"),
+        ("q2 d2 1 1 x", "line 5: not six columns; it begins with q2"),
+        ("q2 Q0 d2 1 1 x y", "line 5: not six columns; it begins with q2"),
+        ("", "line 5: not six columns"),
+    ],
+)
+def test_a_line_that_is_wrong_is_named(tmp_path, line, said):
+    (tmp_path / "run").write_text(f"{LINES}{line}\nq-1 Q0 d0 1 1 x\n")
+    with pytest.raises(InputError) as caught:
+        trec.read_run(tmp_path / "run", QUERIES, PASSAGES, depth=2)
+    assert said in str(caught.value)
+    assert str(tmp_path / "run") in str(caught.value)

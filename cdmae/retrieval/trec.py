@@ -6,21 +6,25 @@ White space separates the columns and has no place in an id: where one holds som
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdmae.errors import InputError
+from cdmae.fields import show
 from cdmae.files import complete
 from cdmae.log import say
 from cdmae.runs import Run
 
 WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$"  # what str.split() splits at, and nothing at all
+COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
 
 
 def write_run(
@@ -63,3 +67,61 @@ def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
     say(f"{odd:,} {what} ids hold white space, which separates the columns: written as in addresses, a%20b")
     ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids
     return [re.sub(r"[\s%\x1c-\x1f]", lambda match: quote(match[0]), name) or "%" for name in ids]
+
+
+def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[str] | pa.Array, depth: int) -> Run:
+    """Read the best `depth` passages per query of somebody's run, by score, equal scores by rank.
+
+    Queries without a line have an empty list. Raises `InputError`, with file and line, for a line that has not six
+    columns, an id that the split or the collection lacks, a passage that a query has twice, and a score that is no
+    number.
+    """
+    lines = _lines(Path(path))
+    lines["query"] = _rows_of(lines["query_id"], query_ids, path, "query")
+    lines["passage"] = _rows_of(lines["passage_id"], passage_ids, path, "passage")
+    for column in ("rank", "score"):
+        numbers = pd.to_numeric(lines[column], errors="coerce").astype(np.float64)
+        _refuse(~np.isfinite(numbers), path, lines[column], f"{column} is", "allowed: a number")
+        lines[column] = numbers
+    _refuse(
+        lines.duplicated(["query", "passage"]), path, lines["passage_id"], "the query has a second line for passage",
+        "allowed: one line for each",
+    )  # fmt: skip
+    lines = lines.sort_values(["query", "score", "rank"], ascending=[True, False, True], kind="stable")
+    lines = lines[lines.groupby("query").cumcount() < depth]
+    counts = np.bincount(lines["query"], minlength=len(query_ids))
+    short = int((counts < depth).sum())
+    if short:
+        say(
+            f"{path}: {short:,} of {len(query_ids):,} queries have fewer than {depth:,} passages, {(counts == 0).sum():,} none"
+        )
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    return Run(lines["passage"].to_numpy(np.int32), lines["score"].to_numpy(np.float32), starts)
+
+
+def _lines(path: Path) -> pd.DataFrame:
+    """Read the columns of a run as text; a row is a line, because empty ones are refused."""
+    options = {"sep": r"\s+", "header": None, "dtype": str, "quoting": csv.QUOTE_NONE, "skip_blank_lines": False}
+    try:
+        lines = pd.read_csv(path, names=[*COLUMNS, "rest"], keep_default_na=False, na_values=[""], **options)
+    except (OSError, ValueError) as error:  # of pandas' parser, too
+        raise InputError(f"{path} is no run ({error}); allowed: lines of {' '.join(COLUMNS)}") from None
+    wrong = lines["rest"].notna() | lines["system"].isna()
+    _refuse(wrong, path, lines["query_id"], "not six columns; it begins with", f"allowed: {' '.join(COLUMNS)}")
+    return lines
+
+
+def _rows_of(ids: pd.Series, known: Sequence[str] | pa.Array, path: Path | str, what: str) -> np.ndarray:
+    """Return the row of each id among those known."""
+    rows = pd.Index(names(known, what)).get_indexer(ids)
+    _refuse(rows < 0, path, ids, f"{what} id", f"allowed: ids of the {'split' if what == 'query' else 'collection'}")
+    return rows
+
+
+def _refuse(wrong: np.ndarray | pd.Series, path: Path | str, values: pd.Series, what: str, allowed: str) -> None:
+    """Raise an `InputError` for the first line that is wrong, if one is."""
+    wrong = np.asarray(wrong)
+    if wrong.any():
+        line = int(wrong.argmax())
+        more = f" (and {wrong.sum() - 1:,} more lines)" if wrong.sum() > 1 else ""
+        raise InputError(f"{path}, line {line + 1}: {what} {show(values.iloc[line])}{more}; {allowed}")
