@@ -92,9 +92,8 @@ def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[s
     counts = np.bincount(lines["query"], minlength=len(query_ids))
     short = int((counts < depth).sum())
     if short:
-        say(
-            f"{path}: {short:,} of {len(query_ids):,} queries have fewer than {depth:,} passages, {(counts == 0).sum():,} none"
-        )
+        empty = int((counts == 0).sum())
+        say(f"{path}: {short:,} of {len(query_ids):,} queries have fewer than {depth:,} passages, {empty:,} none")
     starts = np.concatenate([[0], np.cumsum(counts)])
     return Run(lines["passage"].to_numpy(np.int32), lines["score"].to_numpy(np.float32), starts)
 
