@@ -83,15 +83,15 @@ def test_what_was_written_is_read_again(tmp_path):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("q9 Q0 d1 1 1 x", "line 5: query id q9; allowed: ids of the split"),
-        ("q2 Q0 e1 1 1 x", "line 5: passage id e1; allowed: ids of the collection"),
-        ("q2 Q0 d1 1 1 x", "line 5: the query has a second line for passage d1; allowed: one line for each"),
+        ("q9 Q0 d1 1 1 x", "line 5: query_id is q9; allowed: ids of the split"),
+        ("q2 Q0 e1 1 1 x", "line 5: passage_id is e1; allowed: ids of the collection"),
+        ("q2 Q0 d1 1 1 x", "line 5: the query has a second line for d1; allowed: one line for each passage"),
         ("q2 Q0 d2 1 high x", "line 5: score is high; allowed: a number"),
         ("q2 Q0 d2 1 nan x", "line 5: score is nan; allowed: a number"),
         ("q2 Q0 d2 first 1 x", "line 5: rank is first; allowed: a number"),
-        ("q2 d2 1 1 x", "line 5: not six columns; it begins with q2"),
-        ("q2 Q0 d2 1 1 x y", "line 5: not six columns; it begins with q2"),
-        ("", "line 5: not six columns"),
+        ("q2 d2 1 1 x", "line 5: not 6 columns; it begins with q2"),
+        ("q2 Q0 d2 1 1 x y", "line 5: not 6 columns; it begins with q2"),
+        ("", "line 5: not 6 columns"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(tmp_path, line, said):
@@ -100,3 +100,14 @@ def test_a_line_that_is_wrong_is_named(tmp_path, line, said):
         trec.read_run(tmp_path / "run", QUERIES, PASSAGES, depth=2)
     assert said in str(caught.value)
     assert str(tmp_path / "run") in str(caught.value)
+
+
+def test_judgments_of_trec_and_beir_are_read(tmp_path):
+    (tmp_path / "trec").write_text("q1 0 d1 2\nq1 0 d2 0\n")
+    (tmp_path / "beir").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\t0\n")
+    for name in ("trec", "beir"):
+        qrels = trec.read_qrels(tmp_path / name)
+        assert qrels[["query_id", "passage_id", "grade"]].values.tolist() == [["q1", "d1", 2], ["q1", "d2", 0]]
+    (tmp_path / "beir").write_text("query-id\tcorpus-id\tscore\nq1\td1\t2\nq1\td2\tgood\n")
+    with pytest.raises(InputError, match="line 3: the grade is good; allowed: a whole number"):
+        trec.read_qrels(tmp_path / "beir")

@@ -76,45 +76,69 @@ def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[s
     columns, an id that the split or the collection lacks, a passage that a query has twice, and a score that is no
     number.
     """
-    lines = _lines(Path(path))
-    lines["query"] = _rows_of(lines["query_id"], query_ids, path, "query")
-    lines["passage"] = _rows_of(lines["passage_id"], passage_ids, path, "passage")
+    lines = read_lines(path)
+    for column, known, of in (("query_id", query_ids, "split"), ("passage_id", passage_ids, "collection")):
+        rows = pd.Index(names(known, column.removesuffix("_id"))).get_indexer(lines[column])
+        _refuse(rows < 0, path, lines[column], f"{column} is", f"allowed: ids of the {of}")
+        lines[column] = rows
+    run = as_run(lines, len(query_ids), depth)
+    counts = np.diff(run.starts)
+    if (counts < depth).any():
+        short, empty = int((counts < depth).sum()), int((counts == 0).sum())
+        say(f"{path}: {short:,} of {len(counts):,} queries have fewer than {depth:,} passages, {empty:,} none")
+    return run
+
+
+def as_run(lines: pd.DataFrame, queries: int, depth: int) -> Run:
+    """Make a run of lines whose ids are row numbers, the best `depth` of so many queries."""
+    lines = lines.sort_values(["query_id", "score", "rank"], ascending=[True, False, True], kind="stable")
+    lines = lines[lines.groupby("query_id").cumcount() < depth]
+    starts = np.concatenate([[0], np.cumsum(np.bincount(lines["query_id"], minlength=queries))])
+    return Run(lines["passage_id"].to_numpy(np.int32), lines["score"].to_numpy(np.float32), starts)
+
+
+def read_lines(path: Path | str) -> pd.DataFrame:
+    """Read and check the lines of a run: a frame (query_id, passage_id, rank, score), ids as text."""
+    lines = _columns(path, COLUMNS)
     for column in ("rank", "score"):
         numbers = pd.to_numeric(lines[column], errors="coerce").astype(np.float64)
         _refuse(~np.isfinite(numbers), path, lines[column], f"{column} is", "allowed: a number")
         lines[column] = numbers
-    _refuse(
-        lines.duplicated(["query", "passage"]), path, lines["passage_id"], "the query has a second line for passage",
-        "allowed: one line for each",
-    )  # fmt: skip
-    lines = lines.sort_values(["query", "score", "rank"], ascending=[True, False, True], kind="stable")
-    lines = lines[lines.groupby("query").cumcount() < depth]
-    counts = np.bincount(lines["query"], minlength=len(query_ids))
-    short = int((counts < depth).sum())
-    if short:
-        empty = int((counts == 0).sum())
-        say(f"{path}: {short:,} of {len(query_ids):,} queries have fewer than {depth:,} passages, {empty:,} none")
-    starts = np.concatenate([[0], np.cumsum(counts)])
-    return Run(lines["passage"].to_numpy(np.int32), lines["score"].to_numpy(np.float32), starts)
-
-
-def _lines(path: Path) -> pd.DataFrame:
-    """Read the columns of a run as text; a row is a line, because empty ones are refused."""
-    options = {"sep": r"\s+", "header": None, "dtype": str, "quoting": csv.QUOTE_NONE, "skip_blank_lines": False}
-    try:
-        lines = pd.read_csv(path, names=[*COLUMNS, "rest"], keep_default_na=False, na_values=[""], **options)
-    except (OSError, ValueError) as error:  # of pandas' parser, too
-        raise InputError(f"{path} is no run ({error}); allowed: lines of {' '.join(COLUMNS)}") from None
-    wrong = lines["rest"].notna() | lines["system"].isna()
-    _refuse(wrong, path, lines["query_id"], "not six columns; it begins with", f"allowed: {' '.join(COLUMNS)}")
+    twice = lines.duplicated(["query_id", "passage_id"])
+    _refuse(twice, path, lines["passage_id"], "the query has a second line for", "allowed: one line for each passage")
     return lines
 
 
-def _rows_of(ids: pd.Series, known: Sequence[str] | pa.Array, path: Path | str, what: str) -> np.ndarray:
-    """Return the row of each id among those known."""
-    rows = pd.Index(names(known, what)).get_indexer(ids)
-    _refuse(rows < 0, path, ids, f"{what} id", f"allowed: ids of the {'split' if what == 'query' else 'collection'}")
-    return rows
+def read_qrels(path: Path | str) -> pd.DataFrame:
+    """Read judgments in TREC's four columns, or BEIR's three below a header: a frame (query_id, passage_id, grade)."""
+    columns = ("query_id", "Q0", "passage_id", "grade")
+    try:
+        with open(path, encoding="utf-8") as file:
+            header = file.readline().split()
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path} cannot be read ({error})") from None
+    beir = header[:2] == ["query-id", "corpus-id"]
+    lines = _columns(path, tuple(name for name in columns if not beir or name != "Q0"))
+    if beir:
+        lines = lines.iloc[1:]
+    grades = pd.to_numeric(lines["grade"], errors="coerce")
+    _refuse(grades.isna() | (grades % 1 != 0), path, lines["grade"], "the grade is", "allowed: a whole number")
+    lines["grade"] = grades.astype(int)
+    return lines
+
+
+def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
+    """Read a file of so many columns as text; the index is the line number, from 1, because no line is left out."""
+    options = {"sep": r"\s+", "header": None, "dtype": str, "quoting": csv.QUOTE_NONE, "skip_blank_lines": False}
+    try:
+        lines = pd.read_csv(path, names=[*columns, "rest"], keep_default_na=False, na_values=[""], **options)
+    except (OSError, ValueError) as error:  # of pandas' parser, too
+        raise InputError(f"{path} cannot be read ({error}); allowed: lines of {' '.join(columns)}") from None
+    lines.index += 1
+    wrong = lines["rest"].notna() | lines[columns[-1]].isna()
+    expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
+    _refuse(wrong, path, lines[columns[0]], f"not {len(columns)} columns; it begins with", expected)
+    return lines
 
 
 def _refuse(wrong: np.ndarray | pd.Series, path: Path | str, values: pd.Series, what: str, allowed: str) -> None:
@@ -123,4 +147,4 @@ def _refuse(wrong: np.ndarray | pd.Series, path: Path | str, values: pd.Series, 
     if wrong.any():
         line = int(wrong.argmax())
         more = f" (and {wrong.sum() - 1:,} more lines)" if wrong.sum() > 1 else ""
-        raise InputError(f"{path}, line {line + 1}: {what} {show(values.iloc[line])}{more}; {allowed}")
+        raise InputError(f"{path}, line {values.index[line]}: {what} {show(values.iloc[line])}{more}; {allowed}")

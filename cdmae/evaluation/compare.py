@@ -1,0 +1,54 @@
+"""Anybody's runs beside each other: their measures, and whether the differences are more than luck."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+
+from cdmae.errors import InputError
+from cdmae.evaluation.measures import measure
+from cdmae.evaluation.significance import holm, paired
+from cdmae.retrieval import trec
+
+
+def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str], depth: int = 1000) -> pd.DataFrame:
+    """Compare TREC runs with the first of them: a row a measure and run.
+
+    Columns: measure, run, mean, and of all but the first run: difference (its mean minus the first's), low and high
+    (95 % interval of the paired t-test), p, and p_holm, corrected for the runs of a measure. Queries without judgments
+    do not count; a judged query that a run lacks counts 0.
+    """
+    lines, judged = [trec.read_lines(path) for path in runs], trec.read_qrels(qrels)
+    query_ids, passage_ids = (
+        pd.Index(pd.concat([judged[column], *(run[column] for run in lines)]).unique())
+        for column in ("query_id", "passage_id")
+    )
+    rows = pd.DataFrame(
+        {
+            "query": query_ids.get_indexer(judged["query_id"]),
+            "passage": passage_ids.get_indexer(judged["passage_id"]),
+            "grade": judged["grade"].to_numpy(),
+        }
+    )
+    values = {}
+    for path, run in zip(runs, lines, strict=True):
+        if not run["query_id"].isin(judged["query_id"]).any():
+            raise InputError(f"{path} and {qrels} have no query in common")
+        run["query_id"] = query_ids.get_indexer(run["query_id"])
+        run["passage_id"] = passage_ids.get_indexer(run["passage_id"])
+        measured = measure(trec.as_run(run, len(query_ids), depth), rows, query_ids, measures)
+        values[str(path)] = measured.pivot(index="query_id", columns="measure", values="value")
+    first, *others = values
+    table = []
+    for name in measures:
+        tests = [paired(values[other][name], values[first][name]) for other in others]
+        corrected = holm([test["p"] for test in tests])
+        table.append({"measure": name, "run": first, "mean": values[first][name].mean()})
+        table += [
+            {"measure": name, "run": other, "mean": values[other][name].mean(), **test, "p_holm": p}
+            for other, test, p in zip(others, tests, corrected, strict=True)
+        ]
+    return pd.DataFrame(table).replace({np.nan: None})

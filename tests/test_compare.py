@@ -1,0 +1,62 @@
+"""Runs of others beside each other: the values of ir_measures, the test of scipy."""
+
+import ir_measures
+import numpy as np
+import pytest
+from scipy.stats import ttest_rel
+
+from cdmae.errors import InputError
+from cdmae.evaluation.compare import compare
+
+MEASURES = ["nDCG@10", "RR@10"]
+
+
+@pytest.fixture
+def files(tmp_path):
+    """Judgments of 40 queries and two runs over a little more of them, the second one better."""
+    random = np.random.default_rng(3)
+    passages = [f"d{row}" for row in range(30)]
+    judged, runs = [], {"a": [], "b": []}
+    for query in range(42):
+        right = random.choice(passages, 3, replace=False).tolist()
+        if query < 40:
+            judged += [f"q{query} 0 {name} {grade}\n" for grade, name in enumerate(right)]
+        for name, lines in runs.items():
+            scores = {other: random.normal() + (name == "b") * (other in right) for other in passages}
+            ranked = sorted(scores, key=scores.get, reverse=True)
+            lines += [
+                f"q{query} Q0 {other} {rank} {scores[other]:.6f} {name}\n" for rank, other in enumerate(ranked, 1)
+            ]
+    (tmp_path / "qrels").write_text("".join(judged))
+    for name, lines in runs.items():
+        (tmp_path / name).write_text("".join(lines))
+    return tmp_path
+
+
+def test_means_are_those_of_ir_measures_and_p_that_of_scipy(files):
+    table = compare([files / "a", files / "b"], files / "qrels", MEASURES)
+    assert table[["measure", "run"]].values.tolist() == [
+        [name, str(files / run)] for name in MEASURES for run in ("a", "b")
+    ]
+    qrels = list(ir_measures.read_trec_qrels(str(files / "qrels")))
+    for name in MEASURES:
+        values = [
+            {
+                value.query_id: value.value
+                for value in ir_measures.iter_calc([ir_measures.parse_measure(name)], qrels, run)
+            }
+            for run in (list(ir_measures.read_trec_run(str(files / run))) for run in ("a", "b"))
+        ]
+        first, second = (np.array([one[query] for query in sorted(one)]) for one in values)
+        rows = table[table["measure"] == name].to_dict("records")
+        np.testing.assert_allclose([row["mean"] for row in rows], [first.mean(), second.mean()], rtol=1e-6)
+        assert rows[0]["p"] is None
+        assert rows[1]["p"] == pytest.approx(ttest_rel(second, first).pvalue)
+        assert rows[1]["p_holm"] == rows[1]["p"] < 0.01, "one comparison is not corrected"
+        assert rows[1]["low"] < rows[1]["difference"] < rows[1]["high"]
+
+
+def test_runs_of_other_queries_are_refused(files):
+    (files / "a").write_text("x1 Q0 d1 1 1 x\n")
+    with pytest.raises(InputError, match="have no query in common"):
+        compare([files / "b", files / "a"], files / "qrels", MEASURES)
