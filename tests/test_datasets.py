@@ -94,7 +94,8 @@ def test_every_source_offers_the_whole_interface(name):
 
 def test_unknown_source_names_those_there_are():
     with pytest.raises(
-        InputError, match="trec is not a source of collections; allowed: beir, ir_datasets, msmarco, pydocs"
+        InputError,
+        match="trec is not a source of collections; allowed: beir, ir_datasets, msmarco, pseudo, pydocs, text",
     ):
         collections.source("trec")
 

@@ -1,0 +1,114 @@
+"""A folder of text files, cut into passages: no queries, no judgments.
+
+Paragraphs, divided by empty lines, are joined up to a number of words; a longer one is cut. A passage's id is the path
+of its file and its place there, ``guide/install.md#3``; its title is the name of the file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from cdmae.collections.judged import Parts, check_folder
+from cdmae.collections.judged import check as check_parts
+from cdmae.collections.judged import load as load_parts
+from cdmae.errors import InputError
+from cdmae.fields import setting
+
+if TYPE_CHECKING:
+    from cdmae.collections.store import Collection
+
+BYTES = 6  # of a word, for an estimate
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """The keys of a folder of text files."""
+
+    path: str = setting(meaning="folder with text files in UTF-8; a relative path begins at the checkout")
+    suffixes: tuple[str, ...] = setting((".txt", ".md", ".rst"), meaning="ends of the names of files that are read")
+    words: int = setting(100, unit="words", meaning="longest passage", source="DPR: 100", low=10, high=10_000)
+
+
+@dataclass(frozen=True)
+class _Files:
+    """The passages of the files of a folder, as `cdmae.collections.judged` reads them."""
+
+    settings: Settings
+
+    @property
+    def path(self) -> Path:
+        return Path(self.settings.path).expanduser()
+
+    def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
+        number = 0
+        for file in depends(self.settings):
+            name = file.relative_to(self.path)
+            title = re.sub(r"[\W_]+", " ", name.stem).strip()
+            try:
+                text = file.read_text(encoding="utf-8-sig")
+            except (OSError, UnicodeDecodeError) as error:
+                raise InputError(f"{file} cannot be read ({error}); allowed: text in UTF-8") from None
+            for place, passage in enumerate(passages(text, self.settings.words), 1):
+                number += 1
+                yield number, (f"{name.as_posix()}#{place}", title, passage)
+
+
+def passages(text: str, words: int) -> Iterator[str]:
+    """Join the paragraphs of a text to passages of at most so many words; cut longer ones."""
+    passage: list[str] = []
+    for paragraph in re.split(r"\n\s*\n", text):
+        fresh = paragraph.split()
+        if passage and len(passage) + len(fresh) > words:
+            yield " ".join(passage)
+            passage = []
+        passage += fresh
+        while len(passage) > words:
+            yield " ".join(passage[:words])
+            passage = passage[words:]
+    if passage:
+        yield " ".join(passage)
+
+
+def splits(settings: Settings) -> dict[str, bool]:
+    """Return nothing: there are no queries."""
+    return {}
+
+
+def depends(settings: Settings) -> list[Path]:
+    """List the files that are read, in the order of their paths; raises `InputError` where there is none."""
+    folder = check_folder(settings.path)
+    files = sorted(path for path in folder.rglob("*") if path.suffix in settings.suffixes and path.is_file())
+    if not files:
+        raise InputError(
+            f"path is {settings.path}, and {folder.absolute()} holds no file that ends in "
+            f"{', '.join(settings.suffixes)}; see `suffixes`"
+        )
+    return files
+
+
+def version(settings: Settings) -> dict[str, str]:
+    """Return nothing: only the files decide."""
+    return {}
+
+
+def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
+    """Estimate passages and words in one from the sizes of the files; there are no queries."""
+    words = sum(file.stat().st_size for file in depends(settings)) // BYTES
+    return max(1, words // settings.words), settings.words, {}
+
+
+def check(settings: Settings, name: str) -> dict[str, int]:
+    """Read all files; raises `InputError` for one that is not UTF-8, or where all are empty."""
+    try:
+        return check_parts(Parts(_Files(settings), {}, {}))
+    except InputError as error:
+        raise InputError(f"collections.{name}: {error}") from None
+
+
+def load(settings: Settings, threads: int = 1) -> Collection:
+    """Read the collection; `threads` is not used because nothing is computed."""
+    return load_parts(Parts(_Files(settings), {}, {}), {"source": "text", "files": len(depends(settings))})

@@ -1,0 +1,136 @@
+"""Text without labels: files cut into passages, and queries made from what they say."""
+
+import json
+
+import pytest
+
+from cdmae import collections
+from cdmae.collections.sources import pseudo, text
+from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
+from cdmae.errors import InputError
+
+FIRST = "A heap is a binary tree. Its smallest element is always the root, at index zero."
+LONG = " ".join(f"word{place}" for place in range(40))
+CORPUS = [
+    {"_id": "p1", "title": "The heap queue algorithm", "text": FIRST},
+    {"_id": "p2", "title": "", "text": LONG},
+    {"_id": "p3", "title": "Short", "text": "Too short."},
+]
+
+
+@pytest.fixture
+def settings(tmp_path):
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(passage) + "\n" for passage in CORPUS))
+    return lambda **changed: pseudo.Settings(of={"source": "beir", "path": str(tmp_path)}, **changed)
+
+
+def made(settings, folder):
+    """The queries by their passage's id, and the passages."""
+    write_collection(folder, pseudo.load(settings))
+    passages = read_passages(folder).to_pylist()
+    queries, qrels = read_queries(folder, "train"), read_qrels(folder, "train")
+    assert qrels["grade"].tolist() == [1] * len(queries)
+    asked = {
+        passages[passage]["passage_id"]: queries["text"][query] for query, passage in qrels[["query", "passage"]].values
+    }
+    return asked, {passage["passage_id"]: passage for passage in passages}
+
+
+def test_a_title_asks_for_its_text(settings, tmp_path):
+    asked, passages = made(settings(method="title"), tmp_path / "out")
+    assert asked == {"p1": "The heap queue algorithm"}
+    assert passages["p1"] == {"passage_id": "p1", "title": "", "text": FIRST}
+    assert passages["p3"]["title"] == "Short", "a passage without a query stays as it is"
+
+
+def test_a_first_sentence_asks_for_the_rest(settings, tmp_path):
+    asked, passages = made(settings(), tmp_path / "out")
+    assert asked == {"p1": "A heap is a binary tree."}
+    assert passages["p1"]["text"] == "Its smallest element is always the root, at index zero."
+    assert passages["p1"]["title"] == "The heap queue algorithm"
+
+
+def test_a_span_asks_for_the_words_around_it(settings, tmp_path):
+    asked, passages = made(settings(method="span"), tmp_path / "out")
+    assert set(asked) == {"p1", "p2"}
+    query, rest = asked["p2"].split(), passages["p2"]["text"].split()
+    assert 5 <= len(query) <= 16 and len(query) + len(rest) == 40
+    begin = int(query[0].removeprefix("word"))
+    assert [*rest[:begin], *query, *rest[begin:]] == LONG.split()
+
+
+def test_some_queries_are_some_of_all_and_the_others_keep_their_words(settings, tmp_path):
+    every, _ = made(settings(method="span"), tmp_path / "every")
+    one, passages = made(settings(method="span", queries=1), tmp_path / "one")
+    (kept,) = one
+    assert one[kept] == every[kept]
+    whole = {passage["_id"]: passage["text"] for passage in CORPUS}
+    assert {name for name in whole if passages[name]["text"] != whole[name]} == {kept}
+
+
+def test_it_is_described_before_it_is_made(settings):
+    entry = settings(queries=1)
+    assert pseudo.splits(entry) == {"train": True}
+    assert [path.name for path in pseudo.depends(entry)] == ["corpus.jsonl"]
+    assert pseudo.expected(entry)[0] == 3 and pseudo.expected(entry)[2] == {"train": 1}
+    assert pseudo.check(entry, "mine") == {"train": 1}
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"of": {"source": "pseudo"}}, "of.source is pseudo; allowed: another source"),
+        ({"of": {"source": "pages"}}, "pages is not a source of collections; allowed: beir"),
+        ({"of": {"source": "beir"}}, "of.path is missing"),
+        ({"of": {"source": "beir", "path": "x", "pth": "y"}}, "of.pth is not a setting; did you mean path?"),
+    ],
+)
+def test_a_text_that_is_none_is_refused(changed, said):
+    with pytest.raises(InputError) as caught:
+        pseudo.Settings(**changed)
+    assert said in str(caught.value)
+
+
+def test_text_without_a_query_is_refused(settings, tmp_path):
+    (tmp_path / "corpus.jsonl").write_text(json.dumps(CORPUS[2]) + "\n")
+    with pytest.raises(InputError, match="no passage is long enough for a query by method title"):
+        pseudo.check(settings(method="title"), "mine")
+
+
+def test_files_are_cut_at_paragraphs(tmp_path):
+    (tmp_path / "guide").mkdir()
+    (tmp_path / "guide" / "how_to-install.md").write_text(
+        f"One two\nthree.\n\nFour five.\n\n{LONG}\n", encoding="utf-8"
+    )
+    (tmp_path / "a.txt").write_text("Plain words.\n")
+    (tmp_path / "left.out").write_text("Not this.")
+    entry = text.Settings(path=str(tmp_path), words=30)
+    write_collection(tmp_path / "out", text.load(entry))
+    rows = [tuple(row.values()) for row in read_passages(tmp_path / "out").to_pylist()]
+    words = LONG.split()
+    assert rows == [
+        ("a.txt#1", "a", "Plain words."),
+        ("guide/how_to-install.md#1", "how to install", "One two three. Four five."),
+        ("guide/how_to-install.md#2", "how to install", " ".join(words[:30])),
+        ("guide/how_to-install.md#3", "how to install", " ".join(words[30:])),
+    ]
+    assert text.splits(entry) == {} and text.check(entry, "mine") == {}
+    assert text.expected(entry)[0] >= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "said"),
+    [("a.pdf", b"x", "holds no file that ends in .txt, .md, .rst"), ("a.txt", b"\xff", "a.txt cannot be read")],
+)
+def test_a_folder_without_readable_text_is_refused(tmp_path, name, content, said):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(InputError) as caught:
+        text.check(text.Settings(path=str(tmp_path)), "mine")
+    assert said in str(caught.value)
+
+
+def test_a_folder_of_text_gives_pseudo_queries(tmp_path):
+    (tmp_path / "a.txt").write_text(FIRST)
+    settings = pseudo.Settings(of={"source": "text", "path": str(tmp_path)})
+    assert pseudo.load(settings).queries["train"]["text"].tolist() == ["A heap is a binary tree."]
+    assert {"pseudo", "text"} <= set(collections.names())
