@@ -12,6 +12,14 @@ rule all:
     input:
         "<results>/report/index.html",
         expand("<results>/models/{system}", system=systems.of_kind(settings, *TRAINED)),
+        expand(
+            "<results>/{searched}/{collection}",
+            searched=[
+                *(f"vectors/{system}" for system in systems.of_kind(settings, "retriever", "external")),
+                *(["bm25"] if systems.of_kind(settings, "bm25") else []),
+            ],
+            collection=systems.only_searched(settings),
+        ),
 
 
 include: "workflow/rules/collections.smk"

@@ -68,6 +68,14 @@ def test_some_queries_are_some_of_all_and_the_others_keep_their_words(settings, 
     assert {name for name in whole if passages[name]["text"] != whole[name]} == {kept}
 
 
+def test_some_queries_are_kept_for_dev(settings, tmp_path):
+    write_collection(tmp_path / "out", pseudo.load(settings(method="span", dev=1)))
+    train, dev = (set(read_queries(tmp_path / "out", split)["query_id"]) for split in ("train", "dev"))
+    assert train | dev == {"pseudo-p1", "pseudo-p2"} and len(dev) == 1
+    assert pseudo.splits(settings(dev=1)) == {"train": True, "dev": True}
+    assert pseudo.check(settings(method="span", dev=1), "mine") == {"train": 1, "dev": 1}
+
+
 def test_it_is_described_before_it_is_made(settings):
     entry = settings(queries=1)
     assert pseudo.splits(entry) == {"train": True}
@@ -93,7 +101,7 @@ def test_a_text_that_is_none_is_refused(changed, said):
 
 def test_text_without_a_query_is_refused(settings, tmp_path):
     (tmp_path / "corpus.jsonl").write_text(json.dumps(CORPUS[2]) + "\n")
-    with pytest.raises(InputError, match="no passage is long enough for a query by method title"):
+    with pytest.raises(InputError, match="0 passages are long enough for a query by method title"):
         pseudo.check(settings(method="title"), "mine")
 
 

@@ -350,14 +350,14 @@ def read_measure(name: str) -> Measure:
 
 def _check_evaluation(config: Config) -> None:
     evaluation = config.evaluation
-    if config.systems and not evaluation.collections:
-        raise InputError("evaluation.collections is empty, but there are systems; allowed: at least one collection")
+    if config.systems and not any(evaluation.collections.values()):
+        raise InputError("evaluation.collections names no split, but there are systems; allowed: at least one split")
     for collection, chosen in evaluation.collections.items():
         path = f"evaluation.collections.{collection}"
         if collection not in config.collections:
             raise InputError(f"{path}: not a collection; {suggestion(collection, config.collections)}")
-        if not chosen or len(set(chosen)) < len(chosen):
-            raise InputError(f"{path} is {show(list(chosen))}; allowed: at least one split, each once")
+        if len(set(chosen)) < len(chosen):
+            raise InputError(f"{path} is {show(list(chosen))}; allowed: each split once, or none: only searched")
         for split in chosen:
             _check_split(config, collection, split, path)
             for name, system in config.systems.items():

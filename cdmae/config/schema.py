@@ -404,7 +404,9 @@ class System:
 class Evaluation:
     """What every system is measured on."""
 
-    collections: dict[str, tuple[str, ...]] = setting({}, meaning="collection: list of its splits")
+    collections: dict[str, tuple[str, ...]] = setting(
+        {}, meaning="collection: list of its splits; an empty one: only searched, by `./run search`"
+    )
     measures: tuple[str, ...] = setting(
         ("RR@10", "R@50", "R@1000", "nDCG@10"),
         meaning="means of ir_measures, in its notation: R(rel=2)@50, Judged@10",

@@ -135,6 +135,11 @@ def searched(config: Config, system: str) -> list[str]:
     return list(dict.fromkeys([*config.evaluation.collections, *(on for by, on, _ in mined(config) if by == system)]))
 
 
+def only_searched(config: Config) -> list[str]:
+    """List the collections that are asked by hand and not measured: vectors and indexes are made for them."""
+    return [name for name, splits in config.evaluation.collections.items() if not splits]
+
+
 def batches(config: Config, collection: str) -> dict[str, list[Any]]:
     """Map the stages that train on a collection, as ``stages.x``, to their split and their queries per step."""
     stages = {name: config.stages[name] for name in seeds.first(config.stages)}

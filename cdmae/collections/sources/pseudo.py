@@ -44,7 +44,8 @@ class Settings:
 
     of: dict[str, Any] = setting(meaning="the collection whose text it is: its `source` and the settings of that")
     method: Literal["title", "first_sentence", "span"] = setting("first_sentence", meaning="what asks for the rest")
-    queries: int = setting(0, meaning="how many are kept, by a stable hash; 0: all", low=0)
+    queries: int = setting(0, meaning="how many are trained on, by a stable hash; 0: all", low=0)
+    dev: int = setting(0, meaning="how many, others, are the split dev; they tell how training goes", low=0)
 
     def __post_init__(self) -> None:
         """Refuse a collection that is itself made of another."""
@@ -61,8 +62,8 @@ def _base(settings: Settings) -> tuple[ModuleType, Any]:
 
 
 def splits(settings: Settings) -> dict[str, bool]:
-    """Return the one split that it has, ``train``, which has judgments."""
-    return {"train": True}
+    """Return ``train``, and ``dev`` if there is one; both have judgments."""
+    return {"train": True} | ({"dev": True} if settings.dev else {})
 
 
 def depends(settings: Settings) -> list[Path]:
@@ -81,14 +82,15 @@ def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
     """Estimate passages, words in one, and queries: one a passage at most."""
     source, own = _base(settings)
     passages, words, _ = source.expected(own)
-    return passages, words, {"train": min(passages, settings.queries or passages)}
+    train = min(passages - settings.dev, settings.queries or passages)
+    return passages, words, {"train": train} | ({"dev": settings.dev} if settings.dev else {})
 
 
 def check(settings: Settings, name: str) -> dict[str, int]:
     """Read everything; raises `InputError` where the text is wrong, or gives no query."""
     source, own = _base(settings)
     source.check(own, name)
-    return {"train": len(_queries(settings))}
+    return _queries(settings)["split"].value_counts().to_dict()
 
 
 def load(settings: Settings, threads: int = 1) -> Collection:
@@ -107,14 +109,15 @@ def load(settings: Settings, threads: int = 1) -> Collection:
             columns = zip(PASSAGES.types, zip(*rest, strict=True), strict=True)
             yield pa.record_batch([pa.array(column, dtype) for dtype, column in columns], schema=PASSAGES)
 
+    by_split = {split: queries[queries["split"] == split].reset_index(drop=True) for split in splits(settings)}
     return Collection(
         pa.RecordBatchReader.from_batches(PASSAGES, batches()),
-        {"train": queries[["query_id", "text"]]},
-        {"train": queries[["query_id", "passage_id"]].assign(grade=1)},
+        {split: frame[["query_id", "text"]] for split, frame in by_split.items()},
+        {split: frame[["query_id", "passage_id"]].assign(grade=1) for split, frame in by_split.items()},
         {
             "source": "pseudo",
             "method": settings.method,
-            "queries": {"train": {"made": len(queries)}},
+            "queries": {split: {"made": len(by_split[split])} for split in by_split},
             "of": settings.of,
         },
     )
@@ -152,14 +155,25 @@ def _passages(settings: Settings, threads: int) -> Iterator[list[Passage]]:
 
 
 def _queries(settings: Settings, threads: int = 1) -> pd.DataFrame:
-    """Return a frame (query_id, passage_id, text), a row a passage that has a query."""
+    """Return a frame (query_id, passage_id, text, split), a row a passage that has a query.
+
+    ``dev`` takes the first ones by a hash of the passage's id, ``train`` the next ones.
+    """
+    import numpy as np
     import pandas as pd
 
     divide = partial(divided, method=settings.method)
     made = [(row[0], part[0]) for rows in _passages(settings, threads) for row in rows if (part := divide(*row))]
-    if settings.queries:
-        made = sorted(made, key=lambda query: _hash(f"kept {query[0]}"))[: settings.queries]
-    if not made:
-        raise InputError(f"no passage is long enough for a query by method {settings.method}; allowed: another method")
+    if len(made) <= settings.dev:
+        raise InputError(
+            f"{len(made):,} passages are long enough for a query by method {settings.method}, and dev is "
+            f"{settings.dev:,}; allowed: a smaller dev, or another method"
+        )
     frame = pd.DataFrame(made, columns=["passage_id", "text"])
-    return frame.assign(query_id="pseudo-" + frame["passage_id"])[["query_id", "passage_id", "text"]]
+    frame["query_id"] = "pseudo-" + frame["passage_id"]
+    if settings.queries or settings.dev:
+        frame["order"] = frame["passage_id"].map(lambda name: _hash(f"order {name}"))
+        frame = frame.sort_values("order", kind="stable")
+    frame["split"] = np.where(np.arange(len(frame)) < settings.dev, "dev", "train")
+    most = settings.dev + settings.queries if settings.queries else len(frame)
+    return frame.head(most).sort_index()[["query_id", "passage_id", "text", "split"]]
