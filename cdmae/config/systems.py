@@ -17,7 +17,6 @@ if TYPE_CHECKING:
 
 TRAINED = ("retriever", "reranker")  # the kinds of system that have a model of their own
 OF_STAGES = ("split", "depth", "group", "random_negatives", "epochs", "seed")
-JUDGED = ["queries.parquet", "qrels.parquet"]
 Row = dict[str, Any]
 
 
@@ -68,7 +67,7 @@ def systems(config: Config) -> dict[str, Row]:
 def _tuned(config: Config, collection: str = "", split: str = "") -> Row:
     """Tell on what the weights of a fusion are chosen."""
     measure = config.evaluation.measured(collection, split)[0] if collection else ""
-    return {"tuned_collection": collection, "tuned_split": split, "tuned_measure": measure, "tuned_files": JUDGED}
+    return {"tuned_collection": collection, "tuned_split": split, "tuned_measure": measure}
 
 
 def _estimate(encoder: Encoder) -> str:

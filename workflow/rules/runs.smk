@@ -236,7 +236,7 @@ rule fuse:
     """The reciprocal ranks or scores of several systems, weighted and summed."""
     input:
         runs=of_system("<results>/runs/{of}/{target}.parquet"),  # target by target
-        judged=of_system("<results>/collections/{tuned_collection}/{tuned_files}"),
+        judged=of_system("<results>/collections/{tuned_collection}/qrels.parquet"),
     output:
         runs=expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
         chosen="<results>/fusions/{system}.json",
@@ -258,14 +258,14 @@ rule fuse:
         method=column(system_rows, "method"),
         k=column(system_rows, "k"),
         weights=column(system_rows, "weights"),
-        collection=of_system("<results>/collections/{tuned_collection}"),
+        collection=option("judged", "--collection", dirname),
         split=column(system_rows, "tuned_split"),
         measure=column(system_rows, "tuned_measure"),
         depth=settings.evaluation.depth,
     shell:
         "python workflow/scripts/fuse.py --systems {params.systems:q} --runs {input.runs:q} --outputs {output.runs:q}"
         " --chosen {output.chosen:q} --method {params.method} --k {params.k} --depth {params.depth}"
-        " --weights {params.weights} --collection {params.collection:q} --split {params.split:q}"
+        " --weights {params.weights} {params.collection} --split {params.split:q}"
         " --measure {params.measure:q} 2>&1 | tee -i {log:q} >&2"
 
 
