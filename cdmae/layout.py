@@ -27,6 +27,9 @@ The rules say where a result lies (``workflow/rules``). `place` says it to those
 PLACES = {
     "about": "collections/{collection}/about.json",
     "collection": "collections/{collection}",
+    "tokens": "tokens/{start}/{collection}",
+    "bm25": "bm25/{collection}",
+    "fusion": "fusions/{system}.json",
     "tokenizer": "tokenizers/{start}",
     "ngrams": "ngrams/{importance}/{start}/{collection}",
     "importance": "importance/{importance}/{start}/{collection}",

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import sys
 from functools import reduce
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from cdmae.config import places, seeds, systems
 from cdmae.config.load import read_yaml, stack
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
+from cdmae.files import read_json
 from cdmae.layout import place
 from workflow.facts import importance_of
 from workflow.state import adopt, folder_of
@@ -136,33 +138,66 @@ def adopt_states(config: Config, options: argparse.Namespace) -> None:
 
 
 def search(config: Config, options: argparse.Namespace) -> None:
-    """Ask a retriever: the passages nearest to a text."""
+    """Ask a system: the passages that it ranks first for a text."""
     text = joined("search", options.words)
     depth = 5 if options.depth is None else options.depth
     if depth < 1:
         raise InputError(f"--depth is {depth}; allowed: a whole number from 1")
-    retrievers = systems.of_kind(config, "retriever")
-    if not retrievers:
+    asked = [name for name, system in config.systems.items() if system.kind != "run"]
+    if not asked:
         raise InputError(
-            "the config trains no retriever that could be asked; give the --configfile of a run that trains one, or "
-            "add a system of kind retriever"
+            "the config has no system that could be asked; give the --configfile of a run that has one, or add a "
+            "system of kind bm25 or retriever"
         )
-    system = chosen("system", options.system, retrievers, seeds.first(retrievers)[-1:])
-    known = systems.searched(config, system)
-    collection = chosen("collection", options.collection, known, known)
-    vectors = place(config.results, "vectors", system=system, collection=collection)
+    known = list(config.evaluation.collections)
+    collection = chosen("collection", options.collection, known, systems.only_searched(config) or known)
+    system = chosen("system", options.system, asked, [] if options.system else [best_system(config, asked)])
     become(
         "ask",
         {
-            "system": system,
-            "model": existing(place(config.results, "trained", system=system)),
-            "vectors": existing(vectors, asked=not config.evaluation.keep_vectors),
+            "name": system,
+            "system": json.dumps(described(config, system, collection)),
             "collection": place(config.results, "collection", collection=collection),
             "text": text,
-            "depth": depth,
+            "depth": config.evaluation.depth,
+            "show-best": depth,
             "length": config.evaluation.lengths.get(collection, 0),
         },
     )
+
+
+def best_system(config: Config, names: list[str]) -> str:
+    """Name the system of the first seed with the best measure on the split that the report shows."""
+    from cdmae.evaluation.per_query import read_measures
+
+    collection, split = systems.shown(config)
+    measure, means = config.evaluation.measured(collection, split)[0], {}
+    for name in seeds.first(names):
+        frame = read_measures(existing(place(config.results, "measures", system=name)))
+        rows = frame[(frame["collection"] == collection) & (frame["split"] == split) & (frame["measure"] == measure)]
+        means[name] = rows["value"].mean()
+    return max(means, key=means.get)
+
+
+def described(config: Config, name: str, collection: str) -> dict[str, Any]:
+    """Describe a system for `cdmae.retrieval.asking`: its settings and the folders that it reads."""
+
+    def made(what: str, *, asked: bool = False, **names: str) -> str:
+        return existing(place(config.results, what, collection=collection, system=name, **names), asked=asked)
+
+    system = config.systems[name]
+    row = system.values()
+    if system.kind == "bm25":
+        return row | {"index": made("bm25", asked=True)}
+    if system.kind == "fusion":
+        weights = read_json(made("fusion"))["weights"]
+        return row | {"of": [described(config, part, collection) for part in system.of], "weights": weights}
+    if system.kind == "reranker":
+        tokens = made("tokens", start=systems.start_of(config, name))
+        reranked = described(config, system.reranks, collection)
+        return row | {"reranks": reranked, "model": made("trained"), "tokens": tokens}
+    model = system.model if system.kind == "external" else made("trained")
+    return row | {"model": model, "vectors": made("vectors", asked=not config.evaluation.keep_vectors)}
 
 
 def importance(config: Config, options: argparse.Namespace) -> None:
@@ -242,11 +277,11 @@ COMMANDS = {
         ("./run adopt", "./run adopt --configfile mine.yaml"),
     ),
     "search": Command(
-        "ask a trained retriever: the passages nearest to a text",
+        "ask a system: the passages that it ranks first for a text",
         ("WORD", "the text, in quotation marks or not"),
         {
-            "system": ("a retriever of the config; default: the last one", str, "NAME"),
-            "collection": ("a collection that it has searched; default: the first one", str, "NAME"),
+            "system": ("a system of the config; default: the best one on dev", str, "NAME"),
+            "collection": ("a collection of the evaluation; default: the first one", str, "NAME"),
             "depth": ("how many passages are shown; default: 5", int, "N"),
         },
         (

@@ -1,42 +1,41 @@
-"""Ask a retriever: the passages nearest to a text."""
+"""Ask a system: the passages that it ranks first for a text."""
 
 import os
 import shutil
 import sys
 from pathlib import Path
+from typing import Any
 
 from cdmae.cli import command
-from cdmae.collections.store import take_passages
+from cdmae.collections.store import count_passages, take_passages
 from cdmae.errors import InputError
 from cdmae.log import say
-from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.answers import Answer, show
-from cdmae.retrieval.search import search
-from cdmae.retrieval.vectors import read_vectors
-from cdmae.training import setup
+from cdmae.retrieval.asking import ask
 
 
 @command
 def main(
     *,
-    system: str,
-    model: Path,
-    vectors: Path,
+    name: str,
+    system: dict[str, Any],
     collection: Path,
     text: str,
-    depth: int = 5,
+    depth: int = 1000,
+    show_best: int = 5,
     length: int = 0,
     threads: int = 1,
 ):
-    """Print the `depth` passages of `collection` that `system` finds for `text`, cut at `length` or the model's own."""
+    """Print the best of the passages of `collection` that `system`, called `name`, ranks for `text`.
+
+    `depth` is that of its runs, on which a fusion depends; texts are cut at `length`, or at the model's own.
+    """
     if not text.strip():
         raise InputError("the text is empty; allowed: a text with at least one word")
-    query = inference.encode_queries(model, [text], threads, length)
-    shards = read_vectors(vectors)
-    run = search(query, shards, depth, threads=threads, device=str(setup.device()))
-    say(f"{system} on {collection.name}, {sum(map(len, shards)):,} passages:\n")
-    found = take_passages(collection, run.passages).to_pylist()
-    answers = [Answer(score, **passage) for score, passage in zip(run.scores.tolist(), found, strict=True)]
+    passages, scores = ask(system, text, depth, length=length, threads=threads).ranked(0)
+    say(f"{name} on {collection.name}, {count_passages(collection):,} passages:\n")
+    rows = take_passages(collection, passages[:show_best]).to_pylist()
+    answers = [Answer(score, **row) for score, row in zip(scores[:show_best].tolist(), rows, strict=True)]
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     print(show(text, answers, width=min(shutil.get_terminal_size((100, 24)).columns, 100), coloured=coloured))
 
