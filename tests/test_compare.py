@@ -6,7 +6,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from cdmae.errors import InputError
-from cdmae.evaluation.compare import compare
+from cdmae.evaluation.compare import compare, table
 
 MEASURES = ["nDCG@10", "RR@10"]
 
@@ -60,3 +60,12 @@ def test_runs_of_other_queries_are_refused(files):
     (files / "a").write_text("x1 Q0 d1 1 1 x\n")
     with pytest.raises(InputError, match="have no query in common"):
         compare([files / "b", files / "a"], files / "qrels", MEASURES)
+
+
+def test_the_table_names_runs_differences_and_p(files):
+    text = table(compare([files / "a", files / "b"], files / "qrels", ["RR@10"]))
+    header, _, first, second = text.splitlines()
+    assert [cell.strip() for cell in header.strip("|").split("|")] == [
+        "measure", "run", "mean", "difference, 95 %", "p", "p, Holm",
+    ]  # fmt: skip
+    assert first.count("|") == second.count("|") and "[+" in second

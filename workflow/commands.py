@@ -56,6 +56,9 @@ def command(arguments: list[str]) -> None:
     """Read the command line of one of our commands and run it."""
     name, *rest = arguments
     options = read(name, rest)
+    if name == "compare":
+        compare(options)  # of files that are named from where the user is
+        return
     options.configfile = [str(Path(path).resolve()) for path in options.configfile]
     os.chdir(ROOT)
     config = configured(options.configfile)
@@ -217,6 +220,19 @@ def importance(config: Config, options: argparse.Namespace) -> None:
     )
 
 
+def compare(options: argparse.Namespace) -> None:
+    """Compare TREC runs of anybody with the first of them."""
+    from cdmae.config.checks import read_measure
+    from cdmae.config.schema import Evaluation
+    from cdmae.evaluation import compare
+
+    if len(options.words) < 2 or not options.qrels:
+        raise InputError(f"compare needs two runs or more and --qrels, such as {COMMANDS['compare'].examples[0]}")
+    names = options.measures.split(",") if options.measures else Evaluation().measures
+    measures = [str(read_measure(name)) for name in names]
+    print(compare.table(compare.compare([Path(word) for word in options.words], Path(options.qrels), measures)))
+
+
 def joined(name: str, words: list[str]) -> str:
     """Return the words of a question as one text."""
     if not words:
@@ -288,6 +304,15 @@ COMMANDS = {
             './run search "compute the determinant of a matrix"',
             "./run search --system mae-stage1 --collection networkx --depth 3 shortest path",
         ),
+    ),
+    "compare": Command(
+        "compare TREC runs with the first of them: means, differences, paired t-tests corrected by Holm",
+        ("RUN", "files of lines `query_id Q0 passage_id rank score system`, two or more"),
+        {
+            "qrels": ("judgments, in TREC's four columns or BEIR's three", str, "FILE"),
+            "measures": ("of ir_measures, between commas; default: RR@10,R@50,R@1000,nDCG@10", str, "NAMES"),
+        },
+        ("./run compare bm25.run mine.run --qrels dev.tsv --measures nDCG@10,RR@10",),
     ),
     "importance": Command(
         "shade a text by the importance of its words",

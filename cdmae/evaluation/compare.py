@@ -42,13 +42,27 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str], depth: i
         measured = measure(trec.as_run(run, len(query_ids), depth), rows, query_ids, measures)
         values[str(path)] = measured.pivot(index="query_id", columns="measure", values="value")
     first, *others = values
-    table = []
+    compared = []
     for name in measures:
         tests = [paired(values[other][name], values[first][name]) for other in others]
         corrected = holm([test["p"] for test in tests])
-        table.append({"measure": name, "run": first, "mean": values[first][name].mean()})
-        table += [
+        compared.append({"measure": name, "run": first, "mean": values[first][name].mean()})
+        compared += [
             {"measure": name, "run": other, "mean": values[other][name].mean(), **test, "p_holm": p}
             for other, test, p in zip(others, tests, corrected, strict=True)
         ]
-    return pd.DataFrame(table).replace({np.nan: None})
+    return pd.DataFrame(compared).replace({np.nan: None})
+
+
+def table(compared: pd.DataFrame) -> str:
+    """Write a comparison as a Markdown table: differences with their 95 % interval, p before and after Holm."""
+
+    def shown(row: pd.Series) -> dict[str, str]:
+        words = {"measure": row["measure"], "run": row["run"], "mean": f"{row['mean']:.4f}"}
+        if row["p"] is None:
+            return words
+        interval = f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"
+        return {**words, "difference, 95 %": interval, "p": f"{row['p']:.2g}", "p, Holm": f"{row['p_holm']:.2g}"}
+
+    frame = pd.DataFrame([shown(row) for _, row in compared.iterrows()]).fillna("")
+    return frame.to_markdown(index=False, disable_numparse=True)
