@@ -40,7 +40,7 @@ NOT_PRETRAINED = ("start", "objective", "seed")  # the keys of an encoder with o
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 MASKING = ("decoder_ratio", "sigma", "max_length")  # what the masks that are shown depend on
 MOST_TUNED = 4  # systems of a fusion whose weights are chosen
-SEARCHES = ("bm25", "retriever", "external")  # kinds that search a whole collection, and so can be mined
+SEARCHES = ("bm25", "retriever", "external", "run")  # kinds that search a whole collection, and so can be mined
 
 
 def pick(values: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
@@ -256,6 +256,8 @@ def _check_system(config: Config, name: str, system: System, values: dict[str, A
         raise InputError(f"{path}.depth is {system.depth}; allowed: up to evaluation.depth, {config.evaluation.depth}")
     if system.kind == "fusion":
         _check_fusion(config, system, path)
+    if system.kind == "run":
+        _check_runs(config, system, path)
     if system.kind == "external":
         pretrained.check_retriever(system.model, f"{path}.model")
 
@@ -274,6 +276,26 @@ def _check_fusion(config: Config, system: System, path: str) -> None:
             f"{path}.tuned_on is {show(list(system.tuned_on))}, for {len(system.of)} systems; allowed: for up to "
             f"{MOST_TUNED} systems, one of {', '.join(show(list(target)) for target in targets)}"
         )
+
+
+def _check_runs(config: Config, system: System, path: str) -> None:
+    """Refuse files that are not there, and a system that lacks the run of a split that is measured or trained on."""
+    for collection, splits_ in system.runs.items():
+        _check_entry(config, f"{path}.runs.{collection}", collection, "collections")
+        for split, file in splits_.items():
+            _check_split(config, collection, split, f"{path}.runs.{collection}.{split}")
+            if not Path(file).expanduser().is_file():
+                raise InputError(f"{path}.runs.{collection}.{split} is {file}, which is no file; allowed: a TREC run")
+    measured = [(name, split) for name, splits_ in config.evaluation.collections.items() for split in splits_]
+    name = next(name for name, other in config.systems.items() if other is system)
+    mined = [
+        (stage.collection, stage.split)
+        for other in config.systems.values()
+        if other.negatives == name and (stage := config.stages.get(other.stage))
+    ]
+    for collection, split in [*measured, *mined]:
+        if split not in system.runs.get(collection, {}):
+            raise InputError(f"{path}.runs.{collection}.{split} is missing; the run is measured there or mined")
 
 
 def _check_trained(config: Config, system: System, path: str) -> None:

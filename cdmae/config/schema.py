@@ -345,7 +345,7 @@ class Stage:
 class System:
     """Queries in, ranked passages with scores out."""
 
-    kind: Literal["bm25", "retriever", "reranker", "fusion", "external"] = setting(meaning="what ranks")
+    kind: Literal["bm25", "retriever", "reranker", "fusion", "external", "run"] = setting(meaning="what ranks")
     encoder: str = setting("", meaning="the entry of `encoders` that it starts from", only=TRAINED, needed=True)
     stage: str = setting("", meaning="entry of `stages`, of the same kind", only=TRAINED, needed=True)
     negatives: str = setting(
@@ -384,6 +384,11 @@ class System:
     )  # fmt: skip
     query_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0, only=("external",))
     passage_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0, only=("external",))
+
+    runs: dict[str, dict[str, str]] = setting(
+        {}, only=("run",), needed=True, meaning="TREC files of somebody's system, by collection and split, as in "
+        "{pydocs: {dev: runs/theirs.trec}}; a relative path begins at the checkout", later=True,
+    )  # fmt: skip
 
     def __post_init__(self) -> None:
         """Find a model in the home folder."""
