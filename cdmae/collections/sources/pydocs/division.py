@@ -13,6 +13,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
 from cdmae.collections.sources.pydocs import duplicates
 from cdmae.collections.sources.pydocs.harvest import stable_share
 
@@ -110,17 +114,8 @@ def _dropped(passages: list[Passage], pairs: list[tuple[int, int]]) -> set[int]:
     return dropped
 
 
-def _components(number: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the connected components of `number` rows: for each row the smallest row of its component (union-find)."""
-    parent = list(range(number))
-
-    def root(row: int) -> int:
-        while parent[row] != row:
-            parent[row] = parent[parent[row]]
-            row = parent[row]
-        return row
-
-    for one, other in edges:
-        a, b = root(one), root(other)
-        parent[max(a, b)] = min(a, b)
-    return [root(row) for row in range(number)]
+def _components(number: int, edges: list[tuple[int, int]]) -> list[int]:
+    """Return the connected components of `number` rows: for each row the smallest row of its component."""
+    one, other = np.array(edges, dtype=np.int64).reshape(-1, 2).T
+    _, component = connected_components(coo_array((np.ones(len(one)), (one, other)), (number, number)), directed=False)
+    return np.unique(component, return_index=True)[1][component].tolist()
