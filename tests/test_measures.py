@@ -27,8 +27,8 @@ NAMES += ["nDCG@1", "nDCG@10", "nDCG", "RR", "AP(rel=2)", "Rprec", "Bpref", "Jud
 def run_of(*ranked):
     """Passages per query, best first, scores going down."""
     return Run.of(
-        [np.array(each, np.int32) for each in ranked],
-        [np.arange(len(each), 0, -1, dtype=np.float32) for each in ranked],
+        [np.array(passages, np.int32) for passages in ranked],
+        [np.arange(len(passages), 0, -1, dtype=np.float32) for passages in ranked],
     )
 
 
@@ -106,8 +106,8 @@ def reference(path, qrels, query_ids):
     """What ir_measures says of a TREC file; passages are named p and their row."""
     judged = [ir_measures.Qrel(query_ids[q], f"p{p}", int(g)) for q, p, g in qrels.itertuples(index=False)]
     parsed = [ir_measures.parse_measure(name) for name in NAMES]
-    found = ir_measures.iter_calc(parsed, judged, list(ir_measures.read_trec_run(str(path))))
-    return {(metric.query_id, str(metric.measure)): metric.value for metric in found}
+    metrics = ir_measures.iter_calc(parsed, judged, list(ir_measures.read_trec_run(str(path))))
+    return {(metric.query_id, str(metric.measure)): metric.value for metric in metrics}
 
 
 @pytest.fixture

@@ -132,9 +132,8 @@ def not_pretrained(facts: Facts, system: str) -> str:
 def steps(facts: Facts) -> list[tuple[str, str]]:
     """Return (before, after): a retriever and the one that takes its negatives from it, with the same encoder."""
     entries = retrievers(facts)
-    stages = [(entry.get("negatives"), name) for name, entry in entries.items()]
-    encoders = {name: entry.get("encoder") for name, entry in entries.items()}
-    return [(before, name) for before, name in stages if before in entries and encoders[before] == encoders[name]]
+    before = {name: entries.get(entry.get("negatives"), {}).get("encoder") for name, entry in entries.items()}
+    return [(entry["negatives"], name) for name, entry in entries.items() if before[name] == entry["encoder"]]
 
 
 @cache
@@ -155,7 +154,7 @@ def changes(facts: Facts) -> list[Change]:
     The reference is the one with the most such neighbours, one that masks by importance first; then the next that has
     some which are not yet in the list.
     """
-    following, encoders = set(steps(facts)), facts.entries("encoders")
+    following = set(steps(facts))
     near: dict[str, list[Change]] = {name: [] for name in retrievers(facts)}
     for reference, name in itertools.permutations(near, 2):
         different = differences(facts, reference, name)
@@ -166,12 +165,9 @@ def changes(facts: Facts) -> list[Change]:
         if not setting.endswith("seed") and not untrained:
             near[reference].append(Change(reference, name, setting, shown(before), shown(after)))
 
-    def order(name: str) -> tuple[int, bool]:
-        encoder = encoders.get(retrievers(facts)[name].get("encoder", ""), {})
-        return -len(near[name]), encoder.get("decoder_masking") != "importance"
-
+    by_importance = {name: recipe(facts, name).get("encoder.decoder_masking") == "importance" for name in near}
     listed: dict[str, Change | None] = {}  # by the changed system; None for a reference
-    for reference in sorted(near, key=order):
+    for reference in sorted(near, key=lambda name: (len(near[name]), by_importance[name]), reverse=True):
         new = {change.system: change for change in near[reference] if change.system not in listed}
         if new:
             listed.setdefault(reference, None)

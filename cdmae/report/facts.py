@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -23,8 +23,6 @@ from cdmae.evaluation.per_query import read_measures, read_table
 from cdmae.evaluation.significance import Difference, paired
 from cdmae.fields import parse
 from cdmae.files import read_json
-
-T = TypeVar("T")
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
 MANY = 5  # judgments per query from which on the first relevant passage says too little
@@ -187,10 +185,9 @@ class Facts:
         return paired(first, second.reindex(first.index))
 
 
-def _ordered(measured: set[T], named: Iterable[T]) -> list[T]:
+def _ordered(measured: set[Any], named: Iterable[Any]) -> list[Any]:
     """Put what was measured into the config's order, others behind."""
-    known = [one for one in named if one in measured]
-    return known + sorted(measured.difference(known))
+    return [*filter(measured.__contains__, named), *sorted(measured.difference(named))]
 
 
 # collections by name; the run over training queries that a student has its negatives from, and its teacher's, by

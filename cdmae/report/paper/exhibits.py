@@ -8,7 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import pandas as pd
 
 from cdmae.errors import InputError
 from cdmae.report.charts import Figure, stacked
@@ -110,42 +113,19 @@ def _growth(facts: Facts) -> list[Entry]:
     return [Entry((name, str(step)), system) for name, points in growth(facts).items() for step, system in points]
 
 
-# --- the declarations ------------------------------------------------------------------------------------------------
+# --- the declarations: rows of exhibits.csv --------------------------------------------------------------------------
 
-ABLATIONS = "config/ablations.yaml, and config/paper-ablations.yaml over config/paper.yaml"
-GRIDS = {
-    "table_main": Grid(
-        "table 1", "main results", ("method", "kind"), _main, 1,
-        "BM25 or a retriever whose encoder masks by importance", "config/config.yaml", ("RR@10", "R@50", "R@1000"),
-    ),
-    "table_stages": Grid(
-        "table 2", "after each stage", ("method", "after"), _stages, 2,
-        "a retriever that takes its negatives from another one with the same encoder",
-        "config/config.yaml and config/paper.yaml", ("RR@10", "R@1000"),
-    ),
-    "table_beir": Grid(
-        "table 3", "zero-shot", ("method",), _beir, 1,
-        "collections in evaluation: whose queries are not trained on", "config/config.yaml and config/paper.yaml",
-    ),
-    "table_projection": Grid(
-        "table 4", "the projection of the bottleneck", ("setting",), _projection, 2,
-        "two retrievers that differ in encoders.X.projection alone", ABLATIONS,
-    ),
-    "table_corpus": Grid(
-        "table 5", "what is pre-trained on", ("corpus",), _corpora, 2,
-        "retrievers that differ in encoders.X.collection or encoders.X.start alone", ABLATIONS,
-    ),
-    "figure_negatives": Grid(
-        "figure 4", "hard negatives at a constant number of passages a step", ("passages per query",), _negatives, 3,
-        "three retrievers that differ in stages.X.group (and queries) alone", ABLATIONS,
-    ),
-    "figure_steps": Grid(
-        "", "What a system gains by longer pre-training", ("encoder", "steps"), _growth, 2,
-        "retrievers whose encoders are snapshots of one pre-training (encoders.X.snapshot_of)",
-        "config/ablations.yaml",
-    ),
+_ROWS = pd.read_csv(
+    Path(__file__).with_suffix(".csv"), index_col="name", dtype={"least": int}, keep_default_na=False,
+    converters={"heads": lambda text: tuple(text.split(", ")), "measures": str.split},
+).to_dict("index")  # fmt: skip
+_ENTRIES = {
+    "table_main": _main, "table_stages": _stages, "table_beir": _beir, "table_projection": _projection,
+    "table_corpus": _corpora, "figure_negatives": _negatives, "figure_steps": _growth,
 }  # fmt: skip
-OF_MASKS = ("figure_masked_terms", "figure_sampling")
+GRIDS = {name: Grid(entries=entries, **_ROWS[name]) for name, entries in _ENTRIES.items()}
+OF_MASKS = {"figure_masked_terms": terms_table, "figure_sampling": example_table}
+
 # a measured form: the paper's row that it stands for, its complexity, and what the paper measured it on
 _SQUARE, _CPU, _GPU = "O(n\N{SUPERSCRIPT TWO})", "ms on a CPU", "ms on a V100"
 FORMS = {
@@ -167,17 +147,12 @@ def wanted(name: str, config: dict[str, Any]) -> Wanted:
         shown = [facts.entries("systems")[a]["encoder"] for a, _ in masking_pairs(facts)]
         encoders = facts.entries("encoders").items()
         shown += [encoder for encoder, entry in encoders if entry.get("decoder_masking") == "importance"]
-        if not shown:
-            raise InputError(
-                f"{name} needs an encoder with decoder_masking: importance, which this config lacks; "
-                "see config/config.yaml"
-            )
-        return Wanted(encoders=shown[:1])
-    grid = GRIDS[name]
-    systems = grid.systems(facts) if grid.columns(facts) else []
-    if len(systems) < grid.least:
-        raise InputError(f"{name} needs {grid.lacks}, which this config lacks; see {grid.has}")
-    return Wanted(systems=list(dict.fromkeys(systems)))
+    else:
+        shown = GRIDS[name].systems(facts) if GRIDS[name].columns(facts) else []
+    row = _ROWS[name]
+    if len(shown) < row["least"]:
+        raise InputError(f"{name} needs {row['lacks']}, which this config lacks; see {row['has']}")
+    return Wanted(encoders=shown[:1]) if name in OF_MASKS else Wanted(systems=list(dict.fromkeys(shown)))
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------------
@@ -188,8 +163,7 @@ def table(name: str, facts: Facts) -> Table:
     if name in GRIDS:
         return grids.table(GRIDS[name], name, facts)
     if name in OF_MASKS:
-        masked = facts.masked_terms[shown_encoder(facts)]
-        return (terms_table if name == "figure_masked_terms" else example_table)(masked, name)
+        return OF_MASKS[name](facts.masked_terms[shown_encoder(facts)], name)
     return (_latency if name == "table_latency" else claims_table)(facts, name)
 
 
@@ -231,7 +205,6 @@ def figure(name: str, facts: Facts) -> Figure:
         columns = GRIDS[name].columns(facts)
         panels = [over_steps(facts, target, column.measure) for column in columns for [target] in column.sets]
         return stacked(name, GRIDS[name].caption, panels)
-    masked = facts.masked_terms[shown_encoder(facts)]
-    if name == "figure_masked_terms":
-        return stacked(name, f"{PAPERS}figure 2: the most frequently masked terms", masked_figures(masked))
-    return stacked(name, f"{PAPERS}figure 3: how likely each word is masked", [sampling(masked["example"])])
+    masked, row = facts.masked_terms[shown_encoder(facts)], _ROWS[name]
+    panels = masked_figures(masked) if name == "figure_masked_terms" else [sampling(masked["example"])]
+    return stacked(name, f"{PAPERS}{row['source']}: {row['title']}", panels)

@@ -66,14 +66,14 @@ class Grid:
     file that has it. measures: what is shown where the paper's columns are not measured; the main one without.
     """
 
+    entries: Callable[[Facts], list[Entry]]
     source: str
     title: str
     heads: tuple[str, ...]
-    entries: Callable[[Facts], list[Entry]]
+    measures: Sequence[str]
     least: int
     lacks: str
     has: str
-    measures: tuple[str, ...] = ()
 
     @property
     def caption(self) -> str:
