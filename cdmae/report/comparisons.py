@@ -1,7 +1,7 @@
 """Find the systems that may be compared: those whose recipes differ in one thing.
 
-A recipe is everything that a system's numbers depend on, flattened: its encoder's settings, its stage's, and those of
-the systems that its negatives and its teacher come from. A part that only follows the system's own encoder (stage-2
+A recipe is everything that a system's numbers depend on: its encoder's settings, its stage's, and the recipes of the
+systems that its negatives and its teacher come from. A part that only follows the system's own encoder (stage-2
 negatives mined by the stage 1 of the same encoder) says so instead of repeating it, so that two chains that differ in
 the encoder differ in the encoder alone.
 """
@@ -26,6 +26,7 @@ _COUPLED = (
     ("encoder.mask_share", "encoder.random_share"),
 )
 UNIFORM = ("whole_word", "uniform")
+_SOURCES = ("negatives", "teacher", "reranks")  # systems that a system is made from
 _OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")  # also of those that are not pre-trained
 
 
@@ -41,24 +42,19 @@ class Change(NamedTuple):
 
 @cache
 def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
-    """Return the flattened recipe of a system; `own` is the encoder of the system it is asked for."""
+    """Return the recipe of a system: settings such as ``encoder.sigma``, and the recipes of its sources.
+
+    own: the encoder of the system that is asked for.
+    """
     entry = facts.entries("systems").get(system, {})
-    encoder = entry.get("encoder", "")
-    parts: dict[str, dict[str, Any]] = {}  # by the prefix of their settings
-    settings: dict[str, Any] = {"kind": entry.get("kind", "")}
-    for key, value in entry.items():
-        if key in ("negatives", "teacher", "reranks") and value:
-            parts[key] = recipe(facts, value, own or encoder)
-        elif key == "of":
-            parts |= {f"of.{index}": recipe(facts, name, own) for index, name in enumerate(value)}
-        elif key == "stage" and value:
-            stage = facts.entries("stages").get(value, {})
-            parts[key] = {name: of for name, of in stage.items() if name != "alpha" or entry.get("teacher")}
-        elif key == "encoder" and value and value != own:
-            parts[key] = _encoder(facts, value)
-        else:
-            settings[key] = "own" if key == "encoder" and value else value
-    return settings | {f"{part}.{key}": value for part, inner in parts.items() for key, value in inner.items()}
+    encoder, stage = entry.get("encoder", ""), facts.entries("stages").get(entry.get("stage", ""), {})
+    settings = {key: value for key, value in entry.items() if key not in ("encoder", "stage")}
+    settings |= {key: recipe(facts, entry[key], own or encoder) for key in _SOURCES if entry.get(key)}
+    settings |= {f"of.{index}": recipe(facts, name, own) for index, name in enumerate(settings.pop("of", ()))}
+    settings |= {f"stage.{key}": value for key, value in stage.items() if key != "alpha" or entry.get("teacher")}
+    if encoder and encoder == own:
+        return settings | {"encoder": "own"}
+    return settings | {f"encoder.{key}": value for key, value in _encoder(facts, encoder).items()}
 
 
 def _encoder(facts: Facts, name: str) -> dict[str, Any]:
@@ -92,13 +88,9 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
         if key in keys and other in keys:
             keys.remove(other)
     different = {key: (first.get(key), second.get(key)) for key in keys}
-    for part in ("negatives", "teacher", "reranks"):
-        inner = [key for key in different if key.startswith(part + ".")]
-        names = tuple(facts.entries("systems")[name].get(part) or "none" for name in (a, b))
-        different = {key: value for key, value in different.items() if key not in inner}
-        if inner and names[0] != names[1]:
-            different[part] = names
-    return different
+    sources = {key: tuple(facts.entries("systems")[name].get(key) or "none" for name in (a, b)) for key in _SOURCES}
+    different |= {key: names for key, names in sources.items() if key in different}
+    return {key: both for key, both in different.items() if key not in sources or both[0] != both[1]}
 
 
 @cache

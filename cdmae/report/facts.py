@@ -118,6 +118,11 @@ class Facts:
         return list(self.config.get("seeds") or [self.seed])
 
     @cached_property
+    def evaluation(self) -> Evaluation:
+        """Return this section of the config, with defaults."""
+        return parse(Evaluation, self.config.get("evaluation"))
+
+    @cached_property
     def systems(self) -> list[str]:
         """Return the systems that have measures, in the config's order, others behind."""
         return _ordered({system for system, _, _ in self.values}, self.entries("systems"))
@@ -125,21 +130,19 @@ class Facts:
     @cached_property
     def targets(self) -> list[Target]:
         """Return what was measured on, in the config's order."""
-        splits = self.config.get("evaluation", {}).get("collections", {})
-        named = [Target(collection, split) for collection in splits for split in splits[collection]]
+        named = [Target(name, split) for name, splits in self.evaluation.collections.items() for split in splits]
         return _ordered({target for _, target, _ in self.values}, named)
 
     @cache  # noqa: B019 (one report, one process)
     def measures_of(self, target: Target) -> list[str]:
         """Return those that a target was measured in."""
         measured = {measure for _, where, measure in self.values if where == target}
-        return _ordered(measured, parse(Evaluation, self.config.get("evaluation")).measured(*target))
+        return _ordered(measured, self.evaluation.measured(*target))
 
     @property
     def baseline(self) -> str:
         """Return the system that the others are compared with, or nothing."""
-        name = self.config.get("evaluation", {}).get("baseline") or ""
-        return name if name in self.systems else ""
+        return self.evaluation.baseline if self.evaluation.baseline in self.systems else ""
 
     def entries(self, section: str) -> dict[str, dict[str, Any]]:
         """Return a section of the config with named entries."""

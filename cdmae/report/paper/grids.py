@@ -14,8 +14,6 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from cdmae import formats
-from cdmae.config.schema import Evaluation
-from cdmae.fields import parse
 from cdmae.report.charts import Figure, Series, lines, stacked
 from cdmae.report.facts import Facts, Target
 from cdmae.report.paper import published
@@ -123,7 +121,7 @@ def _zero_shot(facts: Facts) -> list[Column]:
 
 def planned(config: dict[str, Any]) -> Facts:
     """Return the facts as they will be when everything in the config has been measured, without any numbers."""
-    evaluation = parse(Evaluation, config.get("evaluation"))
+    evaluation = Facts(config).evaluation
     targets = [Target(name, split) for name, splits in evaluation.collections.items() for split in splits]
     measured = [(target, measure) for target in targets for measure in evaluation.measured(*target)]
     keys = ((system, *place) for system in config["systems"] for place in measured)
