@@ -45,6 +45,7 @@ def test_what_the_config_does_not_have_is_not_tested():
 @pytest.mark.parametrize(
     ("statement", "number"),
     [
+        ("Pre-training on the collection brings substantial improvements", "\N{EN DASH}"),
         ("Hard negatives: stage 2 beats stage 1", "+1.4"),
         ("The method beats CoT-MAE after stage 1", "+2.0"),
         ("They do so on collections that nothing was trained on (paper: over RetroMAE)", "+2.0"),
@@ -72,6 +73,11 @@ def test_the_improvement_is_compared_between_the_first_stage_and_the_last():
     evidence = claims.diminishing(facts)
     means = [facts.value(name, DEV, "RR@10") for name in ("cdmae-stage1", "mae-stage1", "cdmae-stage3", "mae-stage3")]
     assert evidence.here.value == pytest.approx(100 * ((means[0] - means[1]) - (means[2] - means[3])))
+
+
+def test_the_papers_share_of_stop_words_is_that_of_its_section():
+    [claim] = [claim for claim in claims.claims() if claim.decided_by == "fewer_stop_words"]
+    assert (claim.paper().text, claim.paper().value) == ("40\N{NO-BREAK SPACE}%", 0.4)
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,8 @@ class Claim:
     """A statement of the paper, where it stands, what decides it here, and what a config must have for that.
 
     decided_by: a pair of systems, by its name in `sides`, or a function of `JUDGES`. The paper's number is the
-    difference of two rows of the table in `section`, by name and stage; without these it is `number` and its `value`.
+    difference of two rows of the table in `section`, by name and stage, or the share in one row; without these it is
+    `number` and its `value`.
     """
 
     statement: str
@@ -82,6 +83,9 @@ class Claim:
         """Return the paper's number, read when it is shown: MRR@10 on MS MARCO dev, or the average of table 3."""
         if not self.row:
             return Cell(self.number, float(self.value)) if self.number else DASH
+        if not self.other_row:
+            [share] = published.rows(f"section {self.section}")[self.row, int(self.stage)].values.values()
+            return Cell(formats.percent(share / 100), share / 100)
         key = published.AVERAGE if self.zero_shot else published.Key(published.DEV, "RR@10")
         table = published.rows(self.section.rpartition(", ")[2])
         rows = (self.row, int(self.stage)), (self.other_row, int(self.other_stage))
