@@ -72,11 +72,11 @@ def passages(collection):
 
 def refused(module, path, **settings):
     """The message with which `check` refuses; `load` must refuse for the same reason."""
-    wanted = module.Settings(path=path, **settings)
+    chosen = module.Settings(path=path, **settings)
     with pytest.raises(InputError) as checked:
-        module.check(wanted, "mine")
+        module.check(chosen, "mine")
     with pytest.raises(InputError) as loaded:
-        module.load(wanted)
+        module.load(chosen)
     message = str(checked.value)
     assert message == f"collections.mine: {loaded.value}"
     return message.replace(path + "/", "")
@@ -93,10 +93,8 @@ def test_every_source_offers_the_whole_interface(name):
 
 
 def test_unknown_source_names_those_there_are():
-    with pytest.raises(
-        InputError,
-        match="trec is not a source of collections; allowed: beir, ir_datasets, msmarco, pseudo, pydocs, text",
-    ):
+    message = "trec is not a source of collections; allowed: beir, ir_datasets, msmarco, pseudo, pydocs, text"
+    with pytest.raises(InputError, match=message):
         collections.source("trec")
 
 
@@ -164,15 +162,11 @@ def test_beir_is_written_with_row_numbers(tmp_path):
     assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 1], [0, 1, 0], [0, 3, 1], [1, 2, 2]]
 
 
-def test_beir_without_titles(tmp_path):
-    collection = beir.load(beir.Settings(path=beir_folder(tmp_path), titles=False))
-    assert passages(collection)["title"].to_pylist() == ["", "", ""]
-
-
-def test_beir_without_judgments_has_one_split_without_judgments(tmp_path):
-    settings = beir.Settings(path=beir_folder(tmp_path, **{"qrels/test.tsv": None}))
+def test_beir_without_titles_and_judgments_has_one_split_without_judgments(tmp_path):
+    settings = beir.Settings(path=beir_folder(tmp_path, **{"qrels/test.tsv": None}), titles=False)
     assert beir.splits(settings) == {"test": False}
     collection = beir.load(settings)
+    assert passages(collection)["title"].to_pylist() == ["", "", ""]
     assert collection.queries["test"]["query_id"].tolist() == ["q1", "q2", "q3"]
     assert collection.qrels == {}
 
@@ -283,26 +277,19 @@ def test_msmarco_comes_through_whole(tmp_path):
     msmarco.check(settings, "mine")
     collection = msmarco.load(settings)
     assert passages(collection).to_pylist()[1] == {"passage_id": "1", "title": "", "text": 'second "passage'}
-    assert {split: frame["query_id"].tolist() for split, frame in collection.queries.items()} == {
-        "dl19": ["30"],
-        "eval": ["20"],
-        "train": ["10"],
-    }
+    ids = {split: frame["query_id"].tolist() for split, frame in collection.queries.items()}
+    assert ids == {"dl19": ["30"], "eval": ["20"], "train": ["10"]}
     assert collection.qrels["dl19"].to_numpy().tolist() == [["30", "0", 3], ["30", "1", 0]]
-    assert collection.about["queries"]["train"] == {
-        "read": 2,
-        "judgments read": 1,
-        "judgments of dropped passages": 0,
-        "judged": 1,
-        "judgments": 1,
-    }
+    counts = {"read": 2, "judgments read": 1, "judgments of dropped passages": 0, "judged": 1, "judgments": 1}
+    assert collection.about["queries"]["train"] == counts
     assert len(msmarco.depends(settings)) == 6
 
 
 def test_msmarco_titles_are_a_variant(tmp_path):
     path = msmarco_folder(tmp_path, **{"collection.tsv": "0\tTea\ta drink\n1\t-\tx\n2\t\ty\n"})
-    with_titles, without = (msmarco.load(msmarco.Settings(path=path, titles=each)) for each in (True, False))
-    with_titles, without = passages(with_titles), passages(without)
+    with_titles, without = (
+        passages(msmarco.load(msmarco.Settings(path=path, titles=titles))) for titles in (True, False)
+    )
     assert with_titles["title"].to_pylist() == ["Tea", "-", ""]
     assert without["title"].to_pylist() == ["", "", ""]
     assert without["text"].equals(with_titles["text"])

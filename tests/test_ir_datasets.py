@@ -83,13 +83,13 @@ def parquet(columns):
 
 def beir_zip(folder, tags):
     """A set of BEIR as its archive, with the metadata that ir_datasets reads."""
-    corpus = [{**each, "metadata": tags} for each in CORPUS]
-    queries = [{"_id": each, "text": "what is tea", "metadata": tags} for each in ("q1", "q2")]
+    corpus = [{**passage, "metadata": tags} for passage in CORPUS]
+    queries = [{"_id": name, "text": "what is tea", "metadata": tags} for name in ("q1", "q2")]
     qrels = "query-id\tcorpus-id\tscore\nq1\tdoc0\t2\nq2\tdoc2\t1\nq1\tlost\t1\n"
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
-        archive.writestr(f"{folder}/corpus.jsonl", "".join(json.dumps(each) + "\n" for each in corpus))
-        archive.writestr(f"{folder}/queries.jsonl", "".join(json.dumps(each) + "\n" for each in queries))
+        for name, entries in (("corpus", corpus), ("queries", queries)):
+            archive.writestr(f"{folder}/{name}.jsonl", "".join(json.dumps(entry) + "\n" for entry in entries))
         archive.writestr(f"{folder}/qrels/test.tsv", qrels)
     return packed.getvalue()
 
@@ -135,9 +135,9 @@ def published(tmp_path_factory):
     folder = tmp_path_factory.mktemp("published")
     downloads, metadata = catalogue.read_json("downloads.json"), catalogue.read_json("metadata.json")
     for (family, key), content in PUBLISHED.items():
-        each = downloads[family][key]
-        each["expected_md5"] = hashlib.md5(content).hexdigest()
-        path = folder / HUB.get((family, key), each["url"].rpartition("/")[2])
+        file = downloads[family][key]
+        file["expected_md5"] = hashlib.md5(content).hexdigest()
+        path = folder / HUB.get((family, key), file["url"].rpartition("/")[2])
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     (folder / "marco.tar.gz").write_bytes(TITLES)
@@ -210,7 +210,7 @@ def test_beir_comes_through_whole(home, tmp_path, dataset, capsys):
     write_collection(tmp_path / "out", loaded(home, dataset=dataset))
     passages = read_passages(tmp_path / "out").to_pylist()
     assert passages[0] == {"passage_id": "doc0", "title": "Tea", "text": "Tea is a drink."}
-    assert [each["passage_id"] for each in passages] == ["doc0", "q1"]  # the one without text is dropped
+    assert [passage["passage_id"] for passage in passages] == ["doc0", "q1"]  # the one without text is dropped
     queries = read_queries(tmp_path / "out", "test")
     assert queries["query_id"].tolist() == ["q1", "q2"]
     assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 2], [0, 2, 1], [1, 2, 1]]
@@ -226,13 +226,12 @@ def test_measures_are_those_of_the_published_judgments(home, tmp_path):
     run = Run.of([np.array([1, 0]), np.array([0, 1])], [np.array([2.0, 1.0])] * 2)
     names = ["nDCG@10", "R@10", "RR@10", "AP@10"]
     measured = measure(run, read_qrels(tmp_path / "out", "test"), ["q1", "q2"], names)
-    judged = [ir_measures.Qrel(*each) for each in (("q1", "doc0", 2), ("q2", "doc2", 1), ("q1", "lost", 1))]
-    found = [("q1", "q1", 2.0), ("q1", "doc0", 1.0), ("q2", "doc0", 2.0), ("q2", "q1", 1.0)]
-    wanted = ir_measures.iter_calc(
-        [ir_measures.parse_measure(name) for name in names], judged, [ir_measures.ScoredDoc(*each) for each in found]
-    )
-    expected = {(each.query_id, str(each.measure)): each.value for each in wanted}
-    assert {each[:2]: each[2] for each in measured.itertuples(index=False, name=None)} == pytest.approx(expected)
+    judged = [ir_measures.Qrel(*row) for row in (("q1", "doc0", 2), ("q2", "doc2", 1), ("q1", "lost", 1))]
+    ranked = [("q1", "q1", 2.0), ("q1", "doc0", 1.0), ("q2", "doc0", 2.0), ("q2", "q1", 1.0)]
+    parsed, documents = map(ir_measures.parse_measure, names), [ir_measures.ScoredDoc(*row) for row in ranked]
+    metrics = ir_measures.iter_calc(list(parsed), judged, documents)
+    expected = {(metric.query_id, str(metric.measure)): metric.value for metric in metrics}
+    assert measured.set_index(["query_id", "measure"])["value"].to_dict() == pytest.approx(expected)
 
 
 def test_files_of_one_name_are_told_apart_by_their_folders(home, tmp_path):
@@ -245,9 +244,9 @@ def test_files_of_one_name_are_told_apart_by_their_folders(home, tmp_path):
 
 def test_every_published_file_has_a_place_of_its_own_in_the_folder():
     for family in catalogue.read_json("downloads.json"):
-        found = catalogue.files(family)
-        assert len(set(found.values())) == len(found)
-        assert all(not place.startswith("/") and ".." not in place for place in found.values())
+        places = catalogue.files(family).values()
+        assert len(set(places)) == len(places)
+        assert all(not place.startswith("/") and ".." not in place for place in places)
     assert set(catalogue.files("beir").values()) >= {"nq.zip", "cqadupstack.zip"}
 
 
@@ -263,8 +262,8 @@ def test_published_triples_are_negatives(home, tmp_path):
     settings = source.Settings(files=str(home), **MSMARCO)
     assert "train/triples-v2" in source.triples(settings)
     script = runpy.run_path(str(SCRIPTS / "mine_bm25.py"))
-    given = {"name": "train/triples-v2", "source": "ir_datasets", "files": str(home), **MSMARCO}
-    run = script["published"](tmp_path / "c", "train", given, 10)
+    triples = {"name": "train/triples-v2", "source": "ir_datasets", "files": str(home), **MSMARCO}
+    run = script["published"](tmp_path / "c", "train", triples, 10)
     assert run.ranked(0)[0].tolist() == [2, 1]
     assert len(run) == 1
 
@@ -277,9 +276,8 @@ def test_a_part_of_the_triples_is_no_file(home):
 
 def test_wikipedia_is_text_alone(home, tmp_path):
     assert write_collection(tmp_path / "out", loaded(home, dataset="dpr-w100")) == 2
-    assert read_passages(tmp_path / "out").to_pylist()[1] == {
-        "passage_id": "2", "title": "Tea", "text": "So is milk.",
-    }  # fmt: skip
+    second = {"passage_id": "2", "title": "Tea", "text": "So is milk."}
+    assert read_passages(tmp_path / "out").to_pylist()[1] == second
 
 
 def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
@@ -306,20 +304,17 @@ def test_only_one_process_fetches_an_archive(home, tmp_path):
 
 
 def test_files_where_the_message_says_are_found(home, tmp_path):
-    path = home / "nq.zip"
     with pytest.raises(InputError) as error:
         loaded(None, dataset="beir/nq")
-    place = str(error.value).rpartition(" at ")[2]
-    shutil.copy(path, place)
+    shutil.copy(home / "nq.zip", str(error.value).rpartition(" at ")[2])
     assert len(loaded(None, dataset="beir/nq").passages.read_all()) == 2
 
 
 def test_another_file_of_that_name_is_refused(home, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "nq.zip").write_bytes(b"an older release")
-    with pytest.raises(
-        InputError, match=r"cannot be fetched: put .*nq.zip at .* \(the file there has another checksum\)"
-    ):
+    message = r"cannot be fetched: put .*nq.zip at .* \(the file there has another checksum\)"
+    with pytest.raises(InputError, match=message):
         loaded(tmp_path / "mine", dataset="beir/nq")
 
 
@@ -341,15 +336,21 @@ def test_titles_of_unknown_passages_are_refused(home, tmp_path):
 # --- without reading anything ----------------------------------------------------------------------------------------
 
 
-def test_the_catalogue_has_the_counts_of_the_paper():
-    assert catalogue.counts("msmarco-passage", "docs") == 8_841_823
-    assert catalogue.counts("msmarco-passage/train", "queries") == 808_731
-    assert catalogue.counts("msmarco-passage/train/judged", "queries") == 502_939
-    assert catalogue.counts("msmarco-passage/train", "qrels") == 532_761
-    assert catalogue.counts("msmarco-passage/dev/small", "queries") == 6_980
-    assert catalogue.counts("msmarco-passage/dev/small", "qrels") == 7_437
-    assert catalogue.counts("msmarco-passage/trec-dl-2019/judged", "queries") == 43
-    assert catalogue.counts("msmarco-passage/trec-dl-2020/judged", "queries") == 54
+@pytest.mark.parametrize(
+    ("name", "part", "count"),
+    [
+        ("", "docs", 8_841_823),
+        ("/train", "queries", 808_731),
+        ("/train/judged", "queries", 502_939),
+        ("/train", "qrels", 532_761),
+        ("/dev/small", "queries", 6_980),
+        ("/dev/small", "qrels", 7_437),
+        ("/trec-dl-2019/judged", "queries", 43),
+        ("/trec-dl-2020/judged", "queries", 54),
+    ],
+)
+def test_the_catalogue_has_the_counts_of_the_paper(name, part, count):
+    assert catalogue.counts(f"msmarco-passage{name}", part) == count
 
 
 def test_the_package_is_not_imported_to_check_a_config():

@@ -27,8 +27,8 @@ NAMES += ["nDCG@1", "nDCG@10", "nDCG", "RR", "AP(rel=2)", "Rprec", "Bpref", "Jud
 def run_of(*ranked):
     """Passages per query, best first, scores going down."""
     return Run.of(
-        [np.array(each, np.int32) for each in ranked],
-        [np.arange(len(each), 0, -1, dtype=np.float32) for each in ranked],
+        [np.array(passages, np.int32) for passages in ranked],
+        [np.arange(len(passages), 0, -1, dtype=np.float32) for passages in ranked],
     )
 
 
@@ -87,11 +87,16 @@ def test_queries_without_judgments_are_left_out_and_without_hits_count_nothing()
     assert frame["query_id"].tolist() == ["b", "c", "d"] * 2
     assert frame["measure"].tolist() == ["RR@10"] * 3 + ["nDCG@10"] * 3
     assert frame["value"].tolist() == [0, 1, 0] * 2
-
-
-def test_nothing_judged_and_nothing_found():
     assert measure(run_of([1], [2]), qrels_of(), ["a", "b"], ["R@10"]).empty
-    assert measure(run_of([], []), qrels_of((0, 3, 1)), ["a", "b"], ["R@10"])["value"].tolist() == [0]
+    assert values(run_of([], []), qrels_of((0, 3, 1)), "R@10") == [0]
+
+
+def test_all_judged_passages_that_the_collection_lacks_count_in_any_order():
+    """They share the row after the last; excluded ones have a grade of -100."""
+    qrels = qrels_of((1, 3, 1), (0, 9, 2), (0, 10, 1), (0, 10, 1), (0, 10, 3), (0, 2, -100), (1, 10, 1))
+    assert values(RUN, qrels, "R@10") == pytest.approx([1 / 4, 1 / 2])
+    ideal = 3 + 2 / math.log2(3) + 1 / math.log2(4) + 1 / math.log2(5)
+    assert values(RUN, qrels, "nDCG@10")[0] == pytest.approx(2 / math.log2(5) / ideal)
 
 
 # --- against the exported run ----------------------------------------------------------------------------------------
@@ -101,8 +106,8 @@ def reference(path, qrels, query_ids):
     """What ir_measures says of a TREC file; passages are named p and their row."""
     judged = [ir_measures.Qrel(query_ids[q], f"p{p}", int(g)) for q, p, g in qrels.itertuples(index=False)]
     parsed = [ir_measures.parse_measure(name) for name in NAMES]
-    found = ir_measures.iter_calc(parsed, judged, list(ir_measures.read_trec_run(str(path))))
-    return {(metric.query_id, str(metric.measure)): metric.value for metric in found}
+    metrics = ir_measures.iter_calc(parsed, judged, list(ir_measures.read_trec_run(str(path))))
+    return {(metric.query_id, str(metric.measure)): metric.value for metric in metrics}
 
 
 @pytest.fixture
@@ -144,20 +149,6 @@ def test_measures_are_those_of_the_exported_run(case):
         assert value == pytest.approx(expected[query_id, name], abs=1e-12), (query_id, name)
 
 
-def test_judged_passages_beyond_the_collection_and_unsorted_judgments():
-    """Judgments come in any order; a passage that no run mentions still counts as relevant."""
-    qrels = qrels_of((1, 6, 1), (0, 900, 1), (0, 9, 2), (0, 7, 1))
-    assert values(RUN, qrels, "R@10") == pytest.approx([2 / 3, 0])
-
-
-def test_all_judged_passages_that_the_collection_lacks_count():
-    """They share the row after the last; excluded ones have a grade of -100."""
-    qrels = qrels_of((0, 9, 2), (0, 10, 1), (0, 10, 1), (0, 10, 3), (0, 2, -100), (1, 3, 1), (1, 10, 1))
-    assert values(RUN, qrels, "R@10") == pytest.approx([1 / 4, 1 / 2])
-    ideal = 3 + 2 / math.log2(3) + 1 / math.log2(4) + 1 / math.log2(5)
-    assert values(RUN, qrels, "nDCG@10")[0] == pytest.approx(2 / math.log2(5) / ideal)
-
-
 # --- what is refused -------------------------------------------------------------------------------------------------
 
 
@@ -182,7 +173,7 @@ def test_a_measure_has_one_name(name, written):
         read_measure(name)
 
 
-@pytest.mark.parametrize("name", [*NAMES, "R(rel=1)@5", "Compat", "nDCG(gains={1:3,2:7})@10", "SetF(beta=0.5)"])
+@pytest.mark.parametrize("name", ["R(rel=1)@5", "Compat", "nDCG(gains={1:3,2:7})@10", "SetF(beta=0.5)"])
 def test_what_is_allowed_is_measured(name):
     assert read_measure(name)
     assert all(0 <= value <= 1 for value in values(RUN, QRELS, name))

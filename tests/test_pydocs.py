@@ -26,9 +26,8 @@ def test_smoke_is_a_sensible_collection(smoke):
     assert 800 <= len(smoke.passages) <= 1500
     assert smoke.about["versions"] == {"python": pydocs.version(pydocs.Settings(size="smoke"))["python"]}
     assert set(smoke.passages["title"].to_pylist()) == {""}
-    lengths = [len(each.split()) for each in smoke.passages["text"].to_pylist()]
-    assert min(lengths) >= cleaning.MIN_BODY
-    assert max(lengths) <= 120
+    lengths = [len(passage.split()) for passage in smoke.passages["text"].to_pylist()]
+    assert cleaning.MIN_BODY <= min(lengths) <= max(lengths) <= 120
     assert smoke.about["passages"] == len(smoke.passages)
     ids = smoke.passages["passage_id"].to_pylist()
     assert len(set(ids)) == len(ids)
@@ -88,8 +87,8 @@ def test_train_queries_are_a_nested_choice(tmp_path, monkeypatch):
     assert pydocs.check(pydocs.Settings(size="smoke"), "docs") == {}
     assert pydocs.check(pydocs.Settings(size="smoke", train_queries=5), "docs") == {"train": 5}
     all_, ten, five = (pydocs.load(pydocs.Settings(train_queries=number)) for number in (0, 10, 5))
-    chosen = [set(each.queries["train"]["query_id"]) for each in (all_, ten, five)]
-    assert [len(each) for each in chosen[1:]] == [10, 5]
+    chosen = [set(collection.queries["train"]["query_id"]) for collection in (all_, ten, five)]
+    assert list(map(len, chosen[1:])) == [10, 5]
     assert chosen[0] > chosen[1] > chosen[2]
     assert set(five.qrels["train"]["query_id"]) == chosen[2]
     assert five.passages.equals(all_.passages)
@@ -134,5 +133,5 @@ def test_starting_the_workflow_imports_nothing_heavy():
     script += "pydocs.version(pydocs.Settings(size='smoke')); "
     script += "print(sorted({'numpy', 'pandas', 'pyarrow', 'torch'} & set(sys.modules)))"
     environment = {**os.environ, "PYTHONPATH": str(REPOSITORY)}
-    found = subprocess.run([sys.executable, "-c", script], check=True, env=environment, capture_output=True, text=True)
-    assert found.stdout.strip() == "[]"
+    run = subprocess.run([sys.executable, "-c", script], check=True, env=environment, capture_output=True, text=True)
+    assert run.stdout.strip() == "[]"

@@ -12,11 +12,8 @@ def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():
     texts = []
     for seed in range(30):
         words = sentences(seed)
-        texts += [
-            " ".join(words),
-            " ".join(changed(words, seed % 12, seed)).upper(),
-            " ".join(changed(words, 20, seed)),
-        ]
+        near, far = changed(words, seed % 12, seed), changed(words, 20, seed)
+        texts += [" ".join(words), " ".join(near).upper(), " ".join(far)]
 
     def trigrams(text):
         words = text.casefold().split()
@@ -42,7 +39,7 @@ def test_identical_bodies_are_one_passage_with_several_queries():
 
 
 def test_a_summary_of_several_passages_is_one_query_and_of_many_none():
-    entries = [(f"a.f{each}", "Read a file.", text(each)) for each in range(3)]
+    entries = [(f"a.f{number}", "Read a file.", text(number)) for number in range(3)]
     divided = division.divide(entries, held_out=True)
     assert [query.positives for query in divided.queries["test"]] == [("a.f0", "a.f1", "a.f2")]
     divided = division.divide([*entries, ("a.f3", "read a file", text(3))], held_out=True)
@@ -64,12 +61,12 @@ def test_near_duplicates_with_near_duplicate_summaries_are_dropped_and_others_ke
 
 def test_no_component_lies_in_two_splits():
     entries = []
-    for each in range(400):  # groups of three: two share a summary, two have bodies that are nearly the same
-        words = sentences(each)
+    for group in range(400):  # groups of three: two share a summary, two have bodies that are nearly the same
+        words = sentences(group)
         entries += [
-            (f"a.f{each}", f"Summary number {each} of this test", " ".join(words)),
-            (f"b.f{each}", f"summary number {each} of this test.", text(f"other {each}")),
-            (f"c.f{each}", f"Something else about {each}", " ".join(changed(words, 2, each))),
+            (f"a.f{group}", f"Summary number {group} of this test", " ".join(words)),
+            (f"b.f{group}", f"summary number {group} of this test.", text(f"other {group}")),
+            (f"c.f{group}", f"Something else about {group}", " ".join(changed(words, 2, group))),
         ]
     divided = division.divide(entries, held_out=False)
     splits = {}
@@ -78,18 +75,14 @@ def test_no_component_lies_in_two_splits():
             for name in (query.name, *query.positives):
                 splits.setdefault(name.partition(".f")[2], set()).add(split)
     assert len(splits) == divided.counts["components"] == 400
-    assert all(len(found) == 1 for found in splits.values())
+    assert all(len(of_group) == 1 for of_group in splits.values())
     shares = {split: len(queries) / 800 for split, queries in divided.queries.items()}
     assert shares["train"] == pytest.approx(0.85, abs=0.06)
     assert shares["dev"] == pytest.approx(0.075, abs=0.04)
 
 
 def test_a_split_depends_on_the_name_alone():
-    alone = division.divide([("a.f", "Read a file", text(1))], held_out=False)
-    among = division.divide(
-        [(f"b.{i}", f"Query number {i}", text(i + 2)) for i in range(50)] + [("a.f", "Read a file", text(1))], False
-    )
-    where = [
-        next(s for s, found in each.queries.items() if "a.f" in {q.name for q in found}) for each in (alone, among)
-    ]
-    assert where[0] == where[1] == division.split_of("a.f")
+    entry, others = ("a.f", "Read a file", text(1)), [(f"b.{i}", f"Query number {i}", text(i + 2)) for i in range(50)]
+    for entries in ([entry], [*others, entry]):
+        queries = division.divide(entries, held_out=False).queries
+        assert "a.f" in {query.name for query in queries[division.split_of("a.f")]}

@@ -10,7 +10,7 @@ from cdmae.errors import InputError
 
 
 def names(package, **chosen):
-    return [found.name for found in harvest.harvest(package, **chosen)]
+    return [documented.name for documented in harvest.harvest(package, **chosen)]
 
 
 def test_harvest_finds_docstrings_in_order_and_imports_nothing(tmp_path, monkeypatch):
@@ -30,15 +30,8 @@ def test_harvest_finds_docstrings_in_order_and_imports_nothing(tmp_path, monkeyp
             "deep/bark.py": '"""Bark."""\n',
         },
     )
-    assert names(package) == [
-        "tree",
-        "tree.deep.bark",
-        "tree.leaf.b",
-        "tree.leaf.A",
-        "tree.leaf.A.run",
-        "tree.leaf.c",
-        "tree.leaf.d",
-    ]
+    below = ["b", "A", "A.run", "c", "d"]
+    assert names(package) == ["tree", "tree.deep.bark", *(f"tree.leaf.{name}" for name in below)]
     assert names(package, within=("tree.deep",)) == ["tree.deep.bark"]
     assert package not in sys.modules
 
@@ -51,10 +44,8 @@ def test_harvest_finds_docstrings_in_order_and_imports_nothing(tmp_path, monkeyp
     ],
 )  # fmt: skip
 def test_harvest_skips_tests_and_vendored_and_generated_files(tmp_path, monkeypatch, file):
-    package = make_package(
-        tmp_path, monkeypatch, {"__init__.py": "", "kept.py": '"""Kept."""\n', file: '"""Skipped."""\n'}
-    )
-    assert names(package) == ["tree.kept"]
+    sources = {"__init__.py": "", "kept.py": '"""Kept."""\n', file: '"""Skipped."""\n'}
+    assert names(make_package(tmp_path, monkeypatch, sources)) == ["tree.kept"]
 
 
 def test_harvest_skips_what_says_that_it_is_generated_and_what_does_not_parse(tmp_path, monkeypatch):
@@ -79,11 +70,9 @@ det = _add_docstr(_linalg.det, "Det.")
 other("tree", "x", "No documentation.")
 add_newdoc(*everything)
 """
-    package = make_package(
-        tmp_path, monkeypatch, {"_docs.py": source.replace('"Array."', '""" Array."""'), "__init__.py": ""}
-    )
-    found = {each.name: each.docstring.strip() for each in harvest.harvest(package)}
-    assert found == {
+    sources = {"_docs.py": source.replace('"Array."', '""" Array."""'), "__init__.py": ""}
+    package = make_package(tmp_path, monkeypatch, sources)
+    assert {documented.name: documented.docstring.strip() for documented in harvest.harvest(package)} == {
         "tree.core.array": "Array.",
         "tree.core.array.flat": "Flat.",
         "tree.core.array.size": "Size.",
@@ -97,10 +86,11 @@ add_newdoc(*everything)
 
 
 def test_harvest_inspects_the_c_modules_of_the_standard_library():
-    found = {each.name: each.docstring for each in harvest.harvest(harvest.STDLIB, within=("math", "builtins"))}
-    assert "radians" in found["math.degrees"]
-    assert found["builtins.str.upper"].startswith("Return a copy")
-    assert not any(name.rpartition(".")[2].startswith("__") for name in found)
+    harvested = harvest.harvest(harvest.STDLIB, within=("math", "builtins"))
+    texts = {documented.name: documented.docstring for documented in harvested}
+    assert "radians" in texts["math.degrees"]
+    assert texts["builtins.str.upper"].startswith("Return a copy")
+    assert not any(name.rpartition(".")[2].startswith("__") for name in texts)
 
 
 def test_harvest_of_a_package_that_is_not_installed():

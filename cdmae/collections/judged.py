@@ -66,11 +66,6 @@ class Parts:
 # --- a whole collection ----------------------------------------------------------------------------------------------
 
 
-def check(parts: Parts) -> dict[str, int]:
-    """Read everything and keep no passages; raises `InputError` for the first fault. Returns `collections.relevant`."""
-    return collections.relevant(_read(parts)[1])
-
-
 def load(parts: Parts, about: dict[str, Any]) -> Collection:
     """Read and check everything; the passages are read a second time as they are written."""
     import pyarrow as pa
@@ -352,7 +347,7 @@ class Layout:
         Returns how many queries of each judged split have a relevant passage.
         """
         try:
-            return check(self.parts(settings))
+            return collections.relevant(_read(self.parts(settings))[1])
         except InputError as error:
             raise InputError(f"collections.{name}: {error}") from None
 

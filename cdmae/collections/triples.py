@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 from pyarrow import csv
 
@@ -19,7 +20,6 @@ from cdmae.log import Progress
 from cdmae.runs import Run
 
 BLOCK = 1 << 26  # bytes of text at a time
-LARGEST = 1 << 31  # ids are looked up in a table as long as the largest of them
 _COLUMNS = ("query", "positive", "negative")
 
 
@@ -28,19 +28,21 @@ def read(path: Path | str, queries: pa.Array, passages: pa.Array, depth: int) ->
 
     Raises `InputError` for a file of another form, and for one of another collection: an unknown passage.
     """
-    query_rows, passage_rows = _table(queries), _table(passages)
+    query_rows, passage_rows = _index(queries), _index(passages)
     negatives_of: list[list[np.ndarray]] = [[] for _ in range(len(queries))]
     with Progress(0, unit="triples", label="negatives") as progress:
         for batch in _batches(path):
-            query, negative = _rows(batch["query"], query_rows), _rows(batch["negative"], passage_rows)
+            negative = passage_rows.get_indexer(batch["negative"].to_numpy()).astype(np.int32)
             if (negative < 0).any():
                 unknown = batch["negative"][int(np.argmax(negative < 0))]
                 raise InputError(f"{path} names the passage {unknown}, which is not in the collection")
-            begins = np.flatnonzero(np.diff(query, prepend=-2))
-            for begin, end in zip(begins, [*begins[1:], len(query)], strict=True):
-                if query[begin] >= 0:  # those without judgments are not in the split
-                    negatives_of[query[begin]].append(_distinct(negative[begin:end]))
-            progress.advance(len(query))
+            numbers = batch["query"].to_numpy()
+            begins = np.flatnonzero(np.diff(numbers, prepend=numbers[0] - 1))
+            ends = [*begins[1:], len(numbers)]
+            for query, begin, end in zip(query_rows.get_indexer(numbers[begins]), begins, ends, strict=True):
+                if query >= 0:  # those without judgments are not in the split
+                    negatives_of[query].append(_distinct(negative[begin:end]))
+            progress.advance(len(numbers))
     ranked = [_distinct(np.concatenate(parts))[:depth] if parts else np.empty(0, np.int32) for parts in negatives_of]
     if not any(map(len, ranked)):
         raise InputError(f"{path} has none of the {len(queries):,} queries of the split")
@@ -60,26 +62,14 @@ def _batches(path: Path | str) -> Iterator[pa.RecordBatch]:
         raise InputError(f"{path} is damaged, or its lines are not query, positive and negative id: {error}") from None
 
 
-def _table(ids: pa.Array) -> np.ndarray:
-    """Return the row of every id: int32, -1 where a number is no id."""
+def _index(ids: pa.Array) -> pd.Index:
+    """Return the ids as numbers, in the order of their rows."""
     try:
-        numbers = ids.cast(pa.int64()).to_numpy(zero_copy_only=False)
+        return pd.Index(ids.cast(pa.int64()).to_numpy(zero_copy_only=False))
     except pa.ArrowInvalid as error:
         raise InputError(
             f"triples name queries and passages by numbers, and the collection does not: {error}"
         ) from None
-    if len(numbers) and not 0 <= numbers.min() <= numbers.max() < LARGEST:
-        raise InputError(f"the ids go from {numbers.min()} to {numbers.max()}; allowed for triples: 0 to {LARGEST - 1}")
-    table = np.full(int(numbers.max(initial=-1)) + 1, -1, dtype=np.int32)
-    table[numbers] = np.arange(len(numbers), dtype=np.int32)
-    return table
-
-
-def _rows(ids: pa.Array, table: np.ndarray) -> np.ndarray:
-    """Return the rows of ids, -1 for unknown ones: int32."""
-    numbers = ids.to_numpy()
-    inside = (numbers >= 0) & (numbers < len(table))
-    return np.where(inside, table[np.where(inside, numbers, 0)], -1)
 
 
 def _distinct(rows: np.ndarray) -> np.ndarray:

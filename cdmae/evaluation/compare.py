@@ -45,10 +45,10 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str], depth: i
     compared = []
     for name in measures:
         tests = [paired(values[other][name], values[first][name]) for other in others]
-        corrected = holm([test["p"] for test in tests])
+        corrected = holm([test.p for test in tests])
         compared.append({"measure": name, "run": first, "mean": values[first][name].mean()})
         compared += [
-            {"measure": name, "run": other, "mean": values[other][name].mean(), **test, "p_holm": p}
+            {"measure": name, "run": other, "mean": test.a, **test._asdict(), "p_holm": p}
             for other, test, p in zip(others, tests, corrected, strict=True)
         ]
     return pd.DataFrame(compared).replace({np.nan: None})

@@ -6,17 +6,30 @@ Over many queries the t-test agrees with the randomisation test (Smucker, Allan,
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from cdmae.errors import InputError
 
+if TYPE_CHECKING:
+    import pandas as pd
 
-def paired(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
-    """Compare the values of two systems, both [Q], query by query.
 
-    Returns `difference` (mean of a - b), `p` (two-sided), `low` and `high` (its 95 % interval) and `queries`.
-    """
+class Difference(NamedTuple):
+    """System a minus system b over the same queries: both means, theirs, its two-sided p and its 95 % interval."""
+
+    a: float
+    b: float
+    difference: float
+    p: float
+    low: float
+    high: float
+    queries: int
+
+
+def paired(a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> Difference:
+    """Compare the values of two systems, both [Q], query by query."""
     from scipy.stats import ttest_rel  # takes a second, and whoever names a table imports this module
 
     a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
@@ -29,7 +42,7 @@ def paired(a: np.ndarray, b: np.ndarray) -> dict[str, float]:
         p, (low, high) = float(test.pvalue), map(float, test.confidence_interval(0.95))
     else:  # no spread to estimate the error from: that of a sign test
         p, low, high = (2.0 ** (1 - queries) if abs(mean) > 1e-12 else 1.0), mean, mean
-    return {"difference": mean, "p": p, "low": low, "high": high, "queries": queries}
+    return Difference(float(a.mean()), float(b.mean()), mean, p, low, high, queries)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -38,7 +51,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     The i-th smallest of n is multiplied by n - i + 1, made at least as large as the one before, and at most 1.
     """
     order = np.argsort(p_values, kind="stable")
-    factors = np.arange(len(order), 0, -1)
     corrected = np.empty(len(order))
-    corrected[order] = np.maximum.accumulate(np.asarray(p_values, dtype=float)[order] * factors)
+    corrected[order] = np.maximum.accumulate(np.take(p_values, order) * np.arange(len(order), 0, -1))
     return np.minimum(corrected, 1.0).tolist()

@@ -1,7 +1,7 @@
 """Find the systems that may be compared: those whose recipes differ in one thing.
 
-A recipe is everything that a system's numbers depend on, flattened: its encoder's settings, its stage's, and those of
-the systems that its negatives and its teacher come from. A part that only follows the system's own encoder (stage-2
+A recipe is everything that a system's numbers depend on: its encoder's settings, its stage's, and the recipes of the
+systems that its negatives and its teacher come from. A part that only follows the system's own encoder (stage-2
 negatives mined by the stage 1 of the same encoder) says so instead of repeating it, so that two chains that differ in
 the encoder differ in the encoder alone.
 """
@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import itertools
 import math
+import statistics
 from functools import cache
 from typing import Any, NamedTuple
 
-from cdmae.report.facts import Difference, Facts, Target
+from cdmae.evaluation.significance import Difference, holm
+from cdmae.report.facts import Facts, Target
 
 # The paper's section 4.3 scales group and queries and keeps their product; a training ends with its last step, and
 # steps stand in the place of epochs; the shares of equation 1 have one sum.
@@ -24,6 +26,7 @@ _COUPLED = (
     ("encoder.mask_share", "encoder.random_share"),
 )
 UNIFORM = ("whole_word", "uniform")
+_SOURCES = ("negatives", "teacher", "reranks")  # systems that a system is made from
 _OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")  # also of those that are not pre-trained
 
 
@@ -39,27 +42,19 @@ class Change(NamedTuple):
 
 @cache
 def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
-    """Return the flattened recipe of a system; `own` is the encoder of the system it is asked for."""
+    """Return the recipe of a system: settings such as ``encoder.sigma``, and the recipes of its sources.
+
+    own: the encoder of the system that is asked for.
+    """
     entry = facts.entries("systems").get(system, {})
-    encoder = entry.get("encoder", "")
-    parts: dict[str, dict[str, Any]] = {}  # by the prefix of their settings
-    settings: dict[str, Any] = {"kind": entry.get("kind", "")}
-    for key, value in entry.items():
-        if key in ("negatives", "teacher", "reranks") and value:
-            parts[key] = recipe(facts, value, own or encoder)
-        elif key == "of":
-            parts |= {f"of.{index}": recipe(facts, name, own) for index, name in enumerate(value)}
-        elif key == "stage" and value:
-            parts[key] = dict(facts.entries("stages").get(value, {}))
-            if not entry.get("teacher"):
-                parts[key].pop("alpha", None)
-        elif key == "encoder" and value and value == own:
-            settings[key] = "own"
-        elif key == "encoder" and value:
-            parts[key] = _encoder(facts, value)
-        else:
-            settings[key] = value
-    return settings | {f"{part}.{key}": value for part, inner in parts.items() for key, value in inner.items()}
+    encoder, stage = entry.get("encoder", ""), facts.entries("stages").get(entry.get("stage", ""), {})
+    settings = {key: value for key, value in entry.items() if key not in ("encoder", "stage")}
+    settings |= {key: recipe(facts, entry[key], own or encoder) for key in _SOURCES if entry.get(key)}
+    settings |= {f"of.{index}": recipe(facts, name, own) for index, name in enumerate(settings.pop("of", ()))}
+    settings |= {f"stage.{key}": value for key, value in stage.items() if key != "alpha" or entry.get("teacher")}
+    if encoder and encoder == own:
+        return settings | {"encoder": "own"}
+    return settings | {f"encoder.{key}": value for key, value in _encoder(facts, encoder).items()}
 
 
 def _encoder(facts: Facts, name: str) -> dict[str, Any]:
@@ -93,57 +88,55 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
         if key in keys and other in keys:
             keys.remove(other)
     different = {key: (first.get(key), second.get(key)) for key in keys}
-    for part in ("negatives", "teacher", "reranks"):
-        inner = [key for key in different if key.startswith(part + ".")]
-        names = tuple(facts.entries("systems")[name].get(part) or "none" for name in (a, b))
-        different = {key: value for key, value in different.items() if key not in inner}
-        if inner and names[0] != names[1]:
-            different[part] = names
-    return different
+    sources = {key: tuple(facts.entries("systems")[name].get(key) or "none" for name in (a, b)) for key in _SOURCES}
+    different |= {key: names for key, names in sources.items() if key in different}
+    return {key: both for key, both in different.items() if key not in sources or both[0] != both[1]}
+
+
+@cache
+def retrievers(facts: Facts) -> dict[str, dict[str, Any]]:
+    """Return the entries of the retrievers that were measured, in config order."""
+    entries = {name: facts.entries("systems").get(name, {}) for name in facts.systems}
+    return {name: entry for name, entry in entries.items() if entry.get("kind") == "retriever"}
+
+
+@cache
+def pairs(facts: Facts, setting: str, *values: Any) -> list[tuple[str, str]]:
+    """Return the retrievers that differ in one setting alone, of which they have these values; in config order."""
+    both = itertools.permutations(retrievers(facts), 2)
+    return [pair for pair in both if differences(facts, *pair) == {setting: values}]
 
 
 @cache
 def masking_pairs(facts: Facts) -> list[tuple[str, str]]:
     """Return (importance-aware, uniform) retrievers that differ in the decoder's masking alone, in config order."""
-    key = "encoder.decoder_masking"
-    maskings = [{key: ("importance", uniform)} for uniform in UNIFORM]
-    return [pair for pair in itertools.product(_retrievers(facts), repeat=2) if differences(facts, *pair) in maskings]
+    several = [pairs(facts, "encoder.decoder_masking", "importance", uniform) for uniform in UNIFORM]
+    return sorted(itertools.chain(*several), key=lambda pair: [*map(facts.systems.index, pair)])
 
 
-@cache
 def not_pretrained(facts: Facts, system: str) -> str:
     """Return the system that is like `system` but for its pre-training, which it lacks; nothing if there is none."""
-    for other in _retrievers(facts):
-        different = differences(facts, system, other)
-        if list(different) == ["encoder.objective"] and different["encoder.objective"][1] == "none":
-            return other
-    return ""
+    objective = recipe(facts, system).get("encoder.objective")
+    return dict(reversed(pairs(facts, "encoder.objective", objective, "none"))).get(system, "")
 
 
 @cache
 def steps(facts: Facts) -> list[tuple[str, str]]:
     """Return (before, after): a retriever and the one that takes its negatives from it, with the same encoder."""
-    systems = facts.entries("systems")
-    retrievers = {name: systems[name] for name in _retrievers(facts)}
-    pairs = [(entry.get("negatives"), name) for name, entry in retrievers.items()]
-    return [
-        (before, name)
-        for before, name in pairs
-        if before in retrievers and retrievers[before].get("encoder") == retrievers[name].get("encoder")
-    ]
+    entries = retrievers(facts)
+    before = {name: entries.get(entry.get("negatives"), {}).get("encoder") for name, entry in entries.items()}
+    return [(entry["negatives"], name) for name, entry in entries.items() if before[name] == entry["encoder"]]
 
 
 @cache
 def chains(facts: Facts) -> list[list[str]]:
     """Return retrievers from stage to stage: each takes its negatives from the one before; chains of one left out."""
+    before = {after: first for first, after in steps(facts)}
 
-    def follow(name: str) -> list[list[str]]:
-        after = [after for before, after in steps(facts) if before == name]
-        return [[name, *rest] for following in after for rest in follow(following)] or [[name]]
+    def until(name: str) -> list[str]:
+        return [*until(before[name]), name] if name in before else [name]
 
-    followers = {after for _, after in steps(facts)}
-    first = dict.fromkeys(before for before, _ in steps(facts) if before not in followers)
-    return [chain for name in first for chain in follow(name)]
+    return [until(name) for name in before if name not in before.values()]
 
 
 @cache
@@ -153,23 +146,20 @@ def changes(facts: Facts) -> list[Change]:
     The reference is the one with the most such neighbours, one that masks by importance first; then the next that has
     some which are not yet in the list.
     """
-    names, following = _retrievers(facts), set(steps(facts))
-    near: dict[str, list[Change]] = {name: [] for name in names}
-    for reference, name in itertools.permutations(names, 2):
+    following = set(steps(facts))
+    near: dict[str, list[Change]] = {name: [] for name in retrievers(facts)}
+    for reference, name in itertools.permutations(near, 2):
         different = differences(facts, reference, name)
-        if len(different) != 1 or (reference, name) in following or (name, reference) in following:
+        if len(different) != 1 or following & {(reference, name), (name, reference)}:
             continue
         [(setting, (before, after))] = different.items()
         untrained = setting == "encoder.objective" and before == "none"  # near to all: it lacks what they differ in
         if not setting.endswith("seed") and not untrained:
             near[reference].append(Change(reference, name, setting, shown(before), shown(after)))
 
-    def order(name: str) -> tuple[int, bool]:
-        encoder = facts.entries("encoders").get(facts.entries("systems")[name].get("encoder", ""), {})
-        return -len(near[name]), encoder.get("decoder_masking") != "importance"
-
+    by_importance = {name: recipe(facts, name).get("encoder.decoder_masking") == "importance" for name in near}
     listed: dict[str, Change | None] = {}  # by the changed system; None for a reference
-    for reference in sorted(near, key=order):
+    for reference in sorted(near, key=lambda name: (len(near[name]), by_importance[name]), reverse=True):
         new = {change.system: change for change in near[reference] if change.system not in listed}
         if new:
             listed.setdefault(reference, None)
@@ -177,18 +167,21 @@ def changes(facts: Facts) -> list[Change]:
     return [change for change in listed.values() if change]
 
 
+def alike(facts: Facts, reference: str, *settings: str) -> list[str]:
+    """Return the retrievers that differ from one in nothing but these settings, itself first."""
+    others = [name for name in retrievers(facts) if name != reference]
+    return [reference, *(name for name in others if differences(facts, reference, name).keys() <= set(settings))]
+
+
 @cache
 def arms(facts: Facts, setting: str) -> dict[Any, str]:
     """Return the largest set of retrievers that differ in one setting alone: its value -> the first that has it."""
-    best: dict[Any, str] = {}
-    for name in _retrievers(facts):
-        same = {recipe(facts, name)[setting]: name}
-        for other in _retrievers(facts):
-            different = differences(facts, name, other)
-            if list(different) == [setting]:
-                same.setdefault(different[setting][1], other)
-        best = max(best, same, key=len)
-    return best if len(best) > 1 else {}
+    sets = [
+        {recipe(facts, name).get(setting): name for name in reversed(alike(facts, reference, setting))}
+        for reference in retrievers(facts)
+    ]
+    largest = max(sets, key=len, default={})
+    return largest if len(largest) > 1 else {}
 
 
 @cache
@@ -197,46 +190,34 @@ def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
 
     They are otherwise alike; step 0 is the one that is not pre-trained, where there is one.
     """
-    encoders, systems = facts.entries("encoders"), facts.entries("systems")
-    encoder_of = {name: systems[name]["encoder"] for name in _retrievers(facts)}
-    source_of = {name: encoders[encoder].get("snapshot_of") or encoder for name, encoder in encoder_of.items()}
+    encoders = {name: entry["encoder"] for name, entry in retrievers(facts).items()}
+    source = {name: facts.entries("encoders")[of].get("snapshot_of") or of for name, of in encoders.items()}
     points: dict[str, list[tuple[int, str]]] = {}
-    for name, source in source_of.items():
-        same = [
-            (last_step(facts, encoder_of[other]), other)
-            for other, other_source in source_of.items()
-            if other_source == source and list(differences(facts, name, other)) in ([], ["encoder.take_step"])
-        ]
-        if len(same) > max(1, len(points.get(source, []))):
-            points[source] = sorted(same)
-    without = {source: not_pretrained(facts, own[-1][1]) for source, own in points.items()}
-    return {source: [*([(0, without[source])] if without[source] else []), *own] for source, own in points.items()}
+    for name, own in source.items():
+        same = [other for other in alike(facts, name, "encoder.take_step") if source[other] == own]
+        if len(same) > max(1, len(points.get(own, []))):
+            points[own] = sorted((last_step(facts, encoders[other]), other) for other in same)
+    without = {own: not_pretrained(facts, several[-1][1]) for own, several in points.items()}
+    return {own: [(0, without[own])] * bool(without[own]) + several for own, several in points.items()}
 
 
 @cache
 def repeated(facts: Facts) -> list[list[str]]:
     """Return the groups of retrievers trained with several seeds: by `seeds`, or as entries that differ in theirs."""
-    groups: list[list[str]] = []
-    for name in _retrievers(facts):
-        for group in groups:
-            different = differences(facts, group[0], name)
-            if different and all(key.endswith("seed") for key in different):
-                group.append(name)
-                break
-        else:
-            groups.append([name])
+    groups: dict[str, list[str]] = {}
+    for name in retrievers(facts):
+        between = {first: differences(facts, first, name) for first in groups}
+        same = [first for first, keys in between.items() if keys and all(key.endswith("seed") for key in keys)]
+        groups.setdefault(next(iter(same), name), []).append(name)
     several = {system for system, _, _ in facts.repeated}
-    return [group for group in groups if len(group) > 1 or group[0] in several]
+    return [group for first, group in groups.items() if len(group) > 1 or first in several]
 
 
 def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
     """Return the standard deviation over seeds, pooled over what was repeated; nan where nothing was."""
-    squares, freedom = 0.0, 0
-    for group in repeated(facts):
-        values = [value for name in group for value in facts.by_seed(name, target, measure)]
-        mean = sum(values) / len(values) if values else 0.0
-        squares += sum((value - mean) ** 2 for value in values)
-        freedom += max(len(values) - 1, 0)
+    groups = [[mean for name in group for mean in facts.by_seed(name, target, measure)] for group in repeated(facts)]
+    squares = math.fsum(len(means) * statistics.pvariance(means) for means in groups if means)
+    freedom = sum(max(len(means) - 1, 0) for means in groups)
     return math.sqrt(squares / freedom) if freedom else math.nan
 
 
@@ -250,10 +231,18 @@ def pooled(several: list[Difference]) -> Difference:
     """Average differences over collections, each counting once; the queries of different ones are independent."""
     if len(several) == 1:
         return several[0]
-    a, b, mean = (math.fsum(getattr(one, name) for one in several) / len(several) for name in ("a", "b", "difference"))
-    half = math.sqrt(math.fsum(((one.high - one.low) / 2) ** 2 for one in several)) / len(several)
+    a, b, mean = (math.fsum(numbers) / len(several) for numbers in list(zip(*several, strict=True))[:3])
+    half = math.hypot(*((one.high - one.low) / 2 for one in several)) / len(several)
     p = math.erfc(abs(mean) / half * 1.96 / math.sqrt(2)) if half else 1.0  # of a normal with that 95 % interval
     return Difference(a, b, mean, p, mean - half, mean + half, sum(one.queries for one in several))
+
+
+def compared(facts: Facts, systems: list[str], reference: str, target: Target, measure: str) -> dict[str, Difference]:
+    """Subtract `reference` from every other system, p corrected after Holm for all of them."""
+    differences = {name: facts.difference(name, reference, target, measure) for name in systems}
+    differences = {name: difference for name, difference in differences.items() if difference}
+    corrected = holm([difference.p for difference in differences.values()])
+    return {name: of._replace(p=p) for (name, of), p in zip(differences.items(), corrected, strict=True)}
 
 
 def shown(value: Any) -> str:
@@ -263,8 +252,3 @@ def shown(value: Any) -> str:
     if isinstance(value, float):
         return "\N{INFINITY}" if math.isinf(value) else f"{value:g}"
     return "none" if value in (None, "") else str(value)
-
-
-def _retrievers(facts: Facts) -> list[str]:
-    systems = facts.entries("systems")
-    return [name for name in facts.systems if systems.get(name, {}).get("kind") == "retriever"]

@@ -6,11 +6,12 @@ Every part may be missing: a run with BM25 alone has no encoders, a run without 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import pandas as pd
 
@@ -18,12 +19,10 @@ from cdmae.collections.store import count_passages, read_qrels, read_queries
 from cdmae.config import seeds as replicas
 from cdmae.config.schema import Evaluation, Report
 from cdmae.errors import InputError
-from cdmae.evaluation import significance
 from cdmae.evaluation.per_query import read_measures, read_table
+from cdmae.evaluation.significance import Difference, paired
 from cdmae.fields import parse
 from cdmae.files import read_json
-
-T = TypeVar("T")
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
 MANY = 5  # judgments per query from which on the first relevant passage says too little
@@ -45,18 +44,6 @@ class Spread(NamedTuple):
 
     deviation: float
     seeds: int
-
-
-class Difference(NamedTuple):
-    """System a minus system b over the same queries: the means and what `significance.paired` says."""
-
-    a: float
-    b: float
-    difference: float
-    p: float
-    low: float
-    high: float
-    queries: int
 
 
 @dataclass(frozen=True)
@@ -131,6 +118,11 @@ class Facts:
         return list(self.config.get("seeds") or [self.seed])
 
     @cached_property
+    def evaluation(self) -> Evaluation:
+        """Return this section of the config, with defaults."""
+        return parse(Evaluation, self.config.get("evaluation"))
+
+    @cached_property
     def systems(self) -> list[str]:
         """Return the systems that have measures, in the config's order, others behind."""
         return _ordered({system for system, _, _ in self.values}, self.entries("systems"))
@@ -138,26 +130,19 @@ class Facts:
     @cached_property
     def targets(self) -> list[Target]:
         """Return what was measured on, in the config's order."""
-        splits = self.config.get("evaluation", {}).get("collections", {})
-        named = [Target(collection, split) for collection in splits for split in splits[collection]]
+        named = [Target(name, split) for name, splits in self.evaluation.collections.items() for split in splits]
         return _ordered({target for _, target, _ in self.values}, named)
-
-    @cached_property
-    def measures(self) -> list[str]:
-        """Return the measures, in the config's order."""
-        return list(dict.fromkeys(measure for target in self.targets for measure in self.measures_of(target)))
 
     @cache  # noqa: B019 (one report, one process)
     def measures_of(self, target: Target) -> list[str]:
         """Return those that a target was measured in."""
         measured = {measure for _, where, measure in self.values if where == target}
-        return _ordered(measured, parse(Evaluation, self.config.get("evaluation")).measured(*target))
+        return _ordered(measured, self.evaluation.measured(*target))
 
     @property
     def baseline(self) -> str:
         """Return the system that the others are compared with, or nothing."""
-        name = self.config.get("evaluation", {}).get("baseline") or ""
-        return name if name in self.systems else ""
+        return self.evaluation.baseline if self.evaluation.baseline in self.systems else ""
 
     def entries(self, section: str) -> dict[str, dict[str, Any]]:
         """Return a section of the config with named entries."""
@@ -173,7 +158,7 @@ class Facts:
         """Return the measure that stands for a target: the config's first; nDCG@10 if zero-shot or much judged."""
         corpus = self.collections.get(target.collection)
         many = corpus is not None and corpus.per_query(target.split) > MANY
-        measures = self.measures_of(target) or self.measures
+        measures = self.measures_of(target)
         return GRADED if GRADED in measures and (many or self.zero_shot(target)) else measures[0]
 
     def value(self, system: str, target: Target, measure: str) -> float:
@@ -200,19 +185,12 @@ class Facts:
             raise InputError(
                 f"the measures of {a} and {b} on {target} are of different queries; delete both and run again"
             )
-        return paired(first, second)
+        return paired(first, second.reindex(first.index))
 
 
-def paired(a: pd.Series, b: pd.Series) -> Difference:
-    """Compare the values of two systems by query id."""
-    tested = significance.paired(a.to_numpy(), b.reindex(a.index).to_numpy())
-    return Difference(float(a.mean()), float(b.reindex(a.index).mean()), *map(tested.get, Difference._fields[2:]))
-
-
-def _ordered(measured: set[T], named: Iterable[T]) -> list[T]:
+def _ordered(measured: set[Any], named: Iterable[Any]) -> list[Any]:
     """Put what was measured into the config's order, others behind."""
-    known = [one for one in named if one in measured]
-    return known + sorted(measured.difference(known))
+    return [*filter(measured.__contains__, named), *sorted(measured.difference(named))]
 
 
 # collections by name; the run over training queries that a student has its negatives from, and its teacher's, by
@@ -223,45 +201,39 @@ BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a
 
 def read(path: Path | str) -> Facts:
     """Read the facts file and all it points to."""
-    file = read_json(path)
-    config = file.get("config") or {}
-    seeds: dict[tuple[str, Target, str], list[pd.Series]] = {}  # the values of every system, one series per seed
-    for name, measures in (file.get("measures") or {}).items():
-        for (target, measure), values in _measured(measures).items():
-            seeds.setdefault((replicas.base(name), target, measure), []).append(values)
-    collections, encoders, trained = (file.get(part) or {} for part in ("collections", "encoders", "trained"))
-    masked_terms = file.get("masked_terms") or {}
+    file = defaultdict(dict, {name: value for name, value in read_json(path).items() if value})
+    config = file["config"]
+    seeds: dict[tuple[str, Target, str], list[pd.Series]] = defaultdict(list)  # one series per seed
+    for name, measures in file["measures"].items():
+        for (target, measure), values in _measured(measures):
+            seeds[replicas.base(name), target, measure].append(values)
     return Facts(
         config=config,
         values={key: _pooled(*key[:2], several) for key, several in seeds.items()},
         repeated={key: tuple(float(one.mean()) for one in several) for key, several in seeds.items() if several[1:]},
-        collections={name: corpus(folder, used_splits(config, name)) for name, folder in collections.items()},
-        encoders={name: training(folder) for name, folder in encoders.items()},
-        trained={name: training(folder) for name, folder in trained.items()},
-        masked_terms={name: read_json(terms) for name, terms in masked_terms.items() if Path(terms).exists()},
+        collections={name: _corpus(config, name, folder) for name, folder in file["collections"].items()},
+        encoders={name: training(folder) for name, folder in file["encoders"].items()},
+        trained={name: training(folder) for name, folder in file["trained"].items()},
+        masked_terms={name: read_json(terms) for name, terms in file["masked_terms"].items() if Path(terms).exists()},
         benchmarks=benchmarks(file.get("benchmarks")),
-        versions=file.get("versions") or {},
-        machine=file.get("machine") or {},
-        started=(file.get("started") or "")[: len("2025-01-01 12:00")],
-        latency=read_json(file["latency"]) if file.get("latency") else {},
-        paths={name: file[name] for name in PATHS if file.get(name)},
+        versions=file["versions"],
+        machine=file["machine"],
+        started=file.get("started", "")[: len("2025-01-01 12:00")],
+        latency=read_json(file["latency"]) if "latency" in file else {},
+        paths={name: file[name] for name in PATHS if name in file},
     )
 
 
-def used_splits(config: dict[str, Any], collection: str) -> list[str]:
-    """Return the splits of a collection that are trained or measured on."""
-    stages = [stage for stage in (config.get("stages") or {}).values() if stage.get("collection") == collection]
-    measured = config.get("evaluation", {}).get("collections", {}).get(collection, [])
-    return list(dict.fromkeys([*(stage.get("split", "train") for stage in stages), *measured]))
-
-
-def corpus(folder: Path | str, splits: list[str]) -> Corpus:
-    """Count what a collection holds."""
+def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
+    """Count what a collection holds in the splits that are trained or measured on."""
+    stages = [stage for stage in (config.get("stages") or {}).values() if stage.get("collection") == name]
+    measured = config.get("evaluation", {}).get("collections", {}).get(name, [])
+    splits = dict.fromkeys([*(stage.get("split", "train") for stage in stages), *measured])
     qrels = {split: read_qrels(folder, split)["query"] for split in splits}
     return Corpus(
         passages=count_passages(folder),
         queries={split: len(read_queries(folder, split)) for split in splits},
-        judged={split: int(rows.nunique()) for split, rows in qrels.items()},
+        judged={split: rows.nunique() for split, rows in qrels.items()},
         judgments={split: len(rows) for split, rows in qrels.items()},
         about=_about(folder),
     )
@@ -296,15 +268,13 @@ def benchmarks(folder: Path | str | None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=BENCHMARK)
 
 
-def _measured(path: str) -> dict[tuple[Target, str], pd.Series]:
-    measured = {}
+def _measured(path: str) -> Iterator[tuple[tuple[Target, str], pd.Series]]:
     groups = read_measures(path).groupby(["collection", "split", "measure"], sort=False)
     for (collection, split, measure), rows in groups:
         values = rows.set_index("query_id")["value"]
         if values.index.has_duplicates:
             raise InputError(f"{path} has a query of {collection} {split} twice for {measure}; delete it and run again")
-        measured[Target(str(collection), str(split)), str(measure)] = values
-    return measured
+        yield (Target(str(collection), str(split)), str(measure)), values
 
 
 def _pooled(system: str, target: Target, seeds: list[pd.Series]) -> pd.Series:

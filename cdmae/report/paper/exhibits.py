@@ -6,20 +6,22 @@ measures.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
+
+import pandas as pd
 
 from cdmae.errors import InputError
 from cdmae.report.charts import Figure, stacked
-from cdmae.report.comparisons import arms, growth, masking_pairs
+from cdmae.report.comparisons import arms, growth, masking_pairs, pairs
 from cdmae.report.facts import Facts
 from cdmae.report.paper import grids, published
 from cdmae.report.paper.claims import claims_table
-from cdmae.report.paper.grids import Column, Entry, Grid
-from cdmae.report.paper.latency import latency_table
-from cdmae.report.paper.methods import CORPORA, corpora, methods, others, projection_pair
-from cdmae.report.paper.published import Key
-from cdmae.report.sections import bm25, in_domain, main_measure, zero_shot_sets
+from cdmae.report.paper.grids import PAPERS, Entry, Grid
+from cdmae.report.paper.methods import CORPORA, corpora, methods, others
+from cdmae.report.sections import bm25, number_cell
 from cdmae.report.sections.growth import over_steps
 from cdmae.report.sections.masking import example_table, masked_figures, sampling, shown_encoder, terms_table
 from cdmae.report.tables import Table
@@ -42,23 +44,22 @@ def _main(facts: Facts) -> list[Entry]:
 
     A system stands beside the paper's line only after as many stages.
     """
-    chains, entries = methods(facts), []
+    chains, entries = {"BM25": [bm25(facts)], **methods(facts)}, []
     collections = {target.collection for target in facts.targets if published.dataset(facts, target)}
     titled = any(facts.entries("collections")[name].get("titles") for name in collections)
     for row in published.rows("table 1").values():
-        chain = [bm25(facts)] if row.name == "BM25" else chains.pop(row.name, [])
-        ours = chain[-1] if len(chain) == published.STAGE_OF.get(row.name, 1) else ""
-        kind = published.kind(row.name)
+        chain, kind = chains.pop(row.name, []), published.KINDS.get(row.name, "")
         if titled and row.name == "BM25":
             kind = "ours reads the titles, the paper\N{RIGHT SINGLE QUOTATION MARK}s did not"
-        entries.append(Entry((row.name, kind), ours, row))
-        if chain and not ours and row.name in published.STAGE_OF:
-            entries.append(_stage_entry(row.name, chain))
-    return entries + [_stage_entry(label, chain) for label, chain in {**chains, **others(facts)}.items()]
+        as_far = len(chain) == published.STAGE_OF.get(row.name, 1)
+        entries.append(Entry((row.name, kind), chain[-1] if as_far else "", row))
+        if chain and not as_far and row.name in published.STAGE_OF:
+            entries += _last_stages({row.name: chain})
+    return entries + _last_stages({**chains, **others(facts)})
 
 
-def _stage_entry(label: str, chain: list[str]) -> Entry:
-    return Entry((label, f"after stage {len(chain)}"), chain[-1])
+def _last_stages(chains: Mapping[str, list[str]]) -> list[Entry]:
+    return [Entry((label, f"after stage {len(chain)}"), chain[-1]) for label, chain in chains.items()]
 
 
 def _stages(facts: Facts) -> list[Entry]:
@@ -75,34 +76,36 @@ def _stages(facts: Facts) -> list[Entry]:
 
 def _beir(facts: Facts) -> list[Entry]:
     """List the same systems for table 3, where nothing was trained on the queries."""
-    rows = {name: row for (name, _), row in published.rows("table 3").items()}
-    chains = {"BM25": [bm25(facts)], **methods(facts, published.GENERAL)}
-    systems = {**dict.fromkeys(rows, [""]), **chains, **others(facts, published.GENERAL)}
-    return [Entry((name,), chain[-1], rows.get(name)) for name, chain in systems.items()]
+    chains = {"BM25": [bm25(facts)], **methods(facts, published.GENERAL), **others(facts, published.GENERAL)}
+    return _beside("table 3", {name: chain[-1:] for name, chain in chains.items()})
 
 
 def _projection(facts: Facts) -> list[Entry]:
     """List the two settings of table 4."""
-    systems = (projection_pair(facts) or ("", ""))[::-1]
-    rows = published.rows("table 4").values()
-    return [Entry((row.name,), system, row) for row, system in zip(rows, systems, strict=True)]
+    with_and_without = next(iter(pairs(facts, "encoder.projection", True, False)), ("", ""))
+    return _beside("table 4", {"w/o projection": with_and_without[1:], "w/ projection": with_and_without[:1]})
 
 
 def _corpora(facts: Facts) -> list[Entry]:
     """List table 5, and the general corpus alone; the paper's row stands beside the first system of a corpus."""
-    systems, rows, entries = corpora(facts), published.rows("table 5"), []
-    for label in CORPORA:
-        first, *more = systems.get(label, [""])
-        entries.append(Entry((label,), first, rows.get((label, 0))))
-        entries += [Entry((label,), system) for system in more]
-    return entries
+    return _beside("table 5", dict.fromkeys(CORPORA, [""]) | corpora(facts))
 
 
 def _negatives(facts: Facts) -> list[Entry]:
     """List the passages per query of figure 4, at the same number of passages a step."""
-    systems, rows = arms(facts, "stage.group"), published.rows("figure 4")
-    sizes = sorted({*(int(name) for name, _ in rows), *systems})
-    return [Entry((str(size),), systems.get(size, ""), rows.get((str(size), 0))) for size in sizes]
+    systems = arms(facts, "stage.group")
+    sizes = sorted({*(int(name) for name, _ in published.rows("figure 4")), *systems})
+    return _beside("figure 4", {str(size): [systems.get(size, "")] for size in sizes})
+
+
+def _beside(source: str, systems: Mapping[str, Sequence[str]]) -> list[Entry]:
+    """List the rows of one of the paper's tables that has no stages, and systems by label: the first beside its row."""
+    rows = {name: row for (name, _), row in published.rows(source).items()}
+    entries = []
+    for label in dict.fromkeys([*(rows if source == "table 3" else []), *systems]):
+        first, *more = systems.get(label, [""])
+        entries += [Entry((label,), first, rows.get(label)), *(Entry((label,), system) for system in more)]
+    return entries
 
 
 def _growth(facts: Facts) -> list[Entry]:
@@ -110,88 +113,29 @@ def _growth(facts: Facts) -> list[Entry]:
     return [Entry((name, str(step)), system) for name, points in growth(facts).items() for step, system in points]
 
 
-# --- columns ---------------------------------------------------------------------------------------------------------
+# --- the declarations: rows of exhibits.csv --------------------------------------------------------------------------
 
-
-def _in_domain(table: str, *measures: str) -> Callable[[Facts], list[Column]]:
-    """Return the paper's columns where its queries are measured; else `measures`, or the main one, of every target."""
-
-    def columns(facts: Facts) -> list[Column]:
-        named = {published.dataset(facts, target): target for target in in_domain(facts)}
-        parts = {published.DL: (published.DL19, published.DL20)}
-        papers = []
-        for key in dict.fromkeys(key for row in published.rows(table).values() for key in row.values):
-            datasets = parts.get(key.dataset, (key.dataset,))
-            targets = [named[dataset] for dataset in datasets if dataset in named]
-            if len(targets) == len(datasets) and all(key.measure in facts.measures_of(target) for target in targets):
-                papers.append(Column(key.dataset, [[target] for target in targets], key.measure, key))
-        return papers or _own(facts, measures)
-
-    return columns
-
-
-def _own(facts: Facts, measures: tuple[str, ...]) -> list[Column]:
-    columns = []
-    for target in in_domain(facts):
-        measured = [measure for measure in measures if measure in facts.measures_of(target)]
-        columns += [Column(str(target), [[target]], name) for name in measured or [facts.main_measure(target)]]
-    return columns
-
-
-def _zero_shot(facts: Facts) -> list[Column]:
-    """Return a column per collection, and their average where there are several."""
-    sets, columns = zero_shot_sets(facts), []
-    theirs = published.rows("table 3")[published.OURS, 0].values.keys() - {published.AVERAGE}
-    for name, targets in sets.items():
-        key = Key(name, main_measure(facts, [targets]))
-        columns.append(Column(name, [targets], key.measure, key if key in theirs else None))
-    if len(sets) > 1:
-        key = published.AVERAGE if theirs == {column.key for column in columns} else None
-        columns.append(Column("average", list(sets.values()), columns[0].measure, key))
-    return columns
-
-
-# --- the declarations ------------------------------------------------------------------------------------------------
-
-ABLATIONS = "config/ablations.yaml, and config/paper-ablations.yaml over config/paper.yaml"
-GRIDS = {
-    "table_main": Grid(
-        "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 1: main results", ("method", "kind"), _main,
-        _in_domain("table 1", "RR@10", "R@50", "R@1000"), 1,
-        "BM25 or a retriever whose encoder masks by importance", "config/config.yaml",
-    ),
-    "table_stages": Grid(
-        "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 2: after each stage", ("method", "after"), _stages,
-        _in_domain("table 2", "RR@10", "R@1000"), 2,
-        "a retriever that takes its negatives from another one with the same encoder",
-        "config/config.yaml and config/paper.yaml",
-    ),
-    "table_beir": Grid(
-        "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 3: zero-shot", ("method",), _beir, _zero_shot, 1,
-        "collections in evaluation: whose queries are not trained on", "config/config.yaml and config/paper.yaml",
-    ),
-    "table_projection": Grid(
-        "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 4: the projection of the bottleneck", ("setting",),
-        _projection, _in_domain("table 4"), 2, "two retrievers that differ in encoders.X.projection alone",
-        ABLATIONS,
-    ),
-    "table_corpus": Grid(
-        "The paper\N{RIGHT SINGLE QUOTATION MARK}s table 5: what is pre-trained on", ("corpus",), _corpora,
-        _in_domain("table 5"), 2,
-        "retrievers that differ in encoders.X.collection or encoders.X.start alone", ABLATIONS,
-    ),
-    "figure_negatives": Grid(
-        "The paper\N{RIGHT SINGLE QUOTATION MARK}s figure 4: hard negatives at a constant number of passages a step",
-        ("passages per query",), _negatives, _in_domain("figure 4"), 3,
-        "three retrievers that differ in stages.X.group (and queries) alone", ABLATIONS,
-    ),
-    "figure_steps": Grid(
-        "What a system gains by longer pre-training", ("encoder", "steps"), _growth, lambda facts: _own(facts, ()), 2,
-        "retrievers whose encoders are snapshots of one pre-training (encoders.X.snapshot_of)",
-        "config/ablations.yaml",
-    ),
+_ROWS = pd.read_csv(
+    Path(__file__).with_suffix(".csv"), index_col="name", dtype={"least": int}, keep_default_na=False,
+    converters={"heads": lambda text: tuple(text.split(", ")), "measures": str.split},
+).to_dict("index")  # fmt: skip
+_ENTRIES = {
+    "table_main": _main, "table_stages": _stages, "table_beir": _beir, "table_projection": _projection,
+    "table_corpus": _corpora, "figure_negatives": _negatives, "figure_steps": _growth,
 }  # fmt: skip
-OF_MASKS = ("figure_masked_terms", "figure_sampling")
+GRIDS = {name: Grid(entries=entries, **_ROWS[name]) for name, entries in _ENTRIES.items()}
+OF_MASKS = {"figure_masked_terms": terms_table, "figure_sampling": example_table}
+
+# a measured form: the paper's row that it stands for, its complexity, and what the paper measured it on
+_SQUARE, _CPU, _GPU = "O(n\N{SUPERSCRIPT TWO})", "ms on a CPU", "ms on a V100"
+FORMS = {
+    "MAE": ("MAE", "O(n)", _CPU),
+    "RetroMAE, in Python": ("RetroMAE", _SQUARE, _CPU),
+    "RetroMAE, ours": ("RetroMAE", _SQUARE, _CPU),
+    "SimLM, masks": ("SimLM", _SQUARE, _CPU),
+    "SimLM, generator": ("SimLM", _SQUARE, _GPU),
+    "CDMAE": (published.OURS, "O(n log n)", _CPU),
+}
 
 
 def wanted(name: str, config: dict[str, Any]) -> Wanted:
@@ -203,21 +147,12 @@ def wanted(name: str, config: dict[str, Any]) -> Wanted:
         shown = [facts.entries("systems")[a]["encoder"] for a, _ in masking_pairs(facts)]
         encoders = facts.entries("encoders").items()
         shown += [encoder for encoder, entry in encoders if entry.get("decoder_masking") == "importance"]
-        if not shown:
-            raise InputError(
-                f"{name} needs an encoder with decoder_masking: importance, which this config lacks; "
-                "see config/config.yaml"
-            )
-        return Wanted(encoders=shown[:1])
-    grid = GRIDS[name]
-    systems = _systems(grid, facts) if grid.columns(facts) else []
-    if len(systems) < grid.least:
-        raise InputError(f"{name} needs {grid.lacks}, which this config lacks; see {grid.has}")
-    return Wanted(systems=list(dict.fromkeys(systems)))
-
-
-def _systems(grid: Grid, facts: Facts) -> list[str]:
-    return [entry.system for entry in grid.entries(facts) if entry.system]
+    else:
+        shown = GRIDS[name].systems(facts) if GRIDS[name].columns(facts) else []
+    row = _ROWS[name]
+    if len(shown) < row["least"]:
+        raise InputError(f"{name} needs {row['lacks']}, which this config lacks; see {row['has']}")
+    return Wanted(encoders=shown[:1]) if name in OF_MASKS else Wanted(systems=list(dict.fromkeys(shown)))
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------------
@@ -228,9 +163,29 @@ def table(name: str, facts: Facts) -> Table:
     if name in GRIDS:
         return grids.table(GRIDS[name], name, facts)
     if name in OF_MASKS:
-        masked = facts.masked_terms[shown_encoder(facts)]
-        return (terms_table if name == "figure_masked_terms" else example_table)(masked, name)
-    return (latency_table if name == "table_latency" else claims_table)(facts, name)
+        return OF_MASKS[name](facts.masked_terms[shown_encoder(facts)], name)
+    return (_latency if name == "table_latency" else claims_table)(facts, name)
+
+
+def _latency(facts: Facts, name: str) -> Table:
+    """Make a row per form: the paper's milliseconds and ours, both also as multiples of MAE's; one passage of n."""
+    batch, growth = facts.latency["batch"], facts.latency["growth"]
+    rows = published.rows("table 6").values()
+    papers = {(row.name, key.measure): value for row in rows for key, value in row.values.items()}
+    body = []
+    for form, (row, complexity, measure) in FORMS.items():
+        both = [(papers.get((row, measure), math.nan), papers["MAE", _CPU]), (float(batch[form]), batch["MAE"])]
+        times = [number_cell(time, "{:.2f}".format) for time, _ in both]
+        ratios = [number_cell(time / of_mae, "{:.1f}\N{NO-BREAK SPACE}x".format) for time, of_mae in both]
+        passages = [number_cell(growth[form].get(length), "{:.3f}".format) for length in growth["MAE"]]
+        body.append([form, complexity, *times, *ratios, *passages])
+    head = ["form", "complexity", "paper, ms", "ours, ms", "paper, of MAE", "ours, of MAE"]
+    caption = (
+        f"{PAPERS}table 6: masking {facts.latency['passages']} passages of "
+        f"{facts.latency['length']} word-pieces; ours on one thread of another machine, so ratios compare; then "
+        "one passage of n"
+    )
+    return Table(name, caption, [*head, *(f"ms, n = {length}" for length in growth["MAE"])], body, texts=["complexity"])
 
 
 def beside_the_papers(facts: Facts) -> list[Table]:
@@ -238,7 +193,7 @@ def beside_the_papers(facts: Facts) -> list[Table]:
     return [
         grids.table(grid, name, facts)
         for name, grid in GRIDS.items()
-        if len(_systems(grid, facts)) >= grid.least and any(column.key for column in grid.columns(facts))
+        if len(grid.systems(facts)) >= grid.least and any(column.key for column in grid.columns(facts))
     ]
 
 
@@ -250,8 +205,6 @@ def figure(name: str, facts: Facts) -> Figure:
         columns = GRIDS[name].columns(facts)
         panels = [over_steps(facts, target, column.measure) for column in columns for [target] in column.sets]
         return stacked(name, GRIDS[name].caption, panels)
-    masked = facts.masked_terms[shown_encoder(facts)]
-    title = "The paper\N{RIGHT SINGLE QUOTATION MARK}s figure "
-    if name == "figure_masked_terms":
-        return stacked(name, f"{title}2: the most frequently masked terms", masked_figures(masked))
-    return stacked(name, f"{title}3: how likely each word is masked", [sampling(masked["example"])])
+    masked, row = facts.masked_terms[shown_encoder(facts)], _ROWS[name]
+    panels = masked_figures(masked) if name == "figure_masked_terms" else [sampling(masked["example"])]
+    return stacked(name, f"{PAPERS}{row['source']}: {row['title']}", panels)

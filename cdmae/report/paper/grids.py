@@ -6,22 +6,32 @@ stand alone, and the caption says so.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from cdmae import formats
-from cdmae.config.schema import Evaluation
-from cdmae.fields import parse
 from cdmae.report.charts import Figure, Series, lines, stacked
 from cdmae.report.facts import Facts, Target
+from cdmae.report.paper import published
 from cdmae.report.paper.published import Key, Row
-from cdmae.report.sections import mean_noise, mean_spread, mean_value, value_cell
+from cdmae.report.sections import (
+    Sets,
+    in_domain,
+    main_measure,
+    mean_noise,
+    mean_value,
+    number_cell,
+    system_cell,
+    zero_shot_sets,
+)
 from cdmae.report.tables import Cell, Table
 
 MOST_ACROSS = 8  # with more collections than this a table has them down and the methods across
+PAPERS = "The paper\N{RIGHT SINGLE QUOTATION MARK}s "
 
 
 class Entry(NamedTuple):
@@ -36,7 +46,7 @@ class Column(NamedTuple):
     """What a column measures: sets of targets whose means count alike; `key` is the paper's column, if it has one."""
 
     name: str
-    sets: list[list[Target]]
+    sets: Sets
     measure: str
     key: Key | None = None
 
@@ -48,24 +58,70 @@ class Column(NamedTuple):
 
 @dataclass(frozen=True)
 class Grid:
-    """A table of systems: `entries` down and `columns` across.
+    """A table of systems: `entries` below `heads`, beside those of the paper's table of the name `source`.
 
-    It makes sense from `least` entries with a system on; `lacks` says what the config would need, `has` names
-    a config file that has it.
+    It makes sense from `least` entries with a system on; `lacks` says what the config would need, `has` names a config
+    file that has it. measures: what is shown where the paper's columns are not measured; the main one without.
     """
 
-    caption: str
-    heads: tuple[str, ...]
     entries: Callable[[Facts], list[Entry]]
-    columns: Callable[[Facts], list[Column]]
+    source: str
+    title: str
+    heads: tuple[str, ...]
+    measures: Sequence[str]
     least: int
     lacks: str
     has: str
 
+    @property
+    def caption(self) -> str:
+        """Return the title behind the name of the paper's table."""
+        return f"{PAPERS}{self.source}: {self.title}" if self.source else self.title
+
+    def systems(self, facts: Facts) -> list[str]:
+        """List the systems of the entries."""
+        return [entry.system for entry in self.entries(facts) if entry.system]
+
+    def columns(self, facts: Facts) -> list[Column]:
+        """Return the paper's columns where its queries are measured; else our own."""
+        if self.source == "table 3":
+            return _zero_shot(facts)
+        theirs = _papers(facts, self.source) if self.source else []
+        return theirs or [
+            Column(str(target), [[target]], name)
+            for target in in_domain(facts)
+            for name in [measure for measure in self.measures if measure in facts.measures_of(target)]
+            or [facts.main_measure(target)]
+        ]
+
+
+def _papers(facts: Facts, source: str) -> list[Column]:
+    """Return the columns of one of the paper's tables that are measured here."""
+    named = {published.dataset(facts, target): target for target in in_domain(facts)}
+    columns = []
+    for key in dict.fromkeys(key for row in published.rows(source).values() for key in row.values):
+        datasets = {published.DL: (published.DL19, published.DL20)}.get(key.dataset, (key.dataset,))
+        targets = [named[dataset] for dataset in datasets if dataset in named]
+        if len(targets) == len(datasets) and all(key.measure in facts.measures_of(target) for target in targets):
+            columns.append(Column(key.dataset, [[target] for target in targets], key.measure, key))
+    return columns
+
+
+def _zero_shot(facts: Facts) -> list[Column]:
+    """Return a column per collection, and their average where there are several."""
+    sets = zero_shot_sets(facts)
+    theirs = published.rows("table 3")[published.OURS, 0].values.keys() - {published.AVERAGE}
+    keys = [Key(name, main_measure(facts, [targets])) for name, targets in sets.items()]
+    columns = [Column(key.dataset, [sets[key.dataset]], key.measure, key if key in theirs else None) for key in keys]
+    if len(sets) > 1:
+        average = published.AVERAGE if theirs == set(keys) else None
+        columns.append(Column("average", list(sets.values()), columns[0].measure, average))
+    return columns
+
 
 def planned(config: dict[str, Any]) -> Facts:
     """Return the facts as they will be when everything in the config has been measured, without any numbers."""
-    evaluation = parse(Evaluation, config.get("evaluation"))
+    evaluation = Facts(config).evaluation
     targets = [Target(name, split) for name, splits in evaluation.collections.items() for split in splits]
     measured = [(target, measure) for target in targets for measure in evaluation.measured(*target)]
     keys = ((system, *place) for system in config["systems"] for place in measured)
@@ -73,15 +129,16 @@ def planned(config: dict[str, Any]) -> Facts:
 
 
 def table(grid: Grid, name: str, facts: Facts) -> Table:
-    """Return the lines of a grid; collections down instead of across where there are many."""
-    columns = grid.columns(facts)
+    """Return the lines of a grid; collections down instead of across where there are many.
+
+    Its entries are those of the whole config: an exhibit asked for alone has measures of its systems only.
+    """
+    columns, caption, heads = grid.columns(facts), grid.caption, [*grid.heads, "line", "from"]
     theirs = any(column.key for column in columns)
-    labelled = [line for entry in _entries(grid, facts) for line in _lines(facts, entry, columns, theirs)]
-    caption = grid.caption
+    labelled = [line for entry in grid.entries(planned(facts.config)) for line in _lines(facts, entry, columns, theirs)]
     if not theirs:
         names = dict.fromkeys(target.collection for column in columns for some in column.sets for target in some)
         caption += f"; ours alone: {formats.listed(list(names))} is not the paper's data"
-    heads = [*grid.heads, "line", "from"]
     if len(columns) <= MOST_ACROSS:
         body = [[*labels, *cells] for labels, cells in labelled]
         return Table(name, caption, [*heads, *(column.head for column in columns)], body, len(heads), texts=heads[1:])
@@ -95,23 +152,45 @@ def table(grid: Grid, name: str, facts: Facts) -> Table:
     return Table(name, caption, ["collection", *across], body)
 
 
+def _lines(
+    facts: Facts, entry: Entry, columns: Sequence[Column], theirs: bool
+) -> Iterator[tuple[list[str], list[Cell]]]:
+    """Yield labels and cells of an entry's lines: paper, ours, difference and band, as far as there are both."""
+    paper = entry.paper if theirs else None
+    points = [paper.values.get(column.key, math.nan) if paper else math.nan for column in columns]
+    if paper:
+        yield [*entry.label, "paper", paper.source], [number_cell(value, "{:.1f}".format) for value in points]
+    if not entry.system:
+        return
+    ours = [system_cell(facts, entry.system, column.sets, column.measure) for column in columns]
+    yield [*entry.label, "ours", entry.system], ours
+    if paper:
+        gaps = [
+            math.nan if cell.value is None else cell.value - value for cell, value in zip(ours, points, strict=True)
+        ]
+        bands = [100 * mean_noise(facts, column.sets, column.measure) for column in columns]
+        bands = [math.nan if math.isnan(gap) else band for gap, band in zip(gaps, bands, strict=True)]
+        differences = [number_cell(gap, lambda gap: formats.signed(gap / 100)) for gap in gaps]
+        yield [*entry.label, "difference", ""], differences
+        yield (
+            [*entry.label, "band", "of one seed"],
+            [number_cell(band, "\N{PLUS-MINUS SIGN}{:.1f}".format) for band in bands],
+        )
+
+
 def figure(grid: Grid, name: str, facts: Facts) -> Figure:
     """Draw a panel per column: ours over the entries, and the paper's line where it measured the same."""
-    panels, everything = [], _entries(grid, facts)
+    panels, everything = [], grid.entries(planned(facts.config))
     for column in grid.columns(facts):
         entries = [entry for entry in everything if entry.system or column.key]
-        ours = [
-            (at, 100 * mean_value(facts, entry.system, column.sets, column.measure))
-            for at, entry in enumerate(entries)
-            if entry.system
-        ]
-        papers = [
-            (at, entry.paper.values[column.key])
-            for at, entry in enumerate(entries)
-            if entry.paper and column.key in entry.paper.values
-        ]
-        parts = (("ours", ours, 0), ("the paper", papers, 2))
-        series = [Series(label, *zip(*points, strict=True), colour) for label, points, colour in parts if points]
+        ours, papers = [], []
+        for at, entry in enumerate(entries):
+            if entry.system:
+                ours.append((at, 100 * mean_value(facts, entry.system, column.sets, column.measure)))
+            if entry.paper and column.key in entry.paper.values:
+                papers.append((at, entry.paper.values[column.key]))
+        both = (("ours", ours, 0), ("the paper", papers, 2))
+        series = [Series(label, *zip(*points, strict=True), hue) for label, points, hue in both if points]
         panels.append(
             lines(
                 name, column.head, series, x_axis=grid.heads[0], x_names=[entry.label[0] for entry in entries],
@@ -119,31 +198,3 @@ def figure(grid: Grid, name: str, facts: Facts) -> Figure:
             )
         )  # fmt: skip
     return stacked(name, grid.caption, panels)
-
-
-def _entries(grid: Grid, facts: Facts) -> list[Entry]:
-    """Return the entries as the whole config has them: an exhibit asked for alone has measures of its systems only."""
-    return grid.entries(planned(facts.config))
-
-
-def _lines(facts: Facts, entry: Entry, columns: list[Column], theirs: bool) -> Iterator[tuple[list[str], list[Cell]]]:
-    """Yield labels and cells of an entry's lines: paper, ours, difference and band, as far as there are both."""
-    none, paper = Cell(formats.NONE), entry.paper if theirs else None
-    values = [paper.values.get(column.key) if paper else None for column in columns]
-    ours = [mean_value(facts, entry.system, column.sets, column.measure) for column in columns] if entry.system else []
-    if paper:
-        cells = [none if value is None else Cell(f"{value:.1f}", value) for value in values]
-        yield [*entry.label, "paper", paper.source], cells
-    if ours:
-        spreads = [mean_spread(facts, entry.system, column.sets, column.measure) for column in columns]
-        cells = [value_cell(mean, spread=spread) for mean, spread in zip(ours, spreads, strict=True)]
-        yield [*entry.label, "ours", entry.system], cells
-    if paper and ours:
-        differences, bands = [], []
-        for column, value, mean in zip(columns, values, ours, strict=True):
-            known = value is not None and mean == mean
-            band = 100 * mean_noise(facts, column.sets, column.measure)
-            differences.append(Cell(formats.signed(mean - value / 100), 100 * mean - value) if known else none)
-            bands.append(Cell(f"\N{PLUS-MINUS SIGN}{band:.1f}", band) if known else none)
-        yield [*entry.label, "difference", ""], differences
-        yield [*entry.label, "band", "of one seed"], bands

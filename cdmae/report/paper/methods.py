@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 from cdmae.report import comparisons
-from cdmae.report.comparisons import chains, differences, masking_pairs, not_pretrained
+from cdmae.report.comparisons import chains, differences, masking_pairs, not_pretrained, retrievers
 from cdmae.report.facts import Facts
 from cdmae.report.paper import published
 
@@ -16,10 +17,9 @@ CORPORA = ("general", "domain", "general, then domain")
 
 def main_chain(facts: Facts) -> list[str]:
     """Return the systems of stages 1, 2, 3 of the encoder that masks by importance, as far as they go."""
-    encoders, systems = facts.entries("encoders"), facts.entries("systems")
-    masking = {name: encoder.get("decoder_masking") for name, encoder in encoders.items()}
-    by_importance = [chain for chain in chains(facts) if masking.get(systems[chain[0]]["encoder"]) == "importance"]
-    return max(by_importance, key=len, default=[first for first, _ in masking_pairs(facts)[:1]])
+    masking = {name: encoder.get("decoder_masking") for name, encoder in facts.entries("encoders").items()}
+    firsts = [name for name, entry in retrievers(facts).items() if masking.get(entry["encoder"]) == "importance"]
+    return _longest(facts, firsts, [aware for aware, _ in masking_pairs(facts)])
 
 
 def methods(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> dict[str, list[str]]:
@@ -27,19 +27,16 @@ def methods(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> 
 
     checkpoints: the starts that stand for a method which is not.
     """
-    trained = {published.OURS: main_chain(facts)}
-    encoders = facts.entries("encoders")
+    trained, encoders = {published.OURS: main_chain(facts)}, facts.entries("encoders")
+    for (name, entry), (method, objective) in itertools.product(encoders.items(), published.OBJECTIVES.items()):
+        own = published.MASKINGS.get(method)
+        masks = (own,) if own else (None, *comparisons.UNIFORM)
+        if entry.get("objective") == objective and entry.get("decoder_masking") in masks:
+            trained.setdefault(method, _chain_of(facts, name))
     for name, entry in encoders.items():
-        masking = entry.get("decoder_masking")
-        for method, objective in published.OBJECTIVES.items():
-            own = published.MASKINGS.get(method)
-            as_published = masking == own if own else masking in (None, *comparisons.UNIFORM)
-            if entry.get("objective") == objective and as_published:
-                trained.setdefault(method, chain_of(facts, name))
-    for name, entry in encoders.items():
-        checkpoint = facts.entries("starts").get(entry.get("start", ""), {}).get("checkpoint")
+        checkpoint = _start(facts, entry).get("checkpoint")
         if entry.get("objective") == "none" and checkpoint in checkpoints:
-            trained.setdefault(checkpoints[checkpoint], chain_of(facts, name))
+            trained.setdefault(checkpoints[checkpoint], _chain_of(facts, name))
     return {method: chain for method, chain in trained.items() if chain}
 
 
@@ -51,25 +48,19 @@ def others(facts: Facts, checkpoints: dict[str, str] = published.IN_DOMAIN) -> d
         WITHOUT: [without for name in ours if (without := not_pretrained(facts, name))],
     }
     known = {name for chain in methods(facts, checkpoints).values() for name in chain}
-    longest = {
-        label: max([chain for chain in chains(facts) if chain[:1] == first], key=len, default=first)
-        for label, first in firsts.items()
-    }
+    longest = {label: _longest(facts, first, first) for label, first in firsts.items()}
     return {label: chain for label, chain in longest.items() if chain and not known & set(chain)}
 
 
-def chain_of(facts: Facts, encoder: str) -> list[str]:
+def _longest(facts: Facts, firsts: list[str], default: list[str]) -> list[str]:
+    """Return the longest chain that begins with one of these; the first of `default` where none does."""
+    return max([chain for chain in chains(facts) if chain[0] in firsts], key=len, default=default[:1])
+
+
+def _chain_of(facts: Facts, encoder: str) -> list[str]:
     """Return the longest chain of stages of an encoder; its first retriever where there is no second stage."""
-    entries = {name: facts.entries("systems").get(name, {}) for name in facts.systems}
-    retrievers = [name for name, entry in entries.items() if entry.get("kind") == "retriever"]
-    firsts = [name for name in retrievers if entries[name].get("encoder") == encoder]
-    return max([chain for chain in chains(facts) if chain[0] in firsts], key=len, default=firsts[:1])
-
-
-def projection_pair(facts: Facts) -> tuple[str, str] | None:
-    """Return (with, without): retrievers that differ in the projection of the bottleneck alone."""
-    pairs = itertools.product(facts.systems, repeat=2)
-    return next((pair for pair in pairs if differences(facts, *pair) == {"encoder.projection": (True, False)}), None)
+    firsts = [name for name, entry in retrievers(facts).items() if entry.get("encoder") == encoder]
+    return _longest(facts, firsts, firsts)
 
 
 def corpora(facts: Facts) -> dict[str, list[str]]:
@@ -82,11 +73,9 @@ def corpora(facts: Facts) -> dict[str, list[str]]:
     """
     systems: dict[str, list[str]] = {label: [] for label in CORPORA}
     for reference in main_chain(facts)[:1]:
-        for name in dict.fromkeys([reference, *facts.systems]):
-            retriever = facts.entries("systems").get(name, {}).get("kind") == "retriever"
-            different = set(differences(facts, reference, name)) if retriever else set()
-            ignored = {"encoder.steps"} if "encoder.collection" in different else set()
-            if retriever and different - ignored <= _CORPUS:
+        for name in dict.fromkeys([reference, *retrievers(facts)]):
+            different = set(differences(facts, reference, name))
+            if different - ({"encoder.steps"} if "encoder.collection" in different else set()) <= _CORPUS:
                 systems.get(_corpus(facts, name), []).append(name)
     return {label: names for label, names in systems.items() if names}
 
@@ -97,6 +86,9 @@ def _corpus(facts: Facts, system: str) -> str:
     encoder, domain = encoders[entry["encoder"]], facts.entries("stages")[entry["stage"]].get("collection")
     parts = [encoder, *(encoders[name] for name in [encoder.get("after")] if name in encoders)]
     read = {part.get("collection") for part in parts if part.get("objective") != "none"}
-    start = facts.entries("starts").get(encoder.get("start", ""), {})
-    labels = {"general": start.get("checkpoint") in published.GENERAL or read - {domain}, "domain": domain in read}
-    return ", then ".join(label for label, fits in labels.items() if fits)
+    general = _start(facts, encoder).get("checkpoint") in published.GENERAL or read - {domain}
+    return ", then ".join(label for label, fits in (("general", general), ("domain", domain in read)) if fits)
+
+
+def _start(facts: Facts, encoder: dict[str, Any]) -> dict[str, Any]:
+    return facts.entries("starts").get(encoder.get("start", ""), {})

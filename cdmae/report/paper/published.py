@@ -36,32 +36,24 @@ class Row(NamedTuple):
 
 
 AVERAGE = Key("average", GRADED)  # of the datasets of table 3
+METHODS = pd.read_csv(Path(__file__).with_name("methods.csv"), index_col="method", dtype=str, keep_default_na=False)
+
+
+def _methods(column: str) -> dict[str, str]:
+    """Return a column of the table of methods, as far as it is filled."""
+    return {str(method): value for method, value in METHODS[column].items() if value}
+
+
 # the methods whose pre-training is a file in cdmae/pretraining/objectives
-OBJECTIVES = {
-    "RetroMAE": "retromae",
-    "SimLM": "simlm",
-    "CoT-MAE": "cotmae",
-    "Condenser": "condenser",
-    "coCondenser": "cocondenser",
-    "MASTER": "master",
-}
-MASKINGS = {"MASTER": "inverse_frequency"}  # of the decoder; the others' is uniform, where they have one
+OBJECTIVES = _methods("objective")
+MASKINGS = _methods("masking")  # of the decoder; the others' is uniform, where they have one
+# how far the fine-tuning of table 1 goes: to hard negatives, or to distillation
+STAGE_OF = {method: int(stage) for method, stage in _methods("stages").items()}
+KINDS = _methods("kind")  # the two columns of ticks in table 1, in words
 # published starts that are the result of a method: pre-trained on MS MARCO, as in tables 1 and 2, and on general text
 # alone, as in table 3; the authors of RetroMAE report both
 IN_DOMAIN = {"Shitao/RetroMAE_MSMARCO": "RetroMAE"}
 GENERAL = {"Shitao/RetroMAE": "RetroMAE"}
-# how far the fine-tuning of table 1 goes: to hard negatives, or to distillation
-STAGE_OF = {"Condenser": 2, "coCondenser": 2, "CoT-MAE": 2, "RetroMAE": 3, "SimLM": 3, "MASTER": 3, OURS: 3}
-_DISTILLED = (
-    "TAS-B", "RocketQA", "PAIR", "RocketQAv2", "AR2", "ColBERTv2", "RetroMAE", "SimLM", "MASTER", OURS
-)  # fmt: skip
-_SEVERAL = ("ColBERT", "COIL", "ColBERTv2")
-
-
-def kind(name: str) -> str:
-    """Write the two columns of ticks in table 1 in words."""
-    words = (("distilled", _DISTILLED), ("several vectors", _SEVERAL))
-    return ", ".join(word for word, names in words if name in names)
 
 
 def rows(table: str) -> dict[tuple[str, int], Row]:

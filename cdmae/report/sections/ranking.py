@@ -6,10 +6,9 @@ import math
 from typing import NamedTuple
 
 from cdmae import formats
-from cdmae.evaluation import significance
 from cdmae.report.charts import Figure, Row, rows
-from cdmae.report.comparisons import differences, noise
-from cdmae.report.facts import Difference, Facts, Target
+from cdmae.report.comparisons import compared, differences, noise
+from cdmae.report.facts import Facts, Target
 from cdmae.report.sections import (
     Section,
     colour,
@@ -80,7 +79,7 @@ def rankings(facts: Facts) -> list[Ranking]:
 def ranking_table(facts: Facts, ranking: Ranking) -> Table:
     """Tabulate the measure, its distance from the baseline, and what the pre-training took; best first."""
     measure = formats.measure_name(ranking.measure)
-    gaps = compared(facts, ranking, facts.baseline)
+    gaps = compared(facts, ranking.systems, facts.baseline, ranking.target, ranking.measure)
     band = noise(facts, ranking.target, ranking.measure)
     body = []
     for name in ranking.systems:
@@ -98,19 +97,11 @@ def ranking_table(facts: Facts, ranking: Ranking) -> Table:
     return Table(f"ranking-{ranking.stage}", caption, head, body, texts=["reading"])
 
 
-def compared(facts: Facts, ranking: Ranking, reference: str) -> dict[str, Difference]:
-    """Subtract `reference` from every other system, p corrected after Holm for all of them."""
-    gaps = {name: facts.difference(name, reference, ranking.target, ranking.measure) for name in ranking.systems}
-    gaps = {name: gap for name, gap in gaps.items() if gap}
-    corrected = significance.holm([gap.p for gap in gaps.values()])
-    return {name: gap._replace(p=p) for (name, gap), p in zip(gaps.items(), corrected, strict=True)}
-
-
 def by_verdict(facts: Facts, ranking: Ranking, reference: str) -> dict[str, list[str]]:
     """Group the encoders by what the comparison with `reference` says of them."""
     band = noise(facts, ranking.target, ranking.measure)
     groups: dict[str, list[str]] = {reading: [] for reading in READINGS}
-    for name, gap in compared(facts, ranking, reference).items():
+    for name, gap in compared(facts, ranking.systems, reference, ranking.target, ranking.measure).items():
         groups[verdict(gap, band)].append(_encoder(facts, name))
     return groups
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from cdmae import formats
-from cdmae.evaluation import significance
 from cdmae.report.charts import Figure
-from cdmae.report.comparisons import noise
+from cdmae.report.comparisons import compared, noise
 from cdmae.report.facts import Facts, Target
 from cdmae.report.sections import Section, Sets, columns, difference_figure, in_domain, main_measure, system_cell
 from cdmae.report.tables import Cell, Table, highlight
@@ -56,16 +55,14 @@ def set_column(facts: Facts, sets: Sets, measure: str) -> list[Cell]:
 
 def measure_column(facts: Facts, target: Target, measure: str) -> list[Cell]:
     """Make a cell per system: its mean as points, marked where it differs from the baseline."""
-    gaps = {name: facts.difference(name, facts.baseline, target, measure) for name in facts.systems}
-    tested = {name: gap.p for name, gap in gaps.items() if gap}
-    corrected = dict(zip(tested, significance.holm(list(tested.values())), strict=True))
+    gaps = compared(facts, facts.systems, facts.baseline, target, measure)
     cells = []
     for name in facts.systems:
         mark = note = ""
-        if corrected.get(name, 1.0) < 0.05:
+        if name in gaps and gaps[name].p < 0.05:
             gain = facts.value(name, target, measure) - facts.value(facts.baseline, target, measure)
             mark = (SURE if abs(gain) > noise(facts, target, measure) else DOUBTFUL)[gain > 0]
-            note = f"{formats.signed(gain)} against {facts.baseline}, {formats.probability(corrected[name])}"
+            note = f"{formats.signed(gain)} against {facts.baseline}, {formats.probability(gaps[name].p)}"
         cells.append(system_cell(facts, name, [[target]], measure, mark=mark, note=note))
     return cells
 

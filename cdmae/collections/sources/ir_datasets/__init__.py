@@ -12,6 +12,7 @@ on, is the same passages with the titles of RocketQA's release.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -164,15 +165,13 @@ def load(settings: Settings, threads: int = 1) -> Collection:
 
     fetching.offer(settings.files, settings.dataset)
     judged = [split for split, has in splits(settings).items() if has]
-    passages = Rows(settings.dataset, "passages", fetching.passages)
+    passages = Rows(settings.dataset, "passages", partial(fetching.passages, titles=settings.titles))
     queries = {split: Rows(name, "queries", fetching.queries) for split, name in settings.ids().items()}
     qrels = {split: Rows(settings.ids()[split], "judgments", fetching.qrels) for split in judged}
     titles = Titles(settings.title_file) if settings.dataset == MSMARCO and settings.titles else None
     fetching.fetch([*queries.values(), *qrels.values(), passages, *([titles] if titles else [])])
     if titles:
         passages = Rows(settings.dataset, "passages", titles.joined)
-    elif not settings.titles:
-        passages = Rows(settings.dataset, "passages", fetching.untitled)
     about = {"source": "ir_datasets", "dataset": settings.dataset, "titles": settings.titles, **version(settings)}
     collection = _judged.load(Parts(passages, queries, qrels, published=True), about)
     _check_counts(settings, collection.about)

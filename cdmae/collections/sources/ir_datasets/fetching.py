@@ -105,16 +105,10 @@ class Rows:
         return enumerate(self.read(self.dataset), start=1)
 
 
-def passages(dataset: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the (id, title, text) of every passage; without a title where the dataset has none."""
+def passages(dataset: str, *, titles: bool = True) -> Iterator[tuple[str, str, str]]:
+    """Yield the (id, title, text) of every passage; without a title where the dataset has none or none is asked for."""
     for passage in package().load(dataset).docs_iter():
-        yield passage.doc_id, getattr(passage, "title", ""), passage.text
-
-
-def untitled(dataset: str) -> Iterator[tuple[str, str, str]]:
-    """Yield the same without titles."""
-    for passage_id, _, text in passages(dataset):
-        yield passage_id, "", text
+        yield passage.doc_id, getattr(passage, "title", "") if titles else "", passage.text
 
 
 def queries(dataset: str) -> Iterator[tuple[str, str]]:

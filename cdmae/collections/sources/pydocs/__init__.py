@@ -194,9 +194,7 @@ def _collection(
     names, texts = ([getattr(entry, name) for entry in divided.passages] for name in ("name", "text"))
     # Query ids differ from passage ids: evaluation in the manner of BEIR drops passages that have their query's id.
     frames = {
-        split: pd.DataFrame(
-            {"query_id": [f"query:{entry.name}" for entry in entries], "text": [entry.text for entry in entries]}
-        )
+        split: pd.DataFrame([(f"query:{entry.name}", entry.text) for entry in entries], columns=["query_id", "text"])
         for split, entries in queries.items()
     }
     qrels = {

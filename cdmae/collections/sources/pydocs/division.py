@@ -13,6 +13,10 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import connected_components
+
 from cdmae.collections.sources.pydocs import duplicates
 from cdmae.collections.sources.pydocs.harvest import stable_share
 
@@ -61,7 +65,10 @@ def divide(entries: Iterable[tuple[str, str, str]], held_out: bool) -> Divided:
                 by_summary.setdefault(key, []).append(row)
     templates = {key for key, rows in by_summary.items() if len(rows) > MOST_POSITIVES}
     shared = [(rows[0], row) for key, rows in by_summary.items() if key not in templates for row in rows[1:]]
-    components = _components(len(passages), pairs + shared)
+    one, other = np.array(pairs + shared, dtype=np.int64).reshape(-1, 2).T
+    graph = coo_array((np.ones(len(one)), (one, other)), shape=(len(passages), len(passages)))
+    _, component = connected_components(graph, directed=False)  # a number for each passage
+    components = np.unique(component, return_index=True)[1][component].tolist()  # its first passage
     queries: dict[str, list[Query]] = {"test": []} if held_out else {"train": [], "dev": [], "test": []}
     for key, rows in by_summary.items():
         if key not in templates:
@@ -108,19 +115,3 @@ def _dropped(passages: list[Passage], pairs: list[tuple[int, int]]) -> set[int]:
             if any(duplicates.similar_words(a, b) for a in summaries[0] for b in summaries[1]):
                 dropped.add(other)
     return dropped
-
-
-def _components(number: int, edges: Iterable[tuple[int, int]]) -> list[int]:
-    """Return the connected components of `number` rows: for each row the smallest row of its component (union-find)."""
-    parent = list(range(number))
-
-    def root(row: int) -> int:
-        while parent[row] != row:
-            parent[row] = parent[parent[row]]
-            row = parent[row]
-        return row
-
-    for one, other in edges:
-        a, b = root(one), root(other)
-        parent[max(a, b)] = min(a, b)
-    return [root(row) for row in range(number)]
