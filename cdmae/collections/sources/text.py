@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.collections.judged import Parts, check_folder
-from cdmae.collections.judged import check as check_parts
 from cdmae.collections.judged import load as load_parts
 from cdmae.errors import InputError
 from cdmae.fields import setting
@@ -104,9 +103,10 @@ def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
 def check(settings: Settings, name: str) -> dict[str, int]:
     """Read all files; raises `InputError` for one that is not UTF-8, or where all are empty."""
     try:
-        return check_parts(Parts(_Files(settings), {}, {}))
+        load(settings)
     except InputError as error:
         raise InputError(f"collections.{name}: {error}") from None
+    return {}
 
 
 def load(settings: Settings, threads: int = 1) -> Collection:
