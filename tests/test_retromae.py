@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import numpy as np
 import pytest
 import torch
 from tiny_objectives import (
+    SETTINGS,
     D,
     Padded,
     V,
@@ -108,7 +111,7 @@ def test_a_bag_holds_every_word_of_a_passage_once() -> None:
 def test_bowdpr_weighs_its_bag() -> None:
     batch = whole(first("bowdpr"))
     plain = network_of("bowdpr")
-    weighted = bowdpr.BowDpr(plain.model, 3.0)
+    weighted = bowdpr.BowDpr(plain.model, dataclasses.replace(SETTINGS, bag_weight=3.0), 5)
     one, other = plain(batch)[1]["decoder_loss"], weighted(batch)[1]["decoder_loss"]
     torch.testing.assert_close(3 * one, other)
 

@@ -36,11 +36,11 @@ def test_simlm_decoder_masks_all_that_the_encoder_masks() -> None:
 
 
 def test_simlm_decoder_begins_as_the_last_layers() -> None:
-    network = simlm.create(language_model(), SETTINGS, 5)
+    network = simlm.SimLm(language_model(), SETTINGS, 5)
     ours, theirs = network.decoder.state_dict(), network.model.bert.encoder.layer[1:].state_dict()
     assert [key for key in ours if not torch.equal(ours[key], theirs[key])] == []
     assert network.decoder[0] is not network.model.bert.encoder.layer[1]
     assert network.generator.config.num_attention_heads == 1
     assert network.generator.config.hidden_size == D // 3
     with pytest.raises(InputError, match="decoder_layers is 4; allowed: up to 3, the layers that simlm copies"):
-        simlm.create(language_model(), dataclasses.replace(SETTINGS, decoder_layers=4), 5)
+        simlm.SimLm(language_model(), dataclasses.replace(SETTINGS, decoder_layers=4), 5)

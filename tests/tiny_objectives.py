@@ -84,7 +84,7 @@ def first(name: str, lengths: tuple[int, ...] = LENGTHS) -> Step:
 
 
 def network_of(name: str) -> nn.Module:
-    made = objective(name).create(language_model(), SETTINGS, seed=5).eval()
+    made = objective(name)(language_model(), SETTINGS, seed=5).eval()
     generator = torch.Generator().manual_seed(9)
     with torch.no_grad():
         for each in made.parameters():  # biases and norms must differ from 0 and 1 to be tested

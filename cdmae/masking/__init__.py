@@ -89,15 +89,16 @@ class Side:
 
 
 PLAIN = Side("", 0.0)
+SHARES = ("mask_share", "random_share")
 
 
-def sides(settings: Any, unit: str = "word") -> tuple[Side, Side]:
-    """Return the encoder's and the decoder's side of an encoder's settings; `unit` is the importance's."""
-    shares = {"mask_share": settings.mask_share, "random_share": settings.random_share}
-    return (
-        Side(settings.encoder_masking, settings.encoder_ratio, settings.sigma, unit, **shares),
-        Side(settings.decoder_masking, settings.decoder_ratio, settings.sigma, unit, **shares),
-    )
+def sides(settings: Any, unit: str = "word") -> dict[str, Side]:
+    """Return the ``encoder``'s and the ``decoder``'s side of an encoder's settings; `unit` is the importance's."""
+    rest = {"sigma": settings.sigma, "unit": unit, **{key: getattr(settings, key) for key in SHARES}}
+    return {
+        "encoder": Side(settings.encoder_masking, settings.encoder_ratio, **rest),
+        "decoder": Side(settings.decoder_masking, settings.decoder_ratio, **rest),
+    }
 
 
 def names() -> list[str]:

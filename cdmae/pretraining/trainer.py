@@ -117,7 +117,7 @@ def train(
     passed: told the number of updates before each step and after the last one.
     """
     group.check_batch("batch", settings.batch)
-    network = objectives.objective(settings.objective).create(model, settings, seed).to(group.device)
+    network = objectives.objective(settings.objective)(model, settings, seed).to(group.device)
     plan = schedule(settings, len(reader.tokens))
     rows = micro_batch(model.config, settings.decoder_layers, group.device)
     seen = probes.Probes(network, reader, plan.last, saved, rows=rows, device=group.device)
