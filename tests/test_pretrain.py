@@ -218,8 +218,10 @@ def test_two_processes_learn_what_one_does(
     def work(group: Ranks) -> dict[str, torch.Tensor]:
         folder, model = tmp_path / str(group.size), models.pop()
         source = source_of(inputs)
-        with state.hold(folder, "x") if group.first else state.look(folder) as held:
-            about = trainer.train(model, SETTINGS, source, held, group, name="x", seed=1)
+        with state.opened(folder, "x", group) as saved:
+            about = trainer.train(model, SETTINGS, source, saved, seed=1)
+            if group.first:
+                saved.write_table("steps.tsv", folder)
         assert about["processes"] == group.size
         return model.state_dict()
 
@@ -251,9 +253,8 @@ def test_every_objective_goes_through_the_loop(
 
     def work(group: Ranks) -> dict[str, torch.Tensor]:
         model = models.pop()
-        with state.hold(tmp_path / "s", "x") if group.first else state.look(tmp_path / "s") as held:
-            trainer.train(model, settings, source_of(inputs, settings), held, group, name="x", seed=1)
-            held.discard()
+        with state.opened(tmp_path / str(group.size), "x", group) as saved:
+            trainer.train(model, settings, source_of(inputs, settings), saved, seed=1)
         return model.state_dict()
 
     models = [checkpoint.start_encoder(START, inputs["tokenizer"], 1) for _ in range(3)]
@@ -265,8 +266,9 @@ def test_every_objective_goes_through_the_loop(
 
 def test_more_processes_than_passages_of_a_batch_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
     source = source_of(inputs)
-    with state.hold(tmp_path, "x") as held, pytest.raises(InputError, match="batch is 6; allowed: at least 7"):
-        trainer.train(None, SETTINGS, source, held, Ranks(0, 7), name="x", seed=1)
+    saved = state.State(tmp_path, "x", Ranks(0, 7))
+    with pytest.raises(InputError, match="batch is 6; allowed: at least 7"):
+        trainer.train(None, SETTINGS, source, saved, seed=1)
 
 
 def undropped(original: Callable[..., torch.Generator]) -> Callable[..., torch.Generator | None]:
@@ -308,7 +310,7 @@ def test_a_second_training_of_the_same_encoder_is_refused(
     inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("cdmae.training.leases.WAIT", 0.1)
-    with state.hold(tmp_path / "state", "x"), pytest.raises(InputError, match="x is being trained already"):
+    with state.opened(tmp_path / "state", "x"), pytest.raises(InputError, match="x is being trained already"):
         run(inputs, tmp_path)
 
 

@@ -58,19 +58,12 @@ class Snapshots:
             with complete(_place(self._state.folder, step)) as aside:
                 aside.mkdir()
                 self._write(aside, step)
+                self._state.write_table("steps.tsv", aside)
 
     def copy(self, folder: Path) -> None:
-        """Put all of them into the finished encoder's folder, each with its part of the training curve."""
-        header, *rows = (self._state.folder / "steps.tsv").read_text(encoding="utf-8").splitlines()
+        """Put all of them into the finished encoder's folder."""
         for step in self._steps:
-            place = _place(folder, step)
-            shutil.copytree(_place(self._state.folder, step), place, copy_function=link)
-            kept = [row for row in rows if int(row.split("\t")[0]) <= step]
-            (place / "steps.tsv").write_text("".join(f"{row}\n" for row in [header, *kept]), encoding="utf-8")
-
-    def discard(self) -> None:
-        """Delete what lies beside the state: the training is finished and its output written."""
-        shutil.rmtree(self._state.folder / FOLDER, ignore_errors=True)
+            shutil.copytree(_place(self._state.folder, step), _place(folder, step), copy_function=link)
 
 
 def _place(folder: Path, step: int) -> Path:
