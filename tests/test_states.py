@@ -75,14 +75,15 @@ def test_tables_go_on_from_the_state(tmp_path: Path) -> None:
 
 
 def test_a_finished_training_leaves_no_state(tmp_path: Path) -> None:
-    (tmp_path / "state/snapshots").mkdir(parents=True)
+    (tmp_path / "state/snapshots/00000002").mkdir(parents=True)
     with states.opened(tmp_path / "state", "x") as state:
         state.begin("steps.tsv", ["step"])
         state.save(1, {})
         with state.finish(tmp_path / "output") as folder:
             (folder / "model").touch()
         assert {path.name for path in (tmp_path / "state").iterdir()} == {"lease", "lease.job", "lease.lock"}
-    assert {path.name for path in (tmp_path / "output").iterdir()} == {"model", "steps.tsv"}
+    assert {path.name for path in (tmp_path / "output").iterdir()} == {"model", "snapshots", "steps.tsv"}
+    assert [path.name for path in (tmp_path / "output/snapshots").iterdir()] == ["00000002"]
 
 
 def test_looking_reads_and_writes_nothing(tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ from cdmae.importance import table
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Reader, Step
-from cdmae.pretraining.snapshots import Snapshots
+from cdmae.pretraining.snapshots import keeping
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
@@ -90,13 +90,12 @@ def pretrain(
         write(folder, model, tokenizer, about | taken)
 
     with states.joined(state, name, device) as saved:
-        kept = Snapshots(saved, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
-        about |= train(model.to(device), settings, reader, saved, seed=seed, passed=kept.keep)
+        keep = keeping(saved, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
+        about |= train(model.to(device), settings, reader, saved, seed=seed, passed=keep)
         if saved.group.first:
             about["notes"] += probes.doubts(saved)
             with saved.finish(output) as aside:
                 write(aside, model, tokenizer, about)
-                kept.copy(aside)
 
 
 def train(

@@ -59,6 +59,7 @@ def held(folder: Path, name: str) -> Iterator[Lease]:
         """Make a lease again that was deleted, unless a twin has made its own; leave the folder to a twin."""
         if loss.reason == "marker-missing":
             with suppress(Timeout, OSError):
+                folder.mkdir(parents=True, exist_ok=True)  # the lease may have gone with it
                 marked().acquire(timeout=0)
                 print(f"{path} was deleted; it is made again", file=sys.stderr, flush=True)
                 return

@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from cdmae.errors import InputError
-from cdmae.files import complete, write_text
+from cdmae.files import complete, link, write_text
 from cdmae.training import leases, ranks
 from cdmae.training.leases import Lease
 from cdmae.training.ranks import Ranks
@@ -116,19 +116,22 @@ class State:
 
     @contextmanager
     def finish(self, output: Path) -> Iterator[Path]:
-        """Yield a folder to write the result to; with the tables it becomes `output`, whole or not at all.
+        """Yield a folder to write the result to, which becomes `output`, whole or not at all.
 
-        Nothing is left of the state afterwards.
+        The tables, and folders beside the state, are put into it. Nothing is left of the state afterwards.
         """
+        folders = [path for path in self.folder.iterdir() if path.is_dir()]
         with complete(output) as aside:
             aside.mkdir()
             yield aside
             for table in self.tables:
                 self.write_table(table, aside)
+            for path in folders:
+                shutil.copytree(path, aside / path.name, copy_function=link, ignore=shutil.ignore_patterns(".*"))
+        for path in folders:
+            shutil.rmtree(path)
         for path in self.folder.iterdir():
-            if path.is_dir():
-                shutil.rmtree(path)
-            elif not path.name.startswith("lease"):
+            if not path.name.startswith("lease"):
                 path.unlink()
 
     def _states(self) -> list[Path]:
