@@ -184,11 +184,6 @@ def test_algorithm1_masks_at_most_one_word_in_part():
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
 
 
-def test_algorithm1_masking_by_importance_needs_it():
-    with pytest.raises(InputError, match="needs the importance"):
-        select(batch_of([[11, 12]]), Side("importance", 0.5))
-
-
 def test_the_highest_are_those_of_sorting():
     draw = np.random.default_rng(1)
     values = draw.choice([-np.inf, -3.5, -0.0, 0.0, 1e-30, 2.0, 7.0, 3e38], (300, 40)).astype(np.float32)
