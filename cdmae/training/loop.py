@@ -205,16 +205,18 @@ def resume(saved: State, parts: dict[str, Any]) -> float:
         saved.group.any(False)
     try:
         payload = saved.latest()
-        for part, owner in parts.items() if payload else ():
+        for part, owner in parts.items() if payload is not None else ():
             owner.load_state_dict(payload[part])
     except (KeyError, RuntimeError, ValueError) as error:
+        if isinstance(error, RuntimeError) and "state_dict" not in str(error):  # of the device
+            raise
         raise InputError(
             f"{saved.folder} has a state of {saved.name} from another version of the code or of another model "
             f"({type(error).__name__}); delete the folder and run again: the training begins anew"
         ) from None
     if saved.group.first:
         saved.group.any(False)
-    if not payload:
+    if payload is None:
         return 0.0
     say(f"{saved.name} goes on from step {saved.step:,}")
     return payload["seconds"]
