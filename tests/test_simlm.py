@@ -18,7 +18,7 @@ def test_simlm_samples_from_the_generator() -> None:
     state = torch.randn(1, D)
     number = 20_000
     draws = torch.rand(number, generator=torch.Generator().manual_seed(1))
-    found = simlm.sample(head, state.expand(number, D), draws).bincount(minlength=V) / number
+    found = simlm.sample(head, state.expand(number, D), draws, V).bincount(minlength=V) / number
     expected = head(state)[0].softmax(-1).detach()
     assert (found - expected).abs().max() < 4 * (0.25 / number) ** 0.5
 

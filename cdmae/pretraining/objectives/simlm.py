@@ -97,21 +97,21 @@ def fill(encoder: nn.Module, head: nn.Module, view: View, generator: Generator |
     """Sample every masked token of the input by a generator's encoder and head; return their states [M, D], too."""
     states = attention.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
     states = states.index_select(0, view.masked)
-    sampled = sample(head, states, view.draws)
+    sampled = sample(head, states, view.draws, encoder.config.vocab_size)
     rows, ids = view.rows.index.index_select(0, view.masked), view.inputs.ids
     change = torch.where(view.weights > 0, sampled - ids.index_select(0, rows), 0)  # filler changes nothing
     return replace(view.inputs, ids=ids.index_add(0, rows, change)), states
 
 
 @torch.no_grad()
-def sample(head: nn.Module, states: Tensor, draws: Tensor) -> Tensor:
-    """Sample a word-piece for each state [M, D] from the head's probabilities, by its number in [0, 1): int64 [M].
+def sample(head: nn.Module, states: Tensor, draws: Tensor, size: int) -> Tensor:
+    """Sample one of `size` word-pieces for each state [M, D] by the head, and by its number in [0, 1): int64 [M].
 
     It is the first whose cumulated probability is above the number, so that a token's replacement depends on nothing
     but the token's own place, whatever the micro-batch.
     """
     sampled = []
-    at_once = max(1, LOGITS_AT_ONCE[states.device.type] // len(head.bias))
+    at_once = max(1, LOGITS_AT_ONCE[states.device.type] // size)
     for part, numbers in zip(states.split(at_once), draws.split(at_once), strict=True):
         sums = head(part).float().softmax(-1).cumsum(-1)  # [m, V]
         place = torch.searchsorted(sums, (numbers * sums[:, -1])[:, None], right=True)[:, 0]
