@@ -326,6 +326,4 @@ def _within(keys: np.ndarray, ordered: np.ndarray) -> np.ndarray:
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:
-    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return starts
+    return np.concatenate([[0], np.cumsum(lengths)])

@@ -292,8 +292,7 @@ class Reader:
         side, keys = self.sides[name], self.keys(name, texts.epochs)
         if side.next:
             texts = texts[np.arange(len(texts.rows)) ^ 1]
-        starts = np.zeros(len(texts.rows) + 1, np.int64)
-        np.cumsum(texts.lengths + 2, out=starts[1:])
+        starts = np.concatenate([[0], np.cumsum(texts.lengths + 2)])
         batch, content = self.batch_of(texts, side), packed.content(starts)
         real = np.arange(batch.ids.shape[1]) < batch.lengths[:, None]
         masked = np.zeros(batch.ids.shape, bool)

@@ -78,6 +78,5 @@ def without(run: Run, left_out: np.ndarray, depth: int) -> Run:
     kept = ~np.isin(of << 32 | run.passages, left_out[:, 0] << 32 | left_out[:, 1])
     place = np.cumsum(kept) - kept  # how many are kept before each
     kept &= place - place[np.minimum(run.starts[of], len(of) - 1)] < depth
-    starts = np.zeros(len(run) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(of[kept], minlength=len(run)), out=starts[1:])
+    starts = np.concatenate([[0], np.cumsum(np.bincount(of[kept], minlength=len(run)))])
     return Run(run.passages[kept], run.scores[kept], starts)

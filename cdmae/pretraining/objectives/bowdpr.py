@@ -15,8 +15,7 @@ from torch import Generator, Tensor
 from cdmae import masking
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives import _bags
-from cdmae.pretraining.objectives._parts import Objective, spread
-from cdmae.pretraining.objectives._prediction import predict
+from cdmae.pretraining.objectives._parts import Objective
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -44,13 +43,9 @@ class BowDpr(Objective):
         """L = L_mlm + bag_weight x L_bow, the latter a mean over passages; it is shown as the decoder's."""
         view = batch["encoder"]
         h_c, encoded = self.encode(view, generator)
-        mlm, _ = predict(self.model.cls.predictions, encoded, view.labels, view.weights)
+        mlm, numbers = self.losses(batch, h_c, (encoded, view))
         bow = self.bag_weight * batch.share * self.bag_losses(h_c, batch).mean()
-        return mlm + bow, {
-            "encoder_loss": mlm.detach(),
-            "decoder_loss": bow.detach(),
-            "spread": spread(h_c) * batch.share,
-        }
+        return mlm + bow, {**numbers, "decoder_loss": bow.detach()}
 
     def bag_losses(self, h_c: Tensor, batch: Batch) -> Tensor:
         """L_bow of each passage: [B]."""
