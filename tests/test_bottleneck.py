@@ -21,7 +21,7 @@ CPU = torch.device("cpu")
 
 def network_of(inputs, settings=SETTINGS):  # noqa: F811
     model = checkpoint.start_encoder(START, inputs["tokenizer"], 1)
-    return objectives.objective(settings.objective).create(model, settings, 1)
+    return objectives.objective(settings.objective)(model, settings, 1)
 
 
 def test_before_anything_is_learnt_the_loss_is_that_of_guessing(whole):  # noqa: F811

@@ -18,14 +18,14 @@ from cdmae.pretraining.objectives.cocondenser import contrast
 def test_condenser_reads_late_cls_and_early_tokens(early: int, layers: int) -> None:
     """The head on [h_cls late; h early], and the late MLM loss; 0 is half of the three layers."""
     settings = dataclasses.replace(SETTINGS, early_layers=early)
-    network, step = condenser.create(language_model(), settings, 5).eval(), first("condenser")
+    network, step = condenser.Condenser(language_model(), settings, 5).eval(), first("condenser")
     assert network.early == layers
     same(network, network(whole(step))[0], Naive("condenser", network)(step))
 
 
 def test_condenser_needs_late_layers() -> None:
     with pytest.raises(InputError, match="early_layers is 3; allowed: up to 2, the start has 3 layers"):
-        condenser.create(language_model(), dataclasses.replace(SETTINGS, early_layers=3), 5)
+        condenser.Condenser(language_model(), dataclasses.replace(SETTINGS, early_layers=3), 5)
 
 
 # --- coCondenser ------------------------------------------------------------------------------------------------------

@@ -244,7 +244,7 @@ def loss_of(settings):
     chosen = objective(settings.objective)
     sides, sizes = chosen.sides(settings, "word"), {"batch": 4, "max_length": settings.max_length, "seed": 3}
     (step,) = Reader(tokens, known, vocabulary(), sides, **sizes).read(0, 1)
-    network = chosen.create(copy.deepcopy(MODEL), settings, seed=5).eval()
+    network = chosen(copy.deepcopy(MODEL), settings, seed=5).eval()
     return learnt(network, step)[0].item()
 
 

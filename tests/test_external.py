@@ -9,7 +9,7 @@ import pytest
 
 from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
-from cdmae.retrieval import external
+from cdmae.retrieval import external, vectors
 from cdmae.retrieval.vectors import read_vectors
 
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "ask", "say", ":", "ant", "bee", "cow", "dog"]
@@ -47,19 +47,19 @@ def collection(tmp_path):
 def test_passages_and_queries_are_encoded_the_models_own_way(model, collection, tmp_path, monkeypatch):
     from sentence_transformers import SentenceTransformer
 
-    monkeypatch.setattr(external, "SHARD", 2)
+    monkeypatch.setattr(vectors, "SHARD", 2)
     external.encode_passages(str(model), collection, tmp_path / "vectors", 0)
     shards = read_vectors(tmp_path / "vectors")
     assert [shard.shape for shard in shards] == [(2, 8), (1, 8)]
-    vectors = np.concatenate(shards)
-    assert vectors.dtype == np.float32
+    encoded = np.concatenate(shards)
+    assert encoded.dtype == np.float32
     for kept, made in zip(shards, external.shards(str(model), collection, 0), strict=True):
         assert made.shape == kept.shape
         np.testing.assert_array_equal(made[:], kept)
     own = SentenceTransformer(str(model), device="cpu")
     texts = ["ant bee cow", "dog", "bee " + "cow dog " * 20]
     np.testing.assert_allclose(
-        vectors, own.encode([f"say : {text}" for text in texts], normalize_embeddings=True), atol=1e-6
+        encoded, own.encode([f"say : {text}" for text in texts], normalize_embeddings=True), atol=1e-6
     )
     queries = external.encode_queries(str(model), ["ant", "bee cow"], 0)
     np.testing.assert_allclose(

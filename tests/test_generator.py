@@ -87,7 +87,7 @@ def test_its_logits_are_those_of_transformers(made: Made) -> None:
 @KINDS
 def test_simlm_learns_from_what_it_samples_and_from_nothing_else(made: Made) -> None:
     """The paper's two losses: a frozen generator has none, and the encoder's is shown alone."""
-    network, step = SimLm(language_model(), 2, 5, Given(made())).eval(), first("simlm")
+    network, step = SimLm(language_model(), SETTINGS, 5, Given(made())).eval(), first("simlm")
     naive = Naive("simlm", network, made().requires_grad_(False))
     loss, numbers = network(whole(step))
     same(network, loss, naive(step))
@@ -98,7 +98,7 @@ def test_simlm_learns_from_what_it_samples_and_from_nothing_else(made: Made) -> 
 
 def test_nothing_of_it_is_trained_or_kept_in_a_state() -> None:
     model = language_model()
-    network, before = SimLm(model, 2, 5, Given(electra())), electra().state_dict()
+    network, before = SimLm(model, SETTINGS, 5, Given(electra())), electra().state_dict()
     names = [name for name, _ in network.named_parameters()] + list(network.state_dict())
     assert names and not [name for name in names if name.startswith("generator.")]
     draws = setup.generator(CPU, 1, "dropout")
@@ -115,8 +115,8 @@ def test_nothing_of_it_is_trained_or_kept_in_a_state() -> None:
 
 def test_it_drops_nothing_out() -> None:
     draws, model = setup.generator(CPU, 1, "dropout"), language_model()
-    assert SimLm(model, 2, 5, Given(electra())).filler(draws)[2] is None
-    assert SimLm(model, 2, 5).filler(draws)[2] is draws
+    assert SimLm(model, SETTINGS, 5, Given(electra())).filler(draws)[2] is None
+    assert SimLm(model, SETTINGS, 5).filler(draws)[2] is draws
 
 
 # --- from a folder ----------------------------------------------------------------------------------------------------
@@ -138,8 +138,8 @@ def start(path: Path) -> BertForMaskedLM:
 def test_the_objective_reads_it_from_a_folder(made: Made, tmp_path: Path) -> None:
     name = folder(tmp_path / "generator", made())
     settings = dataclasses.replace(SETTINGS, generator=name, max_length=12)
-    network = simlm.create(start(tmp_path), settings, 5).eval()
-    expected = SimLm(language_model(), 2, 5, Given(made())).eval()
+    network = simlm.SimLm(start(tmp_path), settings, 5).eval()
+    expected = SimLm(language_model(), SETTINGS, 5, Given(made())).eval()
     batch = whole(first("simlm"))
     torch.testing.assert_close(network(batch)[0], expected(batch)[0])
 

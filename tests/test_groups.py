@@ -96,9 +96,23 @@ def test_passages_with_the_text_of_a_positive_are_no_negatives(run: Run) -> None
     texts[duplicate] = texts[3]
     examples, counts = make(run, texts=texts)
     assert duplicate not in examples.mined[3]
-    assert counts["negatives removed that have the text of a positive"] == 1
+    assert counts["negatives removed that have the text of a judged passage"] == 1
     drawn = [examples.draw(np.array([3]), epoch)[0, 1:] for epoch in range(50)]
     assert duplicate not in np.concatenate(drawn)
+
+
+def test_what_the_judgments_exclude_is_never_drawn_and_what_they_call_irrelevant_is(run: Run) -> None:
+    """Neither mined, nor at random, nor from another group of the batch, nor in a copy; in `run` there are 20 of 60."""
+    mined, other, copy = int(run.ranked(3)[0][5]), *np.setdiff1d(np.arange(24, PASSAGES), run.ranked(3)[0])[:2].tolist()
+    texts = np.arange(PASSAGES)
+    texts[copy] = texts[other]
+    judged = [(query, query, 1) for query in range(QUERIES)] + [(3, mined, -100), (3, other, -100), (3, 15, 0)]
+    examples, _ = make(run, qrels_of(sorted(judged)), texts, random_negatives=50)
+    pool = set(examples.pool(3).tolist())
+    assert pool == set(range(PASSAGES)) - {3, mined, other, copy}
+    assert examples.positives[3].tolist() == [3]
+    excluded = examples.excluded(np.array([2, 3]), np.array([[2, other, 30], [3, 31, 32]], np.int32))
+    assert excluded.nonzero()[1].tolist() == [1] and excluded[1, 1]
 
 
 def test_what_is_left_out_is_counted(run: Run) -> None:

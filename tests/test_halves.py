@@ -84,12 +84,12 @@ def test_vectors_that_tell_passages_apart_find_every_other_half():
 def test_every_objective_has_a_vector_to_search_with(name, inputs):  # noqa: F811
     settings = replace(SETTINGS, objective=name)
     model = checkpoint.start_encoder(START, inputs["tokenizer"], 1)
-    network = objectives.objective(name).create(model, settings, 1)
+    network = objectives.objective(name)(model, settings, 1)
     found = halves.look(network, source_of(inputs, settings), 4096, CPU)()
     assert found["passages"] == sum(np.diff(read_tokens(inputs["tokens"]).starts) >= 14) and 0 <= found["rr"] <= 1
 
 
 def test_too_few_long_passages_are_not_looked_at(inputs):  # noqa: F811
-    network = objectives.objective("mae").create(checkpoint.start_encoder(START, inputs["tokenizer"], 1), SETTINGS, 1)
+    network = objectives.objective("mae")(checkpoint.start_encoder(START, inputs["tokenizer"], 1), SETTINGS, 1)
     assert halves.look(network, reader_of([[5] * 16, [6] * 3]), 4096, CPU) is None
     assert len(PIECES) == 50

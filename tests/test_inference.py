@@ -138,9 +138,8 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
         drawn = examples.draw(np.arange(len(examples)), epoch)
         found = taught.scores(examples.queries, drawn)
         queries = sequences.queries(tiny.queries, reranker, 1)
-        asked = np.repeat(examples.queries, 12)
         judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
-        expected = reranking.score(judge, queries, asked, passages, drawn.ravel(), precision="fp32")
+        expected = reranking.score(judge, queries, examples.queries, passages, list(drawn))
         np.testing.assert_allclose(found.ravel(), expected, atol=2e-6)
     for query in range(QUERIES):
         assert (np.diff(run.ranked(query)[1]) <= 0).all()
@@ -183,7 +182,7 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
     queries = sequences.queries(tiny.queries, reranker, 1)
     for query in range(QUERIES):
         old, (new, scores) = before.ranked(query)[0], after.ranked(query)
-        expected = reranking.score(judge, queries, np.full(8, query), passages, old[:8], precision="fp32")
+        expected = reranking.score(judge, queries, np.array([query]), passages, [old[:8]])
         order = np.argsort(-expected, kind="stable")
         assert new[:8].tolist() == old[:8][order].tolist()
         np.testing.assert_allclose(scores[:8], expected[order], atol=2e-6)
@@ -201,7 +200,7 @@ def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_pat
         sequences.queries(tiny.queries, reranker, 1),
     )
     top = read_run(tiny.negatives).ranked(0)[0][:8]
-    expected = reranking.score(judge, queries, np.zeros(8, int), read_tokens(tiny.tokens), top, precision="fp32")
+    expected = reranking.score(judge, queries, np.array([0]), read_tokens(tiny.tokens), [top])
     np.testing.assert_allclose(cut.ranked(0)[1][:8], np.sort(expected)[::-1], atol=2e-6)
     assert abs(own.scores - cut.scores).max() > 1e-3
 
@@ -209,7 +208,7 @@ def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_pat
 def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch) -> None:  # noqa: F811
     judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
     queries = sequences.queries(tiny.queries[:3], reranker, 1)
-    monkeypatch.setattr(reranking, "score", lambda *given, **_: np.zeros(len(given[2]), np.float32))
+    monkeypatch.setattr(reranking, "score", lambda *given: np.zeros(sum(map(len, given[-1])), np.float32))
     run = Run.of([np.array([9, 4, 7, 2]), np.array([]), np.array([8])], [np.arange(4.0), np.array([]), np.ones(1)])
     found = reranking.reorder(judge, queries, passages, run, 3)
     assert [found.ranked(query)[0].tolist() for query in range(3)] == [[4, 7, 9, 2], [], [8]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -97,7 +98,7 @@ def test_of_twins_that_saw_nothing_of_each_other_the_first_ends(
     """It writes no more states, says who goes on, asks itself to end, and leaves the other's lease alone."""
     signals: list[int] = []
     monkeypatch.setattr(leases.os, "kill", lambda pid, number: number and signals.append(number))
-    with states.hold(tmp_path, "x") as state:
+    with states.opened(tmp_path, "x") as state:
         assert state.writes
         write(tmp_path, "twin")
         deadline = time.monotonic() + 10
@@ -109,3 +110,21 @@ def test_of_twins_that_saw_nothing_of_each_other_the_first_ends(
     assert "by process 7 on twin" in capsys.readouterr().err
     assert not list(tmp_path.glob("step-*"))
     assert "host=twin" in (tmp_path / "lease").read_text()
+
+
+def test_a_lease_that_was_deleted_is_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Or its whole folder. The training goes on, others are refused as before, and nothing is left at the end."""
+    folder = tmp_path / "state"
+    with states.opened(folder, "x") as state:
+        for delete in (lambda: (folder / "lease").unlink(), lambda: shutil.rmtree(folder)):
+            delete()
+            deadline = time.monotonic() + 10
+            while not (folder / "lease").exists() and time.monotonic() < deadline:
+                time.sleep(0.02)
+            time.sleep(0.1)  # it may be there and still be empty
+            assert f"pid={os.getpid()}\n" in (folder / "lease").read_text() and state.writes
+        message = f"x is being trained already, by process {os.getpid()}"
+        with pytest.raises(InputError, match=message), leases.held(folder, "x"):
+            pass
+    assert capsys.readouterr().err.count("lease was deleted; it is made again") == 2
+    assert [path.name for path in folder.iterdir()] in (["lease.lock"], [])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import threading
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -31,18 +32,18 @@ def run(folder: Path, group: Ranks = ALONE, *, interval: int = 3, learn=None) ->
         loss.backward()
         return {"loss": loss.detach(), "spread": torch.ones(())}
 
-    with state.hold(folder, "x") if group.first else state.look(folder) as held:
+    with state.opened(folder, "x", group) as saved:
         loop.train(
             network,
             lambda begin: iter(range(begin, 7)),
             learn or one,
-            name="x",
+            saved=saved,
             settings=SETTINGS,
             schedule=loop.Schedule(steps=10, warmup=2, last=7, interval=interval),
             columns=["step", "loss", "learning_rate"],
-            held=held,
-            group=group,
         )
+        if group.first:
+            saved.write_table("steps.tsv", folder)
     return seen
 
 
@@ -133,7 +134,24 @@ def test_processes_stop_together_where_numbers_are_shown(tmp_path: Path, monkeyp
         said[group.rank] = str(caught.value)
 
     here = threading.local()
-    monkeypatch.setattr(setup, "Stop", lambda: here.stop)
+    monkeypatch.setattr(setup, "stopping", lambda: nullcontext(here.stop))
     together(2, work)
     assert said == [f"{who}: x is saved at step 3; run it again to go on" for who in ("a signal", "SIGUSR1")]
     assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000003"]
+
+
+@pytest.mark.parametrize("payload", [{"seconds": 1.0}, {"network": {"weight": torch.ones(3)}}])
+def test_a_state_of_another_version_or_model_is_refused(tmp_path: Path, payload: dict) -> None:
+    with state.opened(tmp_path, "x") as saved:
+        saved.save(2, payload)
+    with pytest.raises(InputError, match="has a state of x from another version .*; delete the folder and run again"):
+        run(tmp_path)
+
+
+def test_a_state_from_before_tables_were_in_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with state.opened(tmp_path, "x") as saved, monkeypatch.context() as patch:
+        kept = torch.save
+        patch.setattr(torch, "save", lambda payload, path: kept({"step": payload["step"]}, path))
+        saved.save(2, {})
+    with pytest.raises(InputError, match="delete the folder and run again: the training begins anew"):
+        run(tmp_path)

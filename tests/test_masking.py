@@ -184,11 +184,6 @@ def test_algorithm1_masks_at_most_one_word_in_part():
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
 
 
-def test_algorithm1_masking_by_importance_needs_it():
-    with pytest.raises(InputError, match="needs the importance"):
-        select(batch_of([[11, 12]]), Side("importance", 0.5))
-
-
 def test_the_highest_are_those_of_sorting():
     draw = np.random.default_rng(1)
     values = draw.choice([-np.inf, -3.5, -0.0, 0.0, 1e-30, 2.0, 7.0, 3e38], (300, 40)).astype(np.float32)
@@ -306,7 +301,7 @@ def test_the_sides_of_an_encoder():
         encoder_masking="whole_word", decoder_masking="importance", encoder_ratio=0.3, decoder_ratio=0.5, sigma=2.0,
         mask_share=0.7, random_share=0.2,
     )  # fmt: skip
-    assert masking.sides(settings, "wordpiece") == (
-        Side("whole_word", 0.3, 2.0, "wordpiece", 0.7, 0.2),
-        Side("importance", 0.5, 2.0, "wordpiece", 0.7, 0.2),
-    )
+    assert masking.sides(settings, "wordpiece") == {
+        "encoder": Side("whole_word", 0.3, 2.0, "wordpiece", 0.7, 0.2),
+        "decoder": Side("importance", 0.5, 2.0, "wordpiece", 0.7, 0.2),
+    }

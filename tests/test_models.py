@@ -107,7 +107,7 @@ def test_queries_are_cut_at_the_query_length(retriever, tiny) -> None:  # noqa: 
 def ours_of(folder, tiny, pairs):  # noqa: F811
     judge = checkpoint.load(folder, "reranker")
     queries, passages = sequences.queries(tiny.queries, folder, 1), read_tokens(tiny.tokens)
-    return reranking.score(judge, queries, pairs[:, 0], passages, pairs[:, 1], precision="fp32")
+    return reranking.score(judge, queries, pairs[:, 0], passages, list(pairs[:, 1:]))
 
 
 def test_crossencoder_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
@@ -129,7 +129,7 @@ def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny) -> None:  # noqa:
     pairs = [(long, short), (short, long), (long, long)]
     first, second = (sequences.queries(texts, reranker, 1) for texts in zip(*pairs, strict=True))
     rows = np.arange(len(pairs))
-    ours = reranking.score(checkpoint.load(reranker, "reranker"), first, rows, second, rows, precision="fp32")
+    ours = reranking.score(checkpoint.load(reranker, "reranker"), first, rows, second, list(rows[:, None]))
     np.testing.assert_allclose(ours, CrossEncoder(str(reranker), device="cpu").predict(pairs), atol=2e-6)
 
 

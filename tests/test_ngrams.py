@@ -150,8 +150,8 @@ def test_the_table_is_sorted_and_holds_what_is_repeated():
 def test_counts_are_read_as_written(tmp_path):
     tokens = random_tokens(6)
     expected = ngrams.count(tokens)
-    expected.write(tmp_path / "one")
-    ngrams.count_to(tmp_path / "two", tokens, unit="word", window=4, threads=2, memory=100)
+    for name, threads, memory in (("one", 1, 1 << 20), ("two", 2, 100)):
+        ngrams.count_to(tmp_path / name, tokens, unit="word", window=4, threads=threads, memory=memory)
     for path in sorted((tmp_path / "one").iterdir()):
         assert path.read_bytes() == (tmp_path / "two" / path.name).read_bytes(), path.name
     found = ngrams.Counts.read(tmp_path / "two")
@@ -179,7 +179,7 @@ def test_an_unknown_unit_is_refused():
 @pytest.mark.parametrize("damage", [lambda path: path.write_bytes(path.read_bytes()[:-9]), lambda path: path.unlink()])
 @pytest.mark.parametrize("name", ["table.json", "keys_3.npy", "totals.npy"])
 def test_a_damaged_table_is_refused(name, damage, tmp_path):
-    ngrams.count(random_tokens(7)).write(tmp_path / "ngrams")
+    ngrams.count_to(tmp_path / "ngrams", random_tokens(7), unit="word", window=4, threads=1, memory=1 << 20)
     damage(tmp_path / "ngrams" / name)
     with pytest.raises(InputError, match="delete it and run again"):
         ngram_table.read(tmp_path / "ngrams")

@@ -51,7 +51,7 @@ def test_every_objective_is_its_naive_form(name: str) -> None:
 @EVERY
 def test_one_batch_can_be_learnt_by_heart(name: str) -> None:
     """Both losses fall on one batch as far as they can: gradients reach everything that must learn."""
-    network = objective(name).create(language_model(), SETTINGS, seed=5).eval()
+    network = objective(name)(language_model(), SETTINGS, seed=5).eval()
     batch, step = whole(first(name)), first(name)
     adam, begin = setup.adamw(network.parameters(), 0.0), {}
     for done in range(60):
@@ -135,7 +135,7 @@ def test_weights_are_a_function_of_the_seed(name: str) -> None:
     state = torch.get_rng_state()
     model = language_model()
     torch.set_rng_state(state)
-    one, again, other = (objective(name).create(model, SETTINGS, seed).state_dict() for seed in (1, 1, 2))
+    one, again, other = (objective(name)(model, SETTINGS, seed).state_dict() for seed in (1, 1, 2))
     new = [key for key in one if not key.startswith("model.") and one[key].ndim > 1]
     assert all(torch.equal(one[key], again[key]) for key in one)
     if name not in ("bowdpr",):
@@ -147,13 +147,13 @@ def test_weights_are_a_function_of_the_seed(name: str) -> None:
 def test_only_a_bert_can_be_pretrained(name: str) -> None:
     model = SimpleNamespace(config=SimpleNamespace(model_type="electra"))
     with pytest.raises(InputError, match=f"objective {name} needs a BERT .* type electra"):
-        objective(name).create(model, SETTINGS, seed=1)
+        objective(name)(model, SETTINGS, seed=1)
 
 
 def test_the_sides_of_the_competitors() -> None:
     """Which of them mask, and how: what the reader makes of it is tested in the batches."""
     made = {name: objective(name).sides(SETTINGS, "word") for name in objectives()}
-    encoder, decoder = masking.sides(SETTINGS, "word")
+    encoder, decoder = masking.sides(SETTINGS, "word").values()
     plain = masking.PLAIN
     assert made["mae"] == {"encoder": encoder, "decoder": decoder}
     assert made["retromae"] == {"encoder": encoder, "decoder": dataclasses.replace(decoder, per_position=True)}

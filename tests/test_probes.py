@@ -6,10 +6,12 @@ import signal
 import pytest
 from test_pretrain import after, differences, inputs, run, whole  # noqa: F401 (fixtures)
 
-from cdmae.errors import InputError, Interrupted
+from cdmae.errors import Interrupted
 from cdmae.evaluation.per_query import read_table
 from cdmae.files import read_json
 from cdmae.pretraining import probes
+from cdmae.training.ranks import Ranks
+from cdmae.training.state import State
 
 
 def test_weights_are_the_same_bits_with_and_without(inputs, whole, tmp_path, monkeypatch):  # noqa: F811
@@ -39,20 +41,15 @@ def test_a_resumed_training_has_seen_the_same(inputs, whole, tmp_path, monkeypat
         assert not (tmp_path / "state" / file).exists()
 
 
-def test_rows_of_steps_that_are_taken_again_are_left_out(inputs, whole, tmp_path):  # noqa: F811
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "bottleneck.tsv").write_text("step\ttrue\tshuffled\tzero\n3\t9\t9\t9\n")
-    assert (run(inputs, tmp_path) / "bottleneck.tsv").read_text() == (whole / "bottleneck.tsv").read_text()
-
-
 @pytest.mark.parametrize(("last", "noted"), [(0.035, True), (0.042, False), (0.2, False)])
 def test_an_encoder_that_is_worth_less_than_its_start_says_so(tmp_path, capsys, last, noted):
     """coCondenser at too high a rate ended at .035 and could not be fine-tuned, the paper's at .042 could."""
-    assert probes.doubts(tmp_path, "e") == [], "a collection without passages that are long enough"
-    (tmp_path / "retrieval.tsv").write_text(
-        f"step\trr\tpassages\n0\t0.046\t2000\n500\t0.01\t2000\n1000\t{last}\t2000\n"
-    )
-    notes = probes.doubts(tmp_path, "e")
+    saved = State(tmp_path, "e", Ranks())
+    assert probes.doubts(saved) == [], "a collection without passages that are long enough"
+    saved.begin("retrieval.tsv", ["step", "rr", "passages"])
+    for step, rr in ((0, 0.046), (500, 0.01), (1000, last)):
+        saved.add("retrieval.tsv", step=step, rr=rr, passages=2000)
+    notes = probes.doubts(saved)
     assert len(notes) == noted
     if noted:
         assert "finds the other with an MRR@10 of 3.5, before the pre-training 4.6: it is worth less" in notes[0]
@@ -60,13 +57,5 @@ def test_an_encoder_that_is_worth_less_than_its_start_says_so(tmp_path, capsys, 
 
 
 def test_notes_stay_with_the_encoder(inputs, tmp_path, monkeypatch):  # noqa: F811
-    monkeypatch.setattr(probes, "doubts", lambda state, name: [f"{name} is worth less"])
+    monkeypatch.setattr(probes, "doubts", lambda saved: [f"{saved.name} is worth less"])
     assert read_json(run(inputs, tmp_path) / "about.json")["notes"][-1].endswith(" is worth less")
-
-
-@pytest.mark.parametrize("damaged", [b"step\trr\n\n", b"\xff\xfe\x00"])
-def test_what_is_damaged_is_named(inputs, tmp_path, damaged):  # noqa: F811
-    (tmp_path / "state").mkdir()
-    (tmp_path / "state" / "retrieval.tsv").write_bytes(damaged)
-    with pytest.raises(InputError, match="retrieval.tsv is damaged .*; delete it and run again"):
-        run(inputs, tmp_path)

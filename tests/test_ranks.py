@@ -48,7 +48,7 @@ def pretraining(group, folders, objective="mae"):
     """The second step: what this process reads of it, the numbers and the gradient."""
     settings = replace(MASKED, objective=objective)
     model = checkpoint.start_encoder(START, folders["encoder"], 1)
-    network = objectives.objective(objective).create(model, settings, 1)
+    network = objectives.objective(objective)(model, settings, 1)
     source = pretrain.read(settings, model.config, folders["encoder"], folders["tokens"], None, 1)
     pretrain.micro_batch = lambda *_: 40  # rows: several for each of four processes
     step = list(source.steps(0, 2))[1]

@@ -75,7 +75,7 @@ def test_a_reranker_of_the_small_one_scores_elsewhere_as_here(inputs, tmp_path):
     pairs = [(first, second) for first in TEXTS for second in TEXTS]
     first, second = (sequences.queries(texts, model, 1) for texts in zip(*pairs, strict=True))
     rows = np.arange(len(pairs))
-    ours = reranking.score(models.load(model, "reranker"), first, rows, second, rows, precision="fp32")
+    ours = reranking.score(models.load(model, "reranker"), first, rows, second, list(rows[:, None]))
     np.testing.assert_allclose(CrossEncoder(str(model)).predict(pairs), ours, atol=1e-5)
 
 

@@ -1,16 +1,11 @@
-"""Training a reranker: its gradient is that of the formula, a batch can be learnt, a killed training loses nothing."""
-
-import os
-import signal
+"""Training a reranker: its gradient is that of the formula, what it learns from, its head."""
 
 import numpy as np
-import pandas as pd
 import pytest
 import torch
 import transformers
-from tiny_training import QUERIES, encoder, stage, tiny, together  # noqa: F401
+from tiny_training import encoder, gradients, same, stage, tiny, train  # noqa: F401
 
-from cdmae.errors import InputError, Interrupted
 from cdmae.finetuning import common, losses, reranker
 from cdmae.models import attention, checkpoint
 from cdmae.training import setup
@@ -31,7 +26,7 @@ def batch_of(tiny, recipe, model):  # noqa: F811
 def learn(model, batch, recipe, step=0):
     model.network.zero_grad(set_to_none=True)
     numbers = reranker.learn(model.network, batch, recipe, Ranks(), seed=1, step=step)
-    return numbers, {name: each.grad.clone() for name, each in model.network.named_parameters()}
+    return numbers, gradients(model.network)
 
 
 def of_transformers(model):
@@ -43,13 +38,6 @@ def of_transformers(model):
     network = AutoModelForSequenceClassification.from_config(config).double().eval()
     network.load_state_dict(model.network.state_dict())
     return network
-
-
-def same(first, second) -> None:
-    assert first.keys() == second.keys()
-    largest = max(float(each.abs().max()) for each in second.values())
-    for name, each in first.items():
-        assert float((each - second[name]).abs().max()) < 1e-9 * largest, name
 
 
 def padded(network, pairs):
@@ -75,27 +63,7 @@ def test_gradient_equals_the_naive_one_whatever_the_chunk(tiny, tmp_path, kind, 
     loss = losses.listwise(padded(network, batch).view(6, 4))
     loss.backward()
     assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
-    same(found, {name: each.grad for name, each in network.named_parameters()})
-
-
-def test_several_processes_add_up_to_one(tiny, tmp_path) -> None:  # noqa: F811
-    folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    recipe = stage("reranker", chunk=4)
-    model = start(folder, recipe)
-    batch = batch_of(tiny, recipe, model)
-    numbers, whole = learn(model, batch, recipe)
-
-    networks = [start(folder, recipe).network for _ in range(4)]  # transformers does not load in several threads
-
-    def shared(group):
-        network = networks[group.rank]
-        found = reranker.learn(network, batch, recipe, group, seed=1, step=0)
-        return found, {name: each.grad for name, each in network.named_parameters()}
-
-    for found, part in together(4, shared):  # six queries: two processes have one more
-        assert found["loss"].item() == pytest.approx(numbers["loss"].item(), rel=1e-9)
-        assert found["accuracy"].item() == pytest.approx(numbers["accuracy"].item(), rel=1e-6)
-        same(part, whole)
+    same(found, gradients(network))
 
 
 def test_rdrop_without_dropout_is_the_listwise_loss(tiny, tmp_path) -> None:  # noqa: F811
@@ -150,50 +118,8 @@ def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind) -> No
     assert len(found.unique()) == len(found)
 
 
-def train(tiny, folder, recipe, **changed):  # noqa: F811
-    how = {"name": "tiny", "settings": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
-    reranker.train(**how | tiny.inputs() | changed, output=folder / "model")
-    return folder / "model"
-
-
-def test_one_batch_can_be_overfitted(tiny, tmp_path) -> None:  # noqa: F811
-    changed = {"group": 3, "depth": 2, "random_negatives": 0, "forward_factor": 1, "chunk": 100, "rdrop": 0.0}
-    recipe = stage("reranker", queries=QUERIES, epochs=30.0, learning_rate=5e-3, **changed)
-    still = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
-    curve = pd.read_csv(train(tiny, tmp_path, recipe, encoder=still) / "steps.tsv", sep="\t")
-    assert curve["loss"].iloc[0] > 1
-    assert curve["loss"].iloc[-1] < 0.05
-    assert curve["accuracy"].iloc[-1] == 1
-
-
-def test_a_killed_training_ends_in_the_same_bits(tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
-    from safetensors.torch import load_file
-
-    recipe = stage("reranker")
-    whole = train(tiny, tmp_path / "whole", recipe)
-    steps, learnt = iter(range(100)), reranker.learn
-
-    def interrupt(*given, **how):
-        if next(steps) == 2:
-            os.kill(os.getpid(), signal.SIGUSR1)
-        return learnt(*given, **how)
-
-    monkeypatch.setattr(reranker, "learn", interrupt)
-    with pytest.raises(Interrupted, match="SIGUSR1: tiny is saved at step 3"):
-        train(tiny, tmp_path / "killed", recipe)
-    killed = train(tiny, tmp_path / "killed", recipe)
-    first, second = (load_file(folder / "model.safetensors") for folder in (whole, killed))
-    assert all((first[name] == second[name]).all() for name in first)
-    assert (whole / "steps.tsv").read_text() == (killed / "steps.tsv").read_text()
-
-
-def test_divergence_ends_with_words(tiny, tmp_path) -> None:  # noqa: F811
-    with pytest.raises(InputError, match="lower learning_rate"):
-        train(tiny, tmp_path, stage("reranker", learning_rate=1e9, max_grad_norm=1e9, warmup_steps=0, epochs=9.0))
-
-
 def test_an_electra_encoder_is_trained_too(tiny, tmp_path) -> None:  # noqa: F811
     folder = encoder(tmp_path / "e", tiny.encoder, kind="electra")
-    found = train(tiny, tmp_path, stage("reranker", epochs=0.5), encoder=folder)
+    found = train(reranker, tiny, tmp_path, stage("reranker", epochs=0.5), encoder=folder)
     assert transformers.AutoConfig.from_pretrained(found).architectures == ["ElectraForSequenceClassification"]
     assert checkpoint.check(found, "reranker")["max_length"] == 48

@@ -1,68 +1,24 @@
-"""RetroMAE's decoding passage by passage, its masks, and the bags of DupMAE and BowDpr."""
+"""RetroMAE's masks, and the bags of DupMAE and BowDpr; their formulas are in `benchmarks.naive`."""
 
 from __future__ import annotations
+
+import dataclasses
 
 import numpy as np
 import pytest
 import torch
 from tiny_objectives import (
-    D,
-    Padded,
+    SETTINGS,
     V,
     bounds,
-    cross_entropy,
-    encoder_states,
     first,
     network_of,
     reader,
     same,
     whole,
 )
-from torch import Tensor, nn
 
-from cdmae.pretraining.batches import Step
 from cdmae.pretraining.objectives import _bags, bowdpr, dupmae
-
-
-def enhanced_decoding(network: nn.Module, h_c: Tensor, padded: Padded, hidden: list[Tensor]) -> Tensor:
-    """The layer of the paper passage by passage: H1 = h + p, H2 = [h; e + p], softmax(Q K^T / sqrt d + M) V."""
-    (layer,), bert = network.decoder, network.model.bert
-    parts, after = layer.attention.self, layer.attention.output
-    heads, found = parts.num_attention_heads, torch.zeros(*padded.ids.shape, D)
-    for row, length in enumerate(padded.attended.sum(1).tolist()):
-        positions = bert.embeddings.position_embeddings.weight[:length]
-        h1 = h_c[row] + positions
-        h2 = torch.cat([h_c[row, None], bert.embeddings(padded.ids[row, None, :length])[0, 1:]])
-        mask = torch.zeros(length, length).masked_fill(hidden[row], -torch.inf)
-        q, k, v = (
-            part(each).view(length, heads, -1).transpose(0, 1)
-            for part, each in ((parts.query, h1), (parts.key, h2), (parts.value, h2))
-        )
-        mixed = ((q @ k.transpose(1, 2) / (D / heads) ** 0.5 + mask).softmax(-1) @ v).transpose(0, 1).reshape(length, D)
-        states = after.LayerNorm(after.dense(mixed) + h1)
-        found[row, :length] = layer.output(layer.intermediate(states), states)
-    return found
-
-
-def hidden_of(step: Step) -> list[Tensor]:
-    """What each position of each passage does not see, with [CLS] and [SEP]: bool [n, n]."""
-    masked, found = step.sides["decoder"], []
-    places = masked.hide(masked.texts)
-    for row, length in enumerate(masked.texts.lengths.tolist()):
-        one = torch.eye(length + 2, dtype=torch.bool)
-        one[1:-1, 1:-1] = torch.from_numpy(places[row, :length, :length])
-        one[0, 0] = one[-1, -1] = False
-        found.append(one)
-    return found
-
-
-def test_retromae_enhanced_decoding() -> None:
-    network, step = network_of("retromae"), first("retromae")
-    encoder, decoder = Padded(step, "encoder"), Padded(step, "decoder")
-    states = encoder_states(network, encoder)[-1]
-    decoded = enhanced_decoding(network, states[:, 0], decoder, hidden_of(step))
-    expected = cross_entropy(network, states, encoder) + cross_entropy(network, decoded, decoder)
-    same(network, network(whole(step))[0], expected)
 
 
 def test_retromae_predicts_every_token_and_sees_the_original() -> None:
@@ -108,7 +64,7 @@ def test_a_bag_holds_every_word_of_a_passage_once() -> None:
 def test_bowdpr_weighs_its_bag() -> None:
     batch = whole(first("bowdpr"))
     plain = network_of("bowdpr")
-    weighted = bowdpr.BowDpr(plain.model, 3.0)
+    weighted = bowdpr.BowDpr(plain.model, dataclasses.replace(SETTINGS, bag_weight=3.0), 5)
     one, other = plain(batch)[1]["decoder_loss"], weighted(batch)[1]["decoder_loss"]
     torch.testing.assert_close(3 * one, other)
 

@@ -18,7 +18,7 @@ def test_simlm_samples_from_the_generator() -> None:
     state = torch.randn(1, D)
     number = 20_000
     draws = torch.rand(number, generator=torch.Generator().manual_seed(1))
-    found = simlm.sample(head, state.expand(number, D), draws).bincount(minlength=V) / number
+    found = simlm.sample(head, state.expand(number, D), draws, V).bincount(minlength=V) / number
     expected = head(state)[0].softmax(-1).detach()
     assert (found - expected).abs().max() < 4 * (0.25 / number) ** 0.5
 
@@ -36,11 +36,11 @@ def test_simlm_decoder_masks_all_that_the_encoder_masks() -> None:
 
 
 def test_simlm_decoder_begins_as_the_last_layers() -> None:
-    network = simlm.create(language_model(), SETTINGS, 5)
+    network = simlm.SimLm(language_model(), SETTINGS, 5)
     ours, theirs = network.decoder.state_dict(), network.model.bert.encoder.layer[1:].state_dict()
     assert [key for key in ours if not torch.equal(ours[key], theirs[key])] == []
     assert network.decoder[0] is not network.model.bert.encoder.layer[1]
     assert network.generator.config.num_attention_heads == 1
     assert network.generator.config.hidden_size == D // 3
     with pytest.raises(InputError, match="decoder_layers is 4; allowed: up to 3, the layers that simlm copies"):
-        simlm.create(language_model(), dataclasses.replace(SETTINGS, decoder_layers=4), 5)
+        simlm.SimLm(language_model(), dataclasses.replace(SETTINGS, decoder_layers=4), 5)

@@ -9,17 +9,18 @@ import torch
 
 from cdmae.errors import InputError
 from cdmae.training import state as states
+from cdmae.training.ranks import Ranks
 
 
 def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path: Path) -> None:
     """What was saved is what is read, and only the last two are kept."""
     weights = {"a": torch.randn(5, 3), "step_of": torch.tensor(7)}
-    with states.hold(tmp_path / "state", "pretrain x") as state:
+    with states.opened(tmp_path / "state", "pretrain x") as state:
         assert state.latest() is None
         assert state.step == 0
         for step in (1, 2, 30):
             state.save(step, {"weights": weights, "number": step})
-    with states.hold(tmp_path / "state", "pretrain x") as state:
+    with states.opened(tmp_path / "state", "pretrain x") as state:
         payload = state.latest()
     assert payload is not None
     assert (state.step, payload["number"]) == (30, 30)
@@ -30,14 +31,14 @@ def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path: Path) -> N
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
 def test_a_damaged_state_is_skipped_aloud(tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]) -> None:
     """A truncated, altered or empty file is deleted, and the state before it is used."""
-    with states.hold(tmp_path, "x") as state:
+    with states.opened(tmp_path, "x") as state:
         for step in (10, 20):
             state.save(step, {"a": torch.full((1000,), step)})
     newest = max(tmp_path.glob("step-*"))
     content = bytearray(newest.read_bytes())
     content[len(content) // 2] ^= 1
     newest.write_bytes({"cut": bytes(content[: len(content) // 2]), "flip": bytes(content), "empty": b""}[damage])
-    with states.hold(tmp_path, "x") as state:
+    with states.opened(tmp_path, "x") as state:
         payload = state.latest()
         assert payload is not None
         assert (state.step, payload["a"][0].item()) == (10, 10)
@@ -49,60 +50,62 @@ def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path: Path) -> None:
     """Unfinished files are neither read nor kept."""
     (tmp_path / ".step-00000003.1.part").write_text("half")
     (tmp_path / "step-00000003").write_text("without a checksum")
-    with states.hold(tmp_path, "x") as state:
+    with states.opened(tmp_path, "x") as state:
         assert state.latest() is None
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lease.lock"]
 
 
-def test_the_curve_is_cut_back_to_the_step_resumed_from(tmp_path: Path) -> None:
-    """Rows after the saved step, a torn row and rows of other columns are dropped."""
-    with states.hold(tmp_path, "x") as state:
-        curve = state.curve(["step", "loss"])
-        curve.add(step=1, loss=2.5)
+def test_tables_go_on_from_the_state(tmp_path: Path) -> None:
+    """Rows after the saved step are dropped, and so are those of other columns; after a save they can be looked at."""
+    with states.opened(tmp_path / "state", "x") as state:
+        state.begin("steps.tsv", ["step", "loss"])
+        state.add("steps.tsv", step=1, loss=2.5, other=0.0)
         state.save(1, {})
-        curve.add(step=2, loss=2.25)
-    with open(tmp_path / "steps.tsv", "a") as file:
-        file.write("3\t1.")
-    with states.hold(tmp_path, "x") as state:
+        state.add("steps.tsv", step=2, loss=2.25)
+    assert (tmp_path / "state/steps.tsv").read_text() == "step\tloss\n1\t2.5\n"
+    with states.opened(tmp_path / "state", "x") as state:
         state.latest()
-        state.curve(["step", "loss"]).add(step=2, loss=2.0)
-    assert (tmp_path / "steps.tsv").read_text() == "step\tloss\n1\t2.5\n2\t2\n"
-    with states.hold(tmp_path, "x") as state:
-        state.latest()
-        state.curve(["step", "other"])
-    assert (tmp_path / "steps.tsv").read_text() == "step\tother\n"
+        state.begin("steps.tsv", ["step", "loss"])
+        state.add("steps.tsv", step=2, loss=1 / 3)
+        with state.finish(tmp_path / "output"):
+            pass
+        assert (tmp_path / "output/steps.tsv").read_text() == "step\tloss\n1\t2.5\n2\t0.333333\n"
+        state.begin("steps.tsv", ["step", "other"])
+        assert state.tables == {"steps.tsv": [["step", "other"]]}
 
 
-def test_discard_leaves_no_state(tmp_path: Path) -> None:
-    """After success nothing is left to resume from."""
-    with states.hold(tmp_path, "x") as state:
-        state.curve(["step"])
+def test_a_finished_training_leaves_no_state(tmp_path: Path) -> None:
+    (tmp_path / "state/snapshots/00000002").mkdir(parents=True)
+    with states.opened(tmp_path / "state", "x") as state:
+        state.begin("steps.tsv", ["step"])
         state.save(1, {})
-        state.discard()
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["lease.lock"]
+        with state.finish(tmp_path / "output") as folder:
+            (folder / "model").touch()
+        assert {path.name for path in (tmp_path / "state").iterdir()} == {"lease", "lease.job", "lease.lock"}
+    assert {path.name for path in (tmp_path / "output").iterdir()} == {"model", "snapshots", "steps.tsv"}
+    assert [path.name for path in (tmp_path / "output/snapshots").iterdir()] == ["00000002"]
 
 
 def test_looking_reads_and_writes_nothing(tmp_path: Path) -> None:
     """The other processes of a training read the state that the first one holds."""
-    with states.hold(tmp_path, "x") as state:
+    with states.opened(tmp_path, "x") as state:
         state.save(4, {"a": 1})
         before = sorted(path.name for path in tmp_path.iterdir())
-        with states.look(tmp_path) as other:
+        with states.opened(tmp_path, "x", Ranks(1, 2)) as other:
             assert other.latest() == {"a": 1}
             assert (other.step, other.due()) == (4, False)
             other.save(5, {"a": 2})
-            other.curve(["step"]).add(step=5)
         assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
 def test_due_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """CDMAE_SAVE_SECONDS sets the interval; anything but a number is refused."""
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
-    with states.hold(tmp_path, "x") as state:
+    with states.opened(tmp_path, "x") as state:
         assert state.due()
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "1000")
-    with states.hold(tmp_path, "x") as state:
+    with states.opened(tmp_path, "x") as state:
         assert not state.due()
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "often")
-    with pytest.raises(InputError, match="CDMAE_SAVE_SECONDS is 'often'"), states.hold(tmp_path, "x"):
+    with pytest.raises(InputError, match="CDMAE_SAVE_SECONDS is 'often'"), states.opened(tmp_path, "x"):
         pass

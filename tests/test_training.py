@@ -96,7 +96,7 @@ def test_clip_by_hand() -> None:
 def test_signals_are_requests(number: signal.Signals) -> None:
     """A signal, also a repeated one, is noted; afterwards the old handlers are back."""
     before = signal.getsignal(number)
-    with setup.Stop() as stop:
+    with setup.stopping() as stop:
         assert not stop.requested
         for _ in range(2):
             os.kill(os.getpid(), number)

@@ -7,7 +7,6 @@ import itertools
 import numpy as np
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from transformers import BertConfig, BertForMaskedLM
 
 from cdmae.config.schema import Encoder
@@ -84,7 +83,7 @@ def first(name: str, lengths: tuple[int, ...] = LENGTHS) -> Step:
 
 
 def network_of(name: str) -> nn.Module:
-    made = objective(name).create(language_model(), SETTINGS, seed=5).eval()
+    made = objective(name)(language_model(), SETTINGS, seed=5).eval()
     generator = torch.Generator().manual_seed(9)
     with torch.no_grad():
         for each in made.parameters():  # biases and norms must differ from 0 and 1 to be tested
@@ -116,15 +115,6 @@ def same(network: nn.Module, found: Tensor, expected: Tensor) -> None:
     ours, theirs = gradients(network, found), gradients(network, expected)
     for name in ours:
         torch.testing.assert_close(ours[name], theirs[name], atol=2e-5, rtol=1e-4, msg=lambda text, n=name: n + text)
-
-
-def encoder_states(network: nn.Module, padded: Padded) -> tuple[Tensor, ...]:
-    return network.model.bert(padded.ids, attention_mask=padded.attended, output_hidden_states=True).hidden_states
-
-
-def cross_entropy(network: nn.Module, states: Tensor, padded: Padded) -> Tensor:
-    logits = network.model.cls(states)
-    return functional.cross_entropy(logits[padded.chosen], padded.labels[padded.chosen])
 
 
 def bounds(masked: Masked) -> list[tuple[int, int]]:

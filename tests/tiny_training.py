@@ -112,6 +112,34 @@ def together(size: int, work: Callable[[Ranks], object]) -> list:
         return list(pool.map(work, group))
 
 
+def gradients(network: torch.nn.Module) -> dict[str, torch.Tensor]:
+    return {name: weight.grad.clone() for name, weight in network.named_parameters() if weight.grad is not None}
+
+
+def same(first: dict[str, torch.Tensor], second: dict[str, torch.Tensor]) -> None:
+    """Gradients equal but for 1e-9 of the largest: in float64 no rounding hides a mistake."""
+    assert first.keys() == second.keys()
+    largest = max(float(gradient.abs().max()) for gradient in second.values())
+    for name, gradient in first.items():
+        assert float((gradient - second[name]).abs().max()) < 1e-9 * largest, name
+
+
+def train(trainer, tiny: Tiny, folder: Path, recipe: Stage, **changed) -> Path:
+    """The model that `cdmae.finetuning.retriever` or `.reranker` makes of the tiny collection."""
+    how = {"name": "tiny", "settings": recipe, "seed": 1, "threads": 1, "state": folder / "state"}
+    trainer.train(**how | tiny.inputs() | changed, output=folder / "model")
+    return folder / "model"
+
+
+@pytest.fixture
+def teacher(tmp_path: Path) -> Path:
+    """Scores of every passage for every query."""
+    generator = np.random.default_rng(11)
+    scores = [generator.normal(size=PASSAGES).astype(np.float32) for _ in range(QUERIES)]
+    write_run(tmp_path / "teacher.parquet", Run.of([np.arange(PASSAGES)] * QUERIES, scores))
+    return tmp_path / "teacher.parquet"
+
+
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     folder = tmp_path_factory.mktemp("tiny")

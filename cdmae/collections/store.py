@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 PASSAGES = pa.schema([("passage_id", pa.string()), ("title", pa.string()), ("text", pa.string())])
 QUERIES = pa.schema([("split", pa.string()), ("query_id", pa.string()), ("text", pa.string())])
 QRELS = pa.schema([("split", pa.string()), ("query", pa.int32()), ("passage", pa.int32()), ("grade", pa.int16())])
+EXCLUDED = -100  # the grade of a passage that no run and no group of its query may have (BRIGHT)
 ROW_GROUP = 1 << 17  # passages that are written together, and read together at most
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
+from cdmae.config.schema import Stage
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.finetuning import groups
@@ -18,10 +19,10 @@ from cdmae.log import say
 from cdmae.models import checkpoint, sequences
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.training import loop, setup
+from cdmae.training import state as states
 from cdmae.training.loop import Schedule
 
 if TYPE_CHECKING:
-    from cdmae.config.schema import Stage
     from cdmae.finetuning.groups import Examples
     from cdmae.models.checkpoint import Model
 
@@ -35,73 +36,96 @@ class Data:
     passages: Tokens
 
 
+@dataclass(frozen=True)
+class Task:
+    """What a kind of model makes of a stage.
+
+    stage: with all that was left to the data. columns: of the curve, numbers of `learn` among them. batch: what is
+    learnt from some examples (rows [B]) in an epoch. learn: adds a batch's gradient to the weights and returns the
+    step's numbers (`cdmae.finetuning.retriever.learn`). notes: what is known of this training beforehand.
+    """
+
+    stage: Stage
+    columns: list[str]
+    batch: Callable[[np.ndarray, int], Any]
+    learn: Callable[..., dict[str, Tensor]]
+    notes: Sequence[str] = ()
+
+
+def trainer(start: Callable[[Path, Stage, int], Model], task: Callable[..., Task]) -> Callable[..., None]:
+    """Return the training of a kind of model.
+
+    start: the untrained model of an encoder, a stage and a seed. task: of (model, data, stage, teacher), and of the
+    keywords `name`, `seed` and `device`.
+    """
+
+    def train(
+        *,
+        name: str,
+        settings: Stage,
+        encoder: Path,
+        collection: Path,
+        tokens: Path,
+        negatives: Path,
+        teacher: Path | None = None,
+        seed: int,
+        threads: int = 1,
+        state: Path,
+        output: Path,
+    ) -> None:
+        """Train the model `name` from a pre-trained encoder and write it to `output`.
+
+        negatives: a run over the training queries; teacher: a reranker's run over the same candidates, from which a
+        retriever may learn. The state folder lets a killed training go on to the same bits (on the CPU).
+        """
+        device = setup.set_up(threads)
+        model = start(encoder, settings, seed)
+        data = read(settings, model, encoder, collection, tokens, negatives, seed, threads)
+        what = task(model, data, settings, teacher, name=name, seed=seed, device=device)
+        network, stage, examples = model.network.to(device), what.stage, data.examples
+        plan = schedule(stage, len(examples), name)
+        with states.joined(state, name, device) as saved:
+            saved.group.check_batch("queries", stage.queries)
+
+            def batches(begin: int) -> Iterator[Any]:
+                for _, epoch, rows in examples.batches(stage.queries, plan.last, begin):
+                    yield what.batch(rows, epoch)
+
+            seconds, notes = loop.train(
+                network,
+                batches,
+                lambda drawn, step: what.learn(network, drawn, stage, saved.group, seed=seed, step=step),
+                saved=saved,
+                settings=stage,
+                schedule=plan,
+                columns=what.columns,
+            )
+            if saved.group.first:
+                about = {
+                    "settings": asdict(stage),
+                    "parameters": sum(weight.numel() for weight in network.parameters()),
+                    "name": name,
+                    "seed": seed,
+                    "queries": len(examples),
+                    "steps": plan.last,
+                    "seconds": round(seconds, 1),
+                    "notes": [*what.notes, *notes],
+                }
+                with saved.finish(output) as aside:
+                    checkpoint.save(aside, model, encoder, about)
+
+    return train
+
+
 def read(
     stage: Stage, model: Model, encoder: Path, collection: Path, tokens: Path, negatives: Path, seed: int, threads: int
 ) -> Data:
     """Read what a stage trains `model` on; raises `InputError` where the files do not fit together."""
     passages = read_tokens(tokens)
     checkpoint.check_tokens(model, passages.word_starts, str(tokens))
-    examples = groups.read(
-        collection,
-        negatives,
-        split=stage.split,
-        depth=stage.depth,
-        group=stage.group,
-        random_negatives=stage.random_negatives,
-        seed=seed,
-    )
+    draws = {key: getattr(stage, key) for key in ("split", "depth", "group", "random_negatives")}
+    examples = groups.read(collection, negatives, **draws, seed=seed)
     return Data(examples, sequences.queries_of(collection, stage.split, encoder, threads), passages)
-
-
-def train(
-    model: Model,
-    examples: Examples,
-    batch: Callable[[np.ndarray, int], Any],
-    learn: Callable[..., dict[str, Tensor]],
-    *,
-    columns: list[str],
-    name: str,
-    stage: Stage,
-    encoder: Path,
-    seed: int,
-    state: Path,
-    output: Path,
-    notes: Sequence[str] = (),
-) -> None:
-    """Train `model` and write it to `output`.
-
-    batch: what is learnt from some examples (rows [B]) in an epoch. learn: the `learn` of `cdmae.finetuning.retriever`
-    or `cdmae.finetuning.reranker`, whose numbers are the `columns` of the curve. notes: what is known of this training
-    beforehand.
-    """
-    device = setup.device()
-    network, plan = model.network.to(device), schedule(stage, len(examples), name)
-    with loop.joined(state, name, device) as (saved, group):
-        group.check_batch("queries", stage.queries)
-        seconds, later = loop.train(
-            network,
-            lambda begin: (batch(rows, epoch) for _, epoch, rows in examples.batches(stage.queries, plan.last, begin)),
-            lambda drawn, step: learn(network, drawn, stage, group, seed=seed, step=step),
-            name=name,
-            settings=stage,
-            schedule=plan,
-            columns=columns,
-            held=saved,
-            group=group,
-        )
-        if group.first:
-            about = {
-                "settings": asdict(stage),
-                "parameters": sum(weight.numel() for weight in network.parameters()),
-                "name": name,
-                "seed": seed,
-                "queries": len(examples),
-                "steps": plan.last,
-                "seconds": round(seconds, 1),
-                "notes": [*notes, *later],
-            }
-            with saved.finish(output) as aside:
-                checkpoint.save(aside, model, encoder, about)
 
 
 def schedule(stage: Stage, examples: int, name: str) -> Schedule:

@@ -1,6 +1,7 @@
 """Training examples: for each query a group of one positive and N - 1 negatives (section 3.4).
 
-Hard negatives are a run over the training queries minus the qrels, and minus passages with the very text of a positive.
+Hard negatives are a run over the training queries minus the positives and minus what the qrels exclude (BRIGHT's grade
+of -100), and minus passages with the very text of these. None of them is a random negative, either.
 Some random passages stand beside them (as in SimLM, 10 beside 200). What a query may draw from, its *pool*, is fixed
 for (seed, query); which of it an epoch draws is fixed for (seed, epoch, query). Nothing here depends on the batch, on
 the number of devices or on a restart, so a teacher knows beforehand what it will be asked about.
@@ -19,7 +20,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from cdmae.collections.store import read_qrels, read_queries, stream_passages
+from cdmae.collections.store import EXCLUDED, read_qrels, read_queries, stream_passages
 from cdmae.errors import InputError
 from cdmae.log import say
 from cdmae.runs import Run, read_run
@@ -58,7 +59,8 @@ class Examples:
 
     queries: np.ndarray  # int32 [E], rows of the split
     positives: Lists  # E rows
-    mined: Lists  # E rows, best first, without positives
+    barred: Lists  # E rows, what is no negative: the positives, and what the qrels exclude
+    mined: Lists  # E rows, best first, without what is barred
     texts: np.ndarray  # int64 [P], equal for passages of equal text
     group: int  # N
     random_negatives: int
@@ -113,17 +115,18 @@ class Examples:
             yield step, epoch, order[place * queries : (place + 1) * queries]
 
     def excluded(self, examples: np.ndarray, groups: np.ndarray) -> np.ndarray:
-        """Return which passages of the batch are positives of a query other than the one in its group: bool [B, B x N].
+        """Return which passages of the batch are barred as negatives of a query: bool [B, B x N].
 
-        They would be false negatives that the qrels know of; texts equal to a positive's count as that positive.
+        They would be false negatives that the qrels know of; texts equal to theirs count, too. The query's own positive
+        is none.
         """
         size = groups.shape[1]
         batch = self.texts[groups.ravel()]
         order = np.argsort(batch, kind="stable")
-        positives = self.positives.take(examples)
-        relevant, ordered = self.texts[positives.passages], batch[order]
-        first, last = (np.searchsorted(ordered, relevant, side) for side in ("left", "right"))
-        rows = np.repeat(np.arange(len(examples)), positives.lengths())
+        barred = self.barred.take(examples)
+        texts, ordered = self.texts[barred.passages], batch[order]
+        first, last = (np.searchsorted(ordered, texts, side) for side in ("left", "right"))
+        rows = np.repeat(np.arange(len(examples)), barred.lengths())
         excluded = np.zeros((len(examples), batch.size), dtype=bool)
         for row, begin, end in zip(rows, first, last, strict=True):
             excluded[row, order[begin:end]] = True
@@ -131,8 +134,8 @@ class Examples:
         return excluded
 
     def _random(self, example: int, mined: np.ndarray, number: int, generator: np.random.Generator) -> np.ndarray:
-        """Draw up to `number` distinct random passages, neither mined nor of a positive's text."""
-        positives = self.texts[self.positives[example]]
+        """Draw up to `number` distinct random passages, neither mined nor of the text of a barred one."""
+        barred = self.texts[self.barred[example]]
         drawn = np.empty(0, dtype=np.int32)
         everything = number + len(mined) > len(self.texts) // 8  # a tiny collection: trying at random would take long
         for _ in range(1 if everything else 64):
@@ -141,7 +144,7 @@ class Examples:
                 if everything
                 else generator.integers(len(self.texts), size=number + 8)
             ).astype(np.int32)
-            some = some[~np.isin(some, mined) & ~np.isin(self.texts[some], positives)]
+            some = some[~np.isin(some, mined) & ~np.isin(self.texts[some], barred)]
             drawn = np.concatenate([drawn, some])
             drawn = drawn[np.sort(np.unique(drawn, return_index=True)[1])]  # distinct, in the order drawn
             if len(drawn) >= number:
@@ -189,19 +192,23 @@ def make(
 
     qrels: frame (query, passage, grade) of rows, sorted; grades of 1 and more are positive. texts: see `text_ids`.
     """
-    relevant = qrels[(qrels["grade"] > 0) & (qrels["passage"] < len(texts))]
-    counts = np.bincount(relevant["query"], minlength=len(run))
-    positives = Lists(relevant["passage"].to_numpy(np.int32), _starts(counts))
-    mined, duplicates = _without(run, positives, texts, depth)
-    judged, negatives = counts > 0, mined.lengths() > 0
+
+    def lists(which: pd.Series) -> Lists:
+        rows = qrels[which & (qrels["passage"] < len(texts))]
+        return Lists(rows["passage"].to_numpy(np.int32), _starts(np.bincount(rows["query"], minlength=len(run))))
+
+    relevant = qrels["grade"] > 0
+    positives, barred = lists(relevant), lists(relevant | (qrels["grade"] == EXCLUDED))
+    mined, duplicates = _without(run, barred, texts, depth)
+    judged, negatives = positives.lengths() > 0, mined.lengths() > 0
     kept = np.flatnonzero(judged & negatives)
-    rows = kept.astype(np.int32), positives.take(kept), mined.take(kept)
+    rows = kept.astype(np.int32), positives.take(kept), barred.take(kept), mined.take(kept)
     examples = Examples(*rows, texts, group=group, random_negatives=random_negatives, seed=seed)
     short = examples.mined.lengths() + random_negatives < group - 1
     return examples, {
         "left out for want of a judged passage": int((~judged).sum()),
         "left out for want of negatives": int((judged & ~negatives).sum()),
-        "negatives removed that have the text of a positive": duplicates,
+        "negatives removed that have the text of a judged passage": duplicates,
         "with short lists, completed by random passages": int(short.sum()),
     }
 
@@ -291,11 +298,11 @@ def _thousand(examples: Examples) -> np.ndarray:
     return np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
 
 
-def _without(run: Run, positives: Lists, texts: np.ndarray, depth: int) -> tuple[Lists, int]:
-    """Return the top `depth` of each list minus passages of a positive's text; count those that are no positives."""
+def _without(run: Run, barred: Lists, texts: np.ndarray, depth: int) -> tuple[Lists, int]:
+    """Return the top `depth` of each list minus passages of a barred one's text; count those not barred themselves."""
     rows = np.arange(len(run))
-    relevant = np.unique(_keys(rows, Lists(texts[positives.passages], positives.starts), len(texts)))
-    judged = np.unique(_keys(rows, positives, len(texts)))
+    queries = np.repeat(rows, barred.lengths()) * len(texts)
+    same, judged = np.unique(queries + texts[barred.passages]), np.unique(queries + barred.passages)
     kept, lengths, duplicates = [], np.zeros(len(run), dtype=np.int64), 0
     step = max(1, _BLOCK // max(1, int(np.diff(run.starts).max(initial=1))))
     for begin in range(0, len(run), step):
@@ -304,16 +311,11 @@ def _without(run: Run, positives: Lists, texts: np.ndarray, depth: int) -> tuple
         starts = _starts(top)
         passages = run.passages[np.repeat(run.starts[block] - starts[:-1], top) + np.arange(starts[-1])]
         queries = np.repeat(block, top)
-        equal = _within(queries * len(texts) + texts[passages], relevant)
+        equal = _within(queries * len(texts) + texts[passages], same)
         duplicates += int((equal & ~_within(queries * len(texts) + passages, judged)).sum())
         kept.append(passages[~equal])
         lengths[block] = np.bincount(queries[~equal] - begin, minlength=len(block))
     return Lists(np.concatenate([np.empty(0, np.int32), *kept]), _starts(lengths)), duplicates
-
-
-def _keys(rows: np.ndarray, lists: Lists, passages: int) -> np.ndarray:
-    """Return one number per (row, passage), int64."""
-    return np.repeat(rows.astype(np.int64), lists.lengths()) * passages + lists.passages
 
 
 def _within(keys: np.ndarray, ordered: np.ndarray) -> np.ndarray:
@@ -324,6 +326,4 @@ def _within(keys: np.ndarray, ordered: np.ndarray) -> np.ndarray:
 
 
 def _starts(lengths: np.ndarray) -> np.ndarray:
-    starts = np.zeros(len(lengths) + 1, dtype=np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    return starts
+    return np.concatenate([[0], np.cumsum(lengths)])

@@ -17,8 +17,9 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.config.schema import Stage
-from cdmae.finetuning import common, losses
-from cdmae.finetuning.common import Data
+from cdmae.errors import InputError
+from cdmae.finetuning import losses
+from cdmae.finetuning.common import Data, Task, trainer
 from cdmae.models import attention, checkpoint, sequences
 from cdmae.models.packed import Packed
 from cdmae.models.sequences import Sequences
@@ -29,45 +30,24 @@ if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
 
 
-def train(
-    *,
-    name: str,
-    settings: Stage,
-    encoder: Path,
-    collection: Path,
-    tokens: Path,
-    negatives: Path,
-    seed: int,
-    threads: int = 1,
-    state: Path,
-    output: Path,
-) -> None:
-    """Train the reranker `name` from a pre-trained encoder and write it to `output`.
+def start(encoder: Path, stage: Stage, seed: int) -> Model:
+    """Return an encoder with a random head."""
+    head = setup.seed_of(seed, "head")
+    return checkpoint.start_reranker(encoder, max_length=stage.max_length, precision=stage.precision, seed=head)
 
-    negatives: a run over the training queries. The state folder lets a killed training go on to the same bits (on the
-    CPU).
-    """
-    setup.set_up(threads)
-    model = checkpoint.start_reranker(
-        encoder,
-        max_length=settings.max_length,
-        precision=settings.precision,
-        seed=setup.seed_of(seed, "head"),
-    )
-    data = common.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
-    common.train(
-        model,
-        data.examples,
-        lambda rows, epoch: pairs(data, rows, epoch, model),
-        learn,
-        columns=["step", "loss", "listwise", "accuracy", "spread", "learning_rate"],
-        name=name,
-        stage=settings,
-        encoder=encoder,
-        seed=seed,
-        state=state,
-        output=output,
-    )
+
+def task(
+    model: Model, data: Data, stage: Stage, teacher: Path | None, *, name: str, seed: int, device: torch.device
+) -> Task:
+    """Learn from judgments only."""
+    del seed, device
+    if teacher:
+        raise InputError(f"{name} is a reranker, which learns from no teacher; leave out {teacher}")
+    columns = ["step", "loss", "listwise", "accuracy", "spread", "learning_rate"]
+    return Task(stage, columns, lambda rows, epoch: pairs(data, rows, epoch, model), learn)
+
+
+train = trainer(start, task)
 
 
 def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Sequences:

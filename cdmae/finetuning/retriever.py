@@ -22,8 +22,8 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.config.schema import Stage
-from cdmae.finetuning import common, losses
-from cdmae.finetuning.common import Data
+from cdmae.finetuning import losses
+from cdmae.finetuning.common import Data, Task, trainer
 from cdmae.finetuning.groups import Teacher
 from cdmae.log import say
 from cdmae.models import attention, checkpoint, sequences
@@ -39,55 +39,28 @@ SATURATED = 5.0  # times the temperature: a spread of scores at which nearly all
 HIGH = 1e-4  # a learning rate: published retrievers, whose scores nobody divides, are trained at up to 5e-5
 
 
-def train(
-    *,
-    name: str,
-    settings: Stage,
-    encoder: Path,
-    collection: Path,
-    tokens: Path,
-    negatives: Path,
-    teacher: Path | None = None,
-    seed: int,
-    threads: int = 1,
-    state: Path,
-    output: Path,
-) -> None:
-    """Train the retriever `name` from a pre-trained encoder and write it to `output`.
+def start(encoder: Path, stage: Stage, seed: int) -> Model:
+    """Return an encoder as it is; no weight is new."""
+    del seed
+    keys = ("query_length", "passage_length", "precision", "pooling", "similarity")
+    return checkpoint.start_retriever(encoder, **{key: getattr(stage, key) for key in keys})
 
-    negatives: a run over the training queries; teacher: a reranker's run over the same candidates, or None. The state
-    folder lets a killed training go on to the same bits (on the CPU).
-    """
-    device = setup.set_up(threads)
-    model = checkpoint.start_retriever(
-        encoder,
-        query_length=settings.query_length,
-        passage_length=settings.passage_length,
-        precision=settings.precision,
-        pooling=settings.pooling,
-        similarity=settings.similarity,
-    )
-    data = common.read(settings, model, encoder, collection, tokens, negatives, seed, threads)
-    first = batch(data, data.examples.order(0)[: settings.queries], 0, model, settings)
-    settings, notes = calibrated(settings, spread_of_scores(model, first, settings, seed, device), name)
+
+def task(
+    model: Model, data: Data, stage: Stage, teacher: Path | None, *, name: str, seed: int, device: torch.device
+) -> Task:
+    """Learn from judgments, and from a reranker's scores if there is a teacher."""
+    first = batch(data, data.examples.order(0)[: stage.queries], 0, model, stage)
+    stage, notes = calibrated(stage, spread_of_scores(model, first, stage, seed, device), name)
     taught = Teacher.read(teacher) if teacher else None
     if taught:
-        taught.check(data.examples, math.ceil(settings.epochs))
-        taught.check_worth(data.examples, settings.alpha, name)
-    common.train(
-        model,
-        data.examples,
-        lambda rows, epoch: batch(data, rows, epoch, model, settings, taught),
-        learn,
-        columns=["step", "loss", "contrastive", *(["kl"] if taught else []), "accuracy", "spread", "learning_rate"],
-        name=name,
-        stage=settings,
-        encoder=encoder,
-        seed=seed,
-        state=state,
-        output=output,
-        notes=notes,
-    )
+        taught.check(data.examples, math.ceil(stage.epochs))
+        taught.check_worth(data.examples, stage.alpha, name)
+    columns = ["step", "loss", "contrastive", *(["kl"] if taught else []), "accuracy", "spread", "learning_rate"]
+    return Task(stage, columns, lambda rows, epoch: batch(data, rows, epoch, model, stage, taught), learn, notes)
+
+
+train = trainer(start, task)
 
 
 @torch.no_grad()

@@ -167,11 +167,6 @@ class Table:
         values = ami(counts, self.ngrams.totals, **self.settings)
         return np.repeat(values, np.diff(np.append(starts, len(ids))))
 
-    def write(self, folder: Path) -> None:
-        """Write the table into the existing `folder`."""
-        ngram_table.write(folder, self.ngrams)
-        write_json(folder / "settings.json", self.settings)
-
     @classmethod
     def read(cls, folder: Path | str) -> Table:
         """Read it from the folder of an importance."""
@@ -183,7 +178,8 @@ def write(folder: Path | str, values: np.ndarray, table: Table) -> None:
     with complete(folder) as aside:
         aside.mkdir()
         write_array(aside / "values.npy", values)
-        table.write(aside)
+        ngram_table.write(aside, table.ngrams)
+        write_json(aside / "settings.json", table.settings)
 
 
 def read_values(folder: Path | str) -> np.ndarray:

@@ -48,20 +48,9 @@ class Counts:
     totals: np.ndarray
     table: Table
 
-    def write(self, folder: Path | str) -> None:
-        """Write everything as a folder."""
-        with complete(folder) as aside:
-            aside.mkdir()
-            write_array(aside / "counts.npy", self.counts)
-            self._write_rest(aside)
-
-    def _write_rest(self, folder: Path) -> None:
-        write_array(folder / "segments.npy", self.segments)
-        ngram_table.write(folder, self.table)
-
     @classmethod
     def read(cls, folder: Path | str) -> Counts:
-        """Read what `write` wrote; the counts stay on disk."""
+        """Read what `count_to` wrote; the counts stay on disk."""
         folder = Path(folder)
         table = ngram_table.read(folder)
         segments = np.array(read_array(folder / "segments.npy"))
@@ -69,7 +58,7 @@ class Counts:
 
 
 def count_to(folder: Path | str, tokens: Tokens, *, unit: str, window: int, threads: int, memory: int) -> None:
-    """Count as `count` does, but straight into the files that `Counts.write` would write."""
+    """Count as `count` does, straight into a file of the folder, and write the rest beside it."""
     with complete(folder) as aside:
         aside.mkdir()
 
@@ -81,7 +70,8 @@ def count_to(folder: Path | str, tokens: Tokens, *, unit: str, window: int, thre
             return array
 
         counts = count(tokens, unit=unit, window=window, threads=threads, memory=memory, allocate=allocate)
-        counts._write_rest(aside)
+        write_array(aside / "segments.npy", counts.segments)
+        ngram_table.write(aside, counts.table)
 
 
 def count(
@@ -102,7 +92,7 @@ def count(
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}; allowed: {', '.join(UNITS)}")
     with Threads(threads) as pool:
-        words, segments, word_keys = _words(tokens, unit, pool)
+        words, segments, word_keys = words_of(tokens, unit, pool)
         pieces = len(tokens.word_starts)
         left = np.empty(len(words), np.uint8)
         parts = shares(segments, pool.number)
@@ -146,7 +136,7 @@ def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def _words(tokens: Tokens, unit: str, pool: Threads) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def words_of(tokens: Tokens, unit: str, pool: Threads) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the words as numbers, uint32 [W], the segments in words, int64 [2 P + 1], and longer words' keys."""
     ids, pieces, edges = np.asarray(tokens.ids), len(tokens.word_starts), segment_edges(tokens)
     if unit == "wordpiece":

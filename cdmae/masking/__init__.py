@@ -26,7 +26,7 @@ import numpy as np
 
 from cdmae.compiled import compiled
 from cdmae.errors import InputError
-from cdmae.masking.noise import draws, key
+from cdmae.masking.noise import Key, draws, key
 
 if TYPE_CHECKING:
     from cdmae.tokens.corpus import Tokens
@@ -89,15 +89,16 @@ class Side:
 
 
 PLAIN = Side("", 0.0)
+SHARES = ("mask_share", "random_share")
 
 
-def sides(settings: Any, unit: str = "word") -> tuple[Side, Side]:
-    """Return the encoder's and the decoder's side of an encoder's settings; `unit` is the importance's."""
-    shares = {"mask_share": settings.mask_share, "random_share": settings.random_share}
-    return (
-        Side(settings.encoder_masking, settings.encoder_ratio, settings.sigma, unit, **shares),
-        Side(settings.decoder_masking, settings.decoder_ratio, settings.sigma, unit, **shares),
-    )
+def sides(settings: Any, unit: str = "word") -> dict[str, Side]:
+    """Return the ``encoder``'s and the ``decoder``'s side of an encoder's settings; `unit` is the importance's."""
+    rest = {"sigma": settings.sigma, "unit": unit, **{key: getattr(settings, key) for key in SHARES}}
+    return {
+        "encoder": Side(settings.encoder_masking, settings.encoder_ratio, **rest),
+        "decoder": Side(settings.decoder_masking, settings.decoder_ratio, **rest),
+    }
 
 
 def names() -> list[str]:
@@ -174,13 +175,13 @@ def _gather(values, starts, lengths, into):  # noqa: ANN001, ANN202
             into[passage, place] = values[starts[passage] + place]
 
 
-def mask(batch: Batch, side: Side, vocabulary: Vocabulary, key: np.uint64) -> tuple[np.ndarray, np.ndarray]:
+def mask(batch: Batch, side: Side, vocabulary: Vocabulary, key: Key) -> tuple[np.ndarray, np.ndarray]:
     """Equation 1: what a side sees, int32 [B, n], and which of the original tokens it must predict, bool [B, n]."""
     chosen = strategy(side.strategy).select(batch, side, key)
     return corrupt(batch, chosen, side, vocabulary, key), chosen
 
 
-def hide(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+def hide(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Return what each position of a passage must not see, chosen for it alone by the side's strategy: bool [B, n, n].
 
     ``[b, i]`` is the mask of position i: as many tokens as in any mask of the passage, drawn anew, and itself.
@@ -193,13 +194,14 @@ def hide(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
         passage, position = np.divmod(np.arange(first, min(first + at_once, len(hidden))), length)
         repeated = {name: value[passage] for name, value in arrays.items()}
         repeated["rows"] = repeated["rows"] * MOST + position
-        hidden[first : first + at_once] = strategy(side.strategy).select(Batch(**repeated), side, key)
+        keys = np.full(passages, key, np.uint64)[passage]
+        hidden[first : first + at_once] = strategy(side.strategy).select(Batch(**repeated), side, keys)
     hidden = hidden.reshape(passages, length, length)
     hidden[:, np.arange(length), np.arange(length)] = True
     return hidden
 
 
-def corrupt(batch: Batch, chosen: np.ndarray, side: Side, vocabulary: Vocabulary, key: np.uint64) -> np.ndarray:
+def corrupt(batch: Batch, chosen: np.ndarray, side: Side, vocabulary: Vocabulary, key: Key) -> np.ndarray:
     """Replace the `chosen` tokens: `mask_share` of them by [MASK], `random_share` by any ordinary token, else kept."""
     inputs = batch.ids.copy()
     bits = draws(key, batch.rows, batch.ids.shape[1], salt=CORRUPT)

@@ -1,8 +1,8 @@
 """Random numbers that are a function of their place: (key, passage, position), whatever the batch they are drawn in.
 
-A key stands for (seed, purpose, epoch). Each passage has its own stream, a hash of the key and the passage's row, and
-each position one draw of it: splitmix64 (Steele et al. 2014), which passes BigCrush. Normal numbers are exact, by
-Marsaglia and Tsang's ziggurat with 256 layers.
+A key stands for (seed, purpose, epoch); passages share one, or have one each, uint64 [B]. Each passage has its own
+stream, a hash of its key and its row, and each position one draw of it: splitmix64 (Steele et al. 2014), which passes
+BigCrush. Normal numbers are exact, by Marsaglia and Tsang's ziggurat with 256 layers.
 
 B passages, n positions. `salt` tells apart several streams of one key.
 """
@@ -21,6 +21,8 @@ UNIT = 2.0**-53
 LAYERS = 256
 EDGE = 3.6541528853610088  # where the lowest layer's box ends and the tail begins
 AREA = 0.00492867323399  # of each layer, under exp(-x^2 / 2)
+
+Key = np.uint64 | np.ndarray
 
 
 def _ziggurat() -> np.ndarray:
@@ -43,19 +45,19 @@ def key(seed: int, purpose: str, epoch: int) -> np.uint64:
     return np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little"))
 
 
-def draws(key: np.uint64, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
+def draws(key: Key, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
     """64 random bits for each position of the passages `rows`: uint64 [B, length]."""
     bits = np.empty((len(rows), length), np.uint64)
-    _draws(np.uint64(key), rows, np.uint64(salt), bits)
+    _draws(np.full(len(rows), key, np.uint64), rows, np.uint64(salt), bits)
     return bits
 
 
-def uniforms(key: np.uint64, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
+def uniforms(key: Key, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
     """Return numbers in [0, 1): float32 [B, length]."""
     return (draws(key, rows, length, salt=salt) >> np.uint64(40)).astype(np.float32) * np.float32(2.0**-24)
 
 
-def normals(key: np.uint64, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
+def normals(key: Key, rows: np.ndarray, length: int, *, salt: int) -> np.ndarray:
     """Return standard normal numbers: float32 [B, length]."""
     numbers = np.empty((len(rows), length), np.float32)
     _normals(draws(key, rows, length, salt=salt), numbers)
@@ -71,9 +73,9 @@ def _scramble(state):  # noqa: ANN001, ANN202
 
 
 @compiled
-def _draws(key, rows, salt, bits):  # noqa: ANN001, ANN202
+def _draws(keys, rows, salt, bits):  # noqa: ANN001, ANN202
     for passage in range(len(rows)):
-        state = _scramble(_scramble(key + salt * GOLDEN) + np.uint64(rows[passage]) * GOLDEN)
+        state = _scramble(_scramble(keys[passage] + salt * GOLDEN) + np.uint64(rows[passage]) * GOLDEN)
         into = bits[passage]
         for place in range(len(into)):
             into[place] = _scramble(state + (np.uint64(place) + np.uint64(1)) * GOLDEN)

@@ -63,6 +63,14 @@ def describe(
     batch = masking.read(tokens, rows, settings["max_length"] - 2, vocabulary, values)
     stop = np.array([piece in STOP_WORDS or not any(map(str.isalnum, piece)) for piece in pieces])  # or punctuation
     masks = {name: _select(batch, replace(side, strategy=name), seed) for name in ("uniform", "importance")}
+    noise = {}
+    for sigma in sorted({*SIGMAS, side.sigma}):
+        first, second = (_select(batch, replace(side, sigma=sigma), seed, epoch) for epoch in (0, 1))
+        noise[f"{sigma:g}"] = {
+            "stop_word_share": _share(batch, first, stop),
+            "overlap": round(float((first & second).sum() / max(1, first.sum())), 4),
+            "entropy": _entropy(batch.ids[first]),
+        }
     return {
         **{
             name: {
@@ -72,10 +80,7 @@ def describe(
             }
             for name, mask in masks.items()
         },
-        "sigma": {
-            f"{sigma:g}": _noise(batch, replace(side, sigma=sigma), stop, seed)
-            for sigma in sorted({*SIGMAS, side.sigma})
-        },
+        "sigma": noise,
         "example": _example(example, tokenizer, vocabulary, pieces, table, side, seed),
     }
 
@@ -93,12 +98,6 @@ def _whole(batch: masking.Batch) -> np.ndarray:
 
 def _share(batch: masking.Batch, mask: np.ndarray, stop: np.ndarray) -> float:
     return round(float((stop[batch.ids] & _whole(batch))[mask].mean()), 4) if mask.any() else 0.0
-
-
-def _noise(batch: masking.Batch, side: masking.Side, stop: np.ndarray, seed: int) -> dict[str, float]:
-    first, second = (_select(batch, side, seed, epoch) for epoch in (0, 1))
-    again = round(float((first & second).sum() / max(1, first.sum())), 4)
-    return {"stop_word_share": _share(batch, first, stop), "overlap": again, "entropy": _entropy(batch.ids[first])}
 
 
 def _entropy(ids: np.ndarray) -> float:

@@ -107,39 +107,40 @@ class Masked:
     inputs: Ragged
     chosen: np.ndarray
     labels: np.ndarray
-    texts: Texts | None = None
+    texts: Texts
     hide: Callable[[Texts], np.ndarray] | None = None
     draws: np.ndarray | None = None
 
     def __getitem__(self, cut: slice) -> Masked:
         """Take a range of passages, as views."""
         rows = slice(self.inputs.starts[cut.start], self.inputs.starts[cut.stop])
-        texts = None if self.texts is None else self.texts[cut]
         draws = None if self.draws is None else self.draws[rows]
-        return Masked(self.inputs[cut], self.chosen[rows], self.labels[rows], texts, self.hide, draws)
+        return Masked(self.inputs[cut], self.chosen[rows], self.labels[rows], self.texts[cut], self.hide, draws)
 
     def view(self, total: int, *, with_cls: bool, on: torch.device) -> View:
         """Put these passages on the device; `total` predicted tokens share the global batch's loss."""
-        needed = self.chosen
-        if with_cls:
-            needed = needed.copy()
-            needed[self.inputs.starts[:-1]] = True
-        index = np.flatnonzero(needed)
-        chosen = np.flatnonzero(self.chosen)
-        count = packed.row_count(len(chosen), on)
-        masked, labels, weights = (np.zeros(count, dtype) for dtype in (np.int64, np.int64, np.float32))
-        masked[: len(chosen)] = np.searchsorted(index, chosen) if with_cls else np.arange(len(chosen))
-        labels[: len(chosen)] = self.labels[chosen]
-        weights[: len(chosen)] = 1 / max(1, total)
+        needed = self.chosen.copy()
+        needed[self.inputs.starts[:-1]] |= with_cls
+        index, chosen = np.flatnonzero(needed), np.flatnonzero(self.chosen)
+
+        def filled(values: np.ndarray) -> Tensor:
+            array = np.zeros(packed.row_count(len(chosen), on), values.dtype)
+            array[: len(chosen)] = values
+            return packed.put(array, on)
+
         inputs, rows = packed.pack(self.inputs, on), packed.select(index, self.inputs.starts, on)
-        hidden, draws = None, None
+        hidden = None
         if self.hide is not None:
             hidden = packed.put(self._hidden(self.hide(self.texts), rows.layout.longest, inputs.layout.longest), on)
-        if self.draws is not None:
-            draws = np.zeros(count, np.float32)
-            draws[: len(chosen)] = self.draws[chosen]
-            draws = packed.put(draws, on)
-        return View(inputs, rows, *(packed.put(array, on) for array in (masked, labels, weights)), hidden, draws)
+        return View(
+            inputs,
+            rows,
+            masked=filled(np.searchsorted(index, chosen)),
+            labels=filled(self.labels[chosen]),
+            weights=filled(np.full(len(chosen), 1 / max(1, total), np.float32)),
+            hidden=hidden,
+            draws=None if self.draws is None else filled(self.draws[chosen]),
+        )
 
     def _hidden(self, places: np.ndarray, rows: int, columns: int) -> np.ndarray:
         """From the places of the content, bool [B, n, n], to the grids of the predicted rows and of all rows.
@@ -271,10 +272,7 @@ class Reader:
         begins, lengths = self.tokens.starts[rows], self.lengths[rows]
         if self.spans == 1:
             return Texts(rows, begins, lengths, epochs)
-        draw = np.empty(len(rows))
-        for epoch in np.unique(epochs).tolist():
-            here = epochs == epoch
-            draw[here] = uniforms(masking.key(self.seed, "cut", epoch), rows[here], 1, salt=1)[:, 0]
+        draw = uniforms(self.keys("cut", epochs), rows, 1, salt=1)[:, 0].astype(np.float64)
         low = np.maximum(np.ceil(lengths * MIDDLE[0]), lengths - self.length)
         high = np.minimum(np.floor(lengths * MIDDLE[1]), self.length)
         cut = (low + np.floor(draw * np.maximum(0, high - low + 1))).astype(np.int64)
@@ -284,57 +282,56 @@ class Reader:
         pairs = (rows, rows + len(self.tokens)), (begins, begins + cut), (cut, np.minimum(lengths - cut, self.length))
         return Texts(*(np.stack(pair, axis=1).ravel() for pair in pairs), np.repeat(epochs, 2))
 
+    def keys(self, purpose: str, epochs: np.ndarray) -> np.ndarray:
+        """Return the key of a purpose in each of some epochs, uint64 [B]."""
+        different, place = np.unique(epochs, return_inverse=True)
+        return np.array([masking.key(self.seed, purpose, epoch) for epoch in different.tolist()], np.uint64)[place]
+
     def mask(self, name: str, texts: Texts, others: dict[str, Masked]) -> Masked:
         """Equation 1 for one side of some texts, after the `others` of the same texts."""
-        side = self.sides[name]
+        side, keys = self.sides[name], self.keys(name, texts.epochs)
         if side.next:
             texts = texts[np.arange(len(texts.rows)) ^ 1]
-        starts = np.zeros(len(texts.rows) + 1, np.int64)
-        np.cumsum(texts.lengths + 2, out=starts[1:])
-        inputs, labels = np.empty(starts[-1], np.int64), np.zeros(starts[-1], np.int64)
+        starts = np.concatenate([[0], np.cumsum(texts.lengths + 2)])
+        batch, content = self.batch_of(texts, side), packed.content(starts)
+        real = np.arange(batch.ids.shape[1]) < batch.lengths[:, None]
+        masked = np.zeros(batch.ids.shape, bool)
+        if side.beyond:
+            masked[real] = others[side.beyond].chosen[content]
+        seen, predicted = self.choose(side, batch, masked, keys)
+        inputs, labels, chosen = (
+            np.empty(starts[-1], np.int64),
+            np.zeros(starts[-1], np.int64),
+            np.zeros(starts[-1], bool),
+        )
         inputs[starts[:-1]], inputs[starts[1:] - 1] = self.vocabulary.cls_id, self.vocabulary.sep_id
-        chosen, content = np.zeros(starts[-1], bool), packed.content(starts)
-        passage = np.repeat(texts.epochs, np.diff(starts))
-        draws = np.zeros(starts[-1], np.float32) if side.sampled else None
-        for epoch in np.unique(texts.epochs).tolist():
-            batch = self.batch_of(texts[texts.epochs == epoch], side)
-            real = np.arange(batch.ids.shape[1]) < batch.lengths[:, None]
-            here = content & (passage == epoch)
-            masked = np.zeros(batch.ids.shape, bool)
-            if side.beyond:
-                masked[real] = others[side.beyond].chosen[here]
-            seen, predicted = self.choose(name, batch, masked, epoch)
-            inputs[here], chosen[here], labels[here] = seen[real], predicted[real], batch.ids[real]
-            if draws is not None:
-                key = masking.key(self.seed, name, epoch)
-                draws[here] = uniforms(key, batch.rows, batch.ids.shape[1], salt=masking.SAMPLE)[real]
+        inputs[content], chosen[content], labels[content] = seen[real], predicted[real], batch.ids[real]
+        draws = None
+        if side.sampled:
+            draws = np.zeros(starts[-1], np.float32)
+            draws[content] = uniforms(keys, batch.rows, batch.ids.shape[1], salt=masking.SAMPLE)[real]
         hide = partial(self.hide, name) if side.per_position else None
         return Masked(Ragged(inputs, starts), chosen, labels, texts, hide, draws)
 
-    def choose(self, name: str, batch: masking.Batch, masked: np.ndarray, epoch: int) -> tuple[np.ndarray, np.ndarray]:
+    def choose(
+        self, side: Side, batch: masking.Batch, masked: np.ndarray, keys: np.ndarray
+    ) -> tuple[np.ndarray, np.ndarray]:
         """Return what a side sees, int32 [B, n], and what it must predict, bool [B, n], which includes `masked`."""
-        side, key = self.sides[name], masking.key(self.seed, name, epoch)
         if side == PLAIN or side.per_position:
             return batch.ids, batch.candidates
         if not side.beyond:
-            return masking.mask(batch, side, self.vocabulary, key)
+            return masking.mask(batch, side, self.vocabulary, keys)
         # SimLM masks so many of the rest that both together are the side's ratio.
         before = self.sides[side.beyond].ratio
         rest = replace(batch, candidates=batch.candidates & ~masked)
         more = replace(side, ratio=(side.ratio - before) / (1 - before))
-        chosen = masked | masking.strategy(side.strategy).select(rest, more, key)
-        return masking.corrupt(batch, chosen, side, self.vocabulary, key), chosen
+        chosen = masked | masking.strategy(side.strategy).select(rest, more, keys)
+        return masking.corrupt(batch, chosen, side, self.vocabulary, keys), chosen
 
     def hide(self, name: str, texts: Texts) -> np.ndarray:
         """Return what each position of some texts must not see on a side: bool [B, n, n]."""
-        longest = int(texts.lengths.max(initial=0))
-        hidden = np.zeros((len(texts.rows), longest, longest), bool)
-        for epoch in np.unique(texts.epochs).tolist():
-            here = texts.epochs == epoch
-            batch = self.batch_of(texts[here], self.sides[name])
-            size = batch.ids.shape[1]
-            hidden[here, :size, :size] = masking.hide(batch, self.sides[name], masking.key(self.seed, name, epoch))
-        return hidden
+        side = self.sides[name]
+        return masking.hide(self.batch_of(texts, side), side, self.keys(name, texts.epochs))
 
     def batch_of(self, texts: Texts, side: Side) -> masking.Batch:
         """Return some texts as masking reads them, with what the side's strategy must know."""

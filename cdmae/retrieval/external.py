@@ -7,19 +7,16 @@ same thing; one made for a distance is refused.
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
-from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from cdmae.arrays import write_array
 from cdmae.collections.store import count_passages, stream_passages
 from cdmae.errors import InputError
-from cdmae.files import complete
 from cdmae.log import Progress, say
-from cdmae.retrieval.vectors import SHARD, Shard
+from cdmae.retrieval import vectors
+from cdmae.retrieval.vectors import Shard
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
@@ -80,27 +77,28 @@ def _first(error: Exception) -> str:
 
 
 def encode_passages(model: str, collection: Path, output: Path, length: int) -> None:
-    """Write the vectors of a collection, float32 shards [p, D]; title and text are joined, cut to `length` pieces."""
-    count = count_passages(collection)
-    with complete(output) as aside, Progress(count, unit="passages", label=f"encode with {model}") as progress:
-        aside.mkdir()
-        for number, shard in enumerate(shards(model, collection, length, progress)):
-            write_array(aside / f"{number:05d}.npy", shard[:])
+    """Write the vectors of a collection, float32 shards [p, D]; title and text are joined, cut to `length` pieces.
+
+    A killed run goes on after its last whole shard.
+    """
+    files = [collection / "passages.parquet", *sorted(Path(model).glob("**/*.safetensors"))]
+    with Progress(count_passages(collection), unit="passages", label=f"encode with {model}") as progress:
+        key = [model, [vectors.stamp(path) for path in files], vectors.SHARD, length]
+        vectors.write(output, shards(model, collection, length, progress), key, progress)
 
 
 def shards(model: str, collection: Path, length: int, progress: Progress | None = None) -> list[Shard]:
     """Return the same shards, encoded whenever they are read."""
-    loaded, count = _cut(load(model), length), count_passages(collection)
+    loaded = _cut(load(model), length)
 
     def make(first: int, last: int) -> np.ndarray:
-        (passages,) = stream_passages(collection, ["title", "text"], rows=SHARD, first=first, last=last)
+        (passages,) = stream_passages(collection, ["title", "text"], rows=vectors.SHARD, first=first, last=last)
         columns = passages.to_pydict()
         texts = [f"{title} {text}" if title else text for title, text in zip(*columns.values(), strict=True)]
         batches = (texts[begin : begin + 16 * BATCH] for begin in range(0, len(texts), 16 * BATCH))
         return np.concatenate([_encode(loaded.encode_document, batch, loaded, progress) for batch in batches])
 
-    width, cuts = loaded.get_embedding_dimension(), [*range(0, count, SHARD), count]
-    return [Shard((last - first, width), partial(make, first, last)) for first, last in pairwise(cuts)]
+    return vectors.cut(count_passages(collection), loaded.get_embedding_dimension(), make)
 
 
 def encode_queries(model: str, texts: list[str], length: int) -> np.ndarray:
@@ -123,13 +121,8 @@ def _cut(model: SentenceTransformer, length: int) -> SentenceTransformer:
 def _encode(
     function: Callable[..., Any], texts: list[str], model: SentenceTransformer, progress: Progress | None = None
 ) -> np.ndarray:
-    vectors = function(
-        texts,
-        batch_size=BATCH,
-        show_progress_bar=False,
-        convert_to_numpy=True,
-        normalize_embeddings=model.similarity_fn_name == "cosine",
-    )
+    normalised = model.similarity_fn_name == "cosine"
+    encoded = function(texts, batch_size=BATCH, show_progress_bar=False, normalize_embeddings=normalised)
     if progress:
         progress.advance(len(texts))
-    return np.asarray(vectors, np.float32)
+    return np.asarray(encoded, np.float32)

@@ -6,6 +6,8 @@ Shapes: `Q` queries, `n` pairs.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -25,39 +27,26 @@ PIECE = 1 << 16  # pairs scored between two saved pieces
 
 
 def score(
-    model: Model,
-    queries: Tokens,
-    query_rows: np.ndarray,
-    passages: Tokens,
-    passage_rows: np.ndarray,
-    *,
-    precision: str,
+    model: Model, queries: Tokens, query_rows: np.ndarray, passages: Tokens, lists: list[np.ndarray]
 ) -> np.ndarray:
-    """Compute s_ce of pairs (a row of the queries, a row of the passages), raw logits, float32 [n]."""
+    """Compute s_ce of a list of passages for each of some queries, raw logits, the lists end to end, float32 [n]."""
     device = next(model.network.parameters()).device
-    scores = np.empty(len(query_rows), dtype=np.float32)
+    asked, rows = np.repeat(query_rows, list(map(len, lists))), np.concatenate(lists)
+    scores = np.empty(len(rows), dtype=np.float32)
     for begin in range(0, len(scores), PIECE):
         cut = slice(begin, begin + PIECE)
-        read = sequences.pairs(
-            queries, query_rows[cut], passages, passage_rows[cut], model.lengths["max_length"], model.vocabulary
-        )
-        scores[cut] = reranker.score_all(model.network, read, precision, vectors.BUDGET[device.type], device)
+        read = sequences.pairs(queries, asked[cut], passages, rows[cut], model.lengths["max_length"], model.vocabulary)
+        scores[cut] = reranker.score_all(model.network, read, model.precision, vectors.BUDGET[device.type], device)
     if not np.isfinite(scores).all():
         raise InputError("the reranker gives scores that are not numbers: its training diverged; train it again")
     return scores
 
 
-def score_lists(
-    model: Model, queries: Tokens, query_rows: np.ndarray, passages: Tokens, lists: list[np.ndarray], *, precision: str
-) -> np.ndarray:
-    """Compute s_ce of a list of passages for each of some queries, the lists end to end, float32 [n]."""
-    asked = np.repeat(query_rows, list(map(len, lists)))
-    return score(model, queries, asked, passages, np.concatenate(lists), precision=precision)
-
-
-def _split(scores: np.ndarray, lists: list[np.ndarray]) -> list[np.ndarray]:
-    """Split scores end to end into those of each list."""
-    return np.split(scores, np.cumsum(list(map(len, lists)))[:-1])
+def ranked(lists: list[np.ndarray], scores: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Yield each list and its part of the scores [n], best first, ties by passage row."""
+    for passages, own in zip(lists, np.split(scores, np.cumsum(list(map(len, lists)))[:-1]), strict=True):
+        order = np.lexsort((passages, -own))
+        yield passages[order], own[order]
 
 
 def teacher(
@@ -90,7 +79,7 @@ def teacher(
     rounds = math.ceil(epochs)
     at_once = max(1, PIECE // (rounds * group))
     key = [vectors.stamp(model / "model.safetensors"), vectors.stamp(negatives), settings, rounds, at_once]
-    ranked = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
+    taught = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
     with vectors.pieces(output, key) as folder:
         with Progress(len(examples), unit="queries", label="teach") as progress:
             for begin in range(0, len(examples), at_once):
@@ -98,11 +87,11 @@ def teacher(
                 lists = [examples.drawn(row, rounds) for row in range(begin, begin + len(asked))]
                 path = folder / f"{begin // at_once:05d}.npy"
                 if not path.exists():
-                    vectors.save(path, score_lists(judge, queries, asked, passages, lists, precision=judge.precision))
-                for query, members, values in zip(asked, lists, _split(read_array(path), lists), strict=True):
-                    ranked[query] = _ranked(members, values)
+                    vectors.save(path, score(judge, queries, asked, passages, lists))
+                for query, best in zip(asked, ranked(lists, read_array(path)), strict=True):
+                    taught[query] = best
                 progress.advance(len(asked))
-        write_run(output, Run.of(*map(list, zip(*ranked, strict=True))))
+        write_run(output, Run.of(*map(list, zip(*taught, strict=True))))
 
 
 def rerank(
@@ -126,6 +115,7 @@ def rerank(
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
     judge.network.to(device)
+    judge = replace(judge, precision=setup.scoring_precision(judge.precision, device))
     parts = zip(collections, tokens, splits, lengths, runs, outputs, strict=True)
     for collection, pieces, split, length, path, output in parts:
         passages, run = read_tokens(pieces), read_run(path)
@@ -139,24 +129,15 @@ def rerank(
 
 def reorder(judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: int, *, label: str = "") -> Run:
     """Put the best `depth` passages per query of a run in the order of the reranker, ties by passage row."""
-    at_once = max(1, PIECE // depth)
-    precision = setup.scoring_precision(judge.precision, next(judge.network.parameters()).device)
-    ranked = []
+    at_once, lists = max(1, PIECE // depth), []
     with Progress(len(run), unit="queries", label=label) as progress:
         for begin in range(0, len(run), at_once):
             rows = range(begin, min(begin + at_once, len(run)))
             tops = [run.ranked(row)[0][:depth] for row in rows]
-            scores = score_lists(judge, queries, np.array(rows), passages, tops, precision=precision)
-            for row, top, values in zip(rows, tops, _split(scores, tops), strict=True):
+            scores = score(judge, queries, np.array(rows), passages, tops)
+            for row, (best, values) in zip(rows, ranked(tops, scores), strict=True):
                 rest = run.ranked(row)[0][depth:]
-                best, values = _ranked(top, values)
                 below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
-                ranked.append((np.concatenate([best, rest]), np.concatenate([values, below])))
+                lists.append((np.concatenate([best, rest]), np.concatenate([values, below])))
             progress.advance(len(rows))
-    return Run.of(*map(list, zip(*ranked, strict=True))) if ranked else Run.of([], [])
-
-
-def _ranked(passages: np.ndarray, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort best first, ties by passage row."""
-    order = np.lexsort((passages, -scores))
-    return passages[order], scores[order]
+    return Run.of(*map(list, zip(*lists, strict=True))) if lists else Run.of([], [])

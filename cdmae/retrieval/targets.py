@@ -3,7 +3,7 @@
 In some collections of BEIR (ArguAna, Quora) the queries are passages of the collection. BEIR's evaluation drops a
 passage with the id of its query; ids alone meet by accident where both are numbered, so here the text must agree, too.
 BRIGHT's judgments exclude passages from the ranking of a query by a grade of -100. Both are left out while searching,
-and so are no negatives either.
+and so they are no negatives, either.
 """
 
 from __future__ import annotations
@@ -17,12 +17,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdmae.arrays import read_frame
-from cdmae.collections.store import QRELS, ROW_GROUP, read_queries, stream_passages, take_passages
+from cdmae.collections.store import EXCLUDED, QRELS, ROW_GROUP, read_queries, stream_passages, take_passages
 from cdmae.files import read_json
 from cdmae.log import say
 from cdmae.runs import Run, write_run
 
-EXCLUDED = -100  # a grade
 Find = Callable[[int, list[list[str]], int], list[Run]]  # number of a target, queries of splits, depth; their runs
 
 
@@ -79,6 +78,5 @@ def without(run: Run, left_out: np.ndarray, depth: int) -> Run:
     kept = ~np.isin(of << 32 | run.passages, left_out[:, 0] << 32 | left_out[:, 1])
     place = np.cumsum(kept) - kept  # how many are kept before each
     kept &= place - place[np.minimum(run.starts[of], len(of) - 1)] < depth
-    starts = np.zeros(len(run) + 1, dtype=np.int64)
-    np.cumsum(np.bincount(of[kept], minlength=len(run)), out=starts[1:])
+    starts = np.concatenate([[0], np.cumsum(np.bincount(of[kept], minlength=len(run)))])
     return Run(run.passages[kept], run.scores[kept], starts)

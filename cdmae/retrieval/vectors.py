@@ -13,6 +13,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,27 @@ class Shard:
         return self.make()[rows]
 
 
+def cut(count: int, width: int, make: Callable[[int, int], np.ndarray]) -> list[Shard]:
+    """Cut `count` passages into shards of vectors of D = `width`; make(first, last): of these rows."""
+    edges = [*range(0, count, SHARD), count]
+    return [Shard((last - first, width), partial(make, first, last)) for first, last in pairwise(edges)]
+
+
+def write(output: Path, shards: list[Shard], key: Any, progress: Progress) -> None:
+    """Write shards as the folder `output`; those that a killed run has left are not made again (see `pieces`)."""
+    with pieces(output, key) as folder:
+        for number, shard in enumerate(shards):
+            path = folder / f"{number:05d}.npy"
+            if path.exists():
+                progress.advance(len(shard))
+            else:
+                save(path, shard[:])
+        with complete(output) as aside:
+            aside.mkdir()
+            for path in folder.glob("*.npy"):
+                path.rename(aside / path.name)
+
+
 def encode_passages(
     model: Path | str, tokens: Path | str, output: Path | str, threads: int = 1, length: int = 0
 ) -> None:
@@ -65,20 +87,9 @@ def encode_passages(
 
     Passages are cut at `length` word-pieces, or at the model's own. A killed run goes on after its last whole shard.
     """
-    output, count = Path(output), len(read_tokens(tokens))
     key = [stamp(Path(model) / "model.safetensors"), stamp(Path(tokens) / "ids.npy"), SHARD, length]
-    with pieces(output, key) as folder:
-        with Progress(count, unit="passages", label="encode") as progress:
-            for number, shard in enumerate(shards(model, tokens, threads, length, progress)):
-                path = folder / f"{number:05d}.npy"
-                if path.exists():
-                    progress.advance(len(shard))
-                else:
-                    save(path, shard[:])
-        with complete(output) as aside:
-            aside.mkdir()
-            for path in folder.glob("*.npy"):
-                path.rename(aside / path.name)
+    with Progress(len(read_tokens(tokens)), unit="passages", label="encode") as progress:
+        write(Path(output), shards(model, tokens, threads, length, progress), key, progress)
 
 
 def shards(
@@ -90,13 +101,12 @@ def shards(
     checkpoint.check_tokens(retriever, source.word_starts, str(tokens))
     retriever.network.to(device)
 
-    def make(rows: np.ndarray) -> np.ndarray:
+    def make(first: int, last: int) -> np.ndarray:
+        rows = np.arange(first, last)
         read = sequences.single(source, rows, retriever.lengths["passage_length"], retriever.vocabulary)
         return encode(retriever, read, device, progress)
 
-    width, cuts = retriever.network.config.hidden_size, range(0, len(source), SHARD)
-    parts = [np.arange(begin, min(begin + SHARD, len(source))) for begin in cuts]
-    return [Shard((len(rows), width), partial(make, rows)) for rows in parts]
+    return cut(len(source), retriever.network.config.hidden_size, make)
 
 
 def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1, length: int = 0) -> np.ndarray:

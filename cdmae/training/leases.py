@@ -35,20 +35,34 @@ def held(folder: Path, name: str) -> Iterator[Lease]:
     """Lease a folder for the training `name` as long as the context lasts.
 
     Raises `InputError` where another process holds it and does not let go within some seconds. Where a twin takes it
-    later, this process is asked to end, because only one of the two may go on.
+    later, this process is asked to end, because only one of the two may go on. A lease that somebody deletes is made
+    again.
     """
     lease, path, job = Lease(), folder / "lease", folder / "lease.job"
 
+    def marked() -> SoftFileLease:
+        times = {"lease_duration": DEAD, "heartbeat_interval": HEARTBEAT}
+        markers.append(SoftFileLease(path, **times, on_compromise=missing, thread_local=False))
+        return markers[-1]
+
     def refusal() -> InputError:
         """Name the holder, and its job in SLURM."""
-        pid, host = (marker.owner.pid, marker.owner.hostname.partition("?")[0]) if marker.owner else ("?", "?")
+        owner = markers[-1].owner
+        pid, host = (owner.pid, owner.hostname.partition("?")[0]) if owner else ("?", "?")
         number = job.read_text(encoding="utf-8") if job.exists() else ""
         return InputError(
             f"{name} is being trained already, by process {pid} on {host}{number and f', job {number}'}; wait for it "
             f"or end it ({folder})"
         )
 
-    def leave(loss: LeaseCompromise) -> None:
+    def missing(loss: LeaseCompromise) -> None:
+        """Make a lease again that was deleted, unless a twin has made its own; leave the folder to a twin."""
+        if loss.reason == "marker-missing":
+            with suppress(Timeout, OSError):
+                folder.mkdir(parents=True, exist_ok=True)  # the lease may have gone with it
+                marked().acquire(timeout=0)
+                print(f"{path} was deleted; it is made again", file=sys.stderr, flush=True)
+                return
         lease.lost = True
         print(f"{refusal()}; this process ends ({loss.reason})", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
@@ -57,8 +71,9 @@ def held(folder: Path, name: str) -> Iterator[Lease]:
         """Tell whether there was a sign of life of the holder since this process began to wait."""
         return (sign := _sign(path)) is not None and sign != first
 
+    markers: list[SoftFileLease] = []
+    marker = marked()
     lock, first = FileLock(folder / "lease.lock", timeout=WAIT, fallback_to_soft=False), _sign(path)
-    marker = SoftFileLease(path, lease_duration=DEAD, heartbeat_interval=HEARTBEAT, on_compromise=leave)
     try:
         try:
             lock.acquire()
@@ -75,7 +90,8 @@ def held(folder: Path, name: str) -> Iterator[Lease]:
     finally:
         if not lease.lost:
             job.unlink(missing_ok=True)
-        marker.release()
+        for marker in markers:
+            marker.release()
         lock.release()
 
 

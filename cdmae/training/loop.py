@@ -9,10 +9,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -20,16 +18,15 @@ from torch import Tensor, nn
 
 from cdmae.errors import InputError, Interrupted
 from cdmae.log import Progress, say
-from cdmae.training import ranks, setup
-from cdmae.training import state as states
+from cdmae.training import setup
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Encoder, Stage
-    from cdmae.training.ranks import Ranks
     from cdmae.training.state import State
 
 COLLAPSED = 1e-4  # spread of the outputs, relative to their size, below which the inputs are all the same to the model
 SHRUNK = 0.2  # of the spread that a training began with: of those that ended well none has been below .24
+CURVE = "steps.tsv"
 DIVERGED = 3.0  # times the loss of guessing
 
 Batch = TypeVar("Batch")
@@ -49,24 +46,15 @@ class Schedule:
     interval: int
 
 
-@contextmanager
-def joined(state: Path, name: str, device: torch.device) -> Iterator[tuple[State, Ranks]]:
-    """Join the processes that share the state folder of the training `name`; the first of them holds it."""
-    with ranks.joined(device) as group, states.hold(state, name) if group.first else states.look(state) as held:
-        yield held, group
-
-
 def train(
     network: nn.Module,
     batches: Callable[[int], Iterable[Batch]],
     learn: Callable[[Batch, int], dict[str, Tensor]],
     *,
-    name: str,
+    saved: State,
     settings: Encoder | Stage,
     schedule: Schedule,
     columns: list[str],
-    held: State,
-    group: Ranks,
     action: str = "train",
     shown: Sequence[str] = ("loss",),
     guessing: float = math.inf,
@@ -81,15 +69,15 @@ def train(
 
     Raises `Interrupted` after a signal, and `InputError` where the training diverges or collapses.
     """
-    parameters, peak = list(network.parameters()), settings.learning_rate
+    parameters, peak, group = list(network.parameters()), settings.learning_rate, saved.group
     adam = setup.adamw(parameters, settings.weight_decay)
     meter = Meter(group.device)
-    kept = {"network": network, "optimiser": adam, "meter": meter}
-    with setup.Stop() as stop:
-        begun = time.monotonic() - resume(held, group, kept, name)
-        curve = held.curve(columns)
-        with Progress(schedule.last, label=f"{action} {name}", start=held.step) as progress:
-            for done, batch in enumerate(batches(held.step), held.step + 1):
+    parts = {"network": network, "optimiser": adam, "meter": meter}
+    with setup.stopping() as stop:
+        begun = time.monotonic() - resume(saved, parts)
+        saved.begin(CURVE, columns)
+        with Progress(schedule.last, label=f"{action} {saved.name}", start=saved.step) as progress:
+            for done, batch in enumerate(batches(saved.step), saved.step + 1):
                 rate = setup.learning_rate(done - 1, schedule.steps, schedule.warmup, peak)
                 setup.set_rate(adam, rate)
                 numbers = learn(batch, done - 1)
@@ -99,20 +87,20 @@ def train(
                 meter.add(numbers)
                 progress.advance(**{loss: numbers[loss] for loss in shown})
                 written = done % schedule.interval == 0 or done == schedule.last
-                saved = False
+                save = False
                 if done < schedule.last and (written or group.size == 1):  # several processes agree where all ask
-                    saved = group.any(bool(stop.requested) or held.due())
-                if written or saved:
+                    save = group.any(bool(stop.requested) or saved.due())
+                if written or save:
                     warm = done > schedule.warmup
                     check(floats(numbers), done, peak, warm=warm, losses=shown, guessing=guessing)
                 if written:
-                    curve.add(step=done, learning_rate=rate, **meter.means(done if warm else None))
-                if saved:
-                    state = {part: owner.state_dict() for part, owner in kept.items()}
-                    held.save(done, {"seconds": time.monotonic() - begun, **state})
+                    saved.add(CURVE, step=done, learning_rate=rate, **meter.means(done if warm else None))
+                if save:
+                    state = {part: owner.state_dict() for part, owner in parts.items()}
+                    saved.save(done, {"seconds": time.monotonic() - begun, **state})
                     if group.any(bool(stop.requested)):
                         signal = stop.requested or "a signal"
-                        raise Interrupted(f"{signal}: {name} is saved at step {done:,}; run it again to go on")
+                        raise Interrupted(f"{signal}: {saved.name} is saved at step {done:,}; run it again to go on")
     return time.monotonic() - begun, meter.notes
 
 
@@ -168,7 +156,7 @@ class Meter:
     def load_state_dict(self, saved: dict[str, Any]) -> None:
         """Go on from a saved state."""
         self._sums = {name: value.to(self._device) for name, value in saved["sums"].items()}
-        self._count, self._spread, self.notes = saved["count"], saved.get("spread"), saved.get("notes", [])
+        self._count, self._spread, self.notes = saved["count"], saved["spread"], saved["notes"]
 
 
 # --- what stops it ---------------------------------------------------------------------------------------------------
@@ -208,19 +196,27 @@ def _failed(how: str, what: str, peak: float) -> InputError:
 # --- what it resumes from --------------------------------------------------------------------------------------------
 
 
-def resume(held: State, group: Ranks, kept: dict[str, Any], name: str) -> float:
-    """Load the newest state, if there is one, and say so; returns the seconds that it took to get there.
+def resume(saved: State, parts: dict[str, Any]) -> float:
+    """Load the newest state into the `parts`, if there is one; returns the seconds that it took to get there.
 
-    The first process reads first: it deletes damaged states.
+    The first process reads first: it deletes damaged states. Raises `InputError` where the state does not fit.
     """
-    if not group.first:
-        group.any(False)
-    saved = held.latest()
-    if group.first:
-        group.any(False)
-    if saved is None:
+    if not saved.group.first:
+        saved.group.any(False)
+    try:
+        payload = saved.latest()
+        for part, owner in parts.items() if payload is not None else ():
+            owner.load_state_dict(payload[part])
+    except (KeyError, RuntimeError, ValueError) as error:
+        if isinstance(error, RuntimeError) and "state_dict" not in str(error):  # of the device
+            raise
+        raise InputError(
+            f"{saved.folder} has a state of {saved.name} from another version of the code or of another model "
+            f"({type(error).__name__}); delete the folder and run again: the training begins anew"
+        ) from None
+    if saved.group.first:
+        saved.group.any(False)
+    if payload is None:
         return 0.0
-    for part, owner in kept.items():
-        owner.load_state_dict(saved[part])
-    say(f"{name} goes on from step {held.step:,}")
-    return saved["seconds"]
+    say(f"{saved.name} goes on from step {saved.step:,}")
+    return payload["seconds"]

@@ -9,12 +9,11 @@ import ctypes
 import hashlib
 import os
 import signal
-import sys
 import threading
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
-from types import FrameType, TracebackType
-from typing import Self
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import dataclass
+from types import FrameType
 
 import torch
 from torch import nn
@@ -35,26 +34,18 @@ def device() -> torch.device:
 def set_up(threads: int) -> torch.device:
     """Prepare this process for tensors: `threads` CPU threads, a warm heap; returns the device to use."""
     torch.set_num_threads(max(1, threads))
-    _keep_heap()
+    # glibc keeps freed memory then: mapping and zeroing it anew for every tensor costs a third of the time
+    with suppress(AttributeError, OSError):  # another C library
+        mallopt = ctypes.CDLL(None).mallopt
+        trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD, M_MMAP_MAX of malloc.h
+        mallopt(mmap_max, 0)
+        mallopt(trim_threshold, 2**31 - 1)
     chosen = device()
     if chosen.type == "cuda":
         torch.cuda.set_device(chosen)
     else:
         torch.set_flush_denormal(True)  # Adam's moments of unused embeddings decay into slow denormal numbers
     return chosen
-
-
-def _keep_heap() -> None:
-    """Tell glibc to keep freed memory: mapping and zeroing it anew for every tensor costs a third of the time."""
-    if sys.platform != "linux":
-        return
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (AttributeError, OSError):  # another C library
-        return
-    trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD, M_MMAP_MAX of malloc.h
-    mallopt(mmap_max, 0)
-    mallopt(trim_threshold, 2**31 - 1)
 
 
 def precision(name: str, on: torch.device) -> str:
@@ -132,29 +123,28 @@ def clip(parameters: Iterable[nn.Parameter], max_norm: float) -> torch.Tensor:
 # --- signals ---------------------------------------------------------------------------------------------------------
 
 
+@dataclass
 class Stop:
-    """``with Stop() as stop:`` turns SIGTERM, SIGINT and SIGUSR1 into `stop.requested`, which a loop looks at.
+    """The name of the signal that asks to stop, if there was one."""
+
+    requested: str = ""
+
+
+@contextmanager
+def stopping() -> Iterator[Stop]:
+    """Turn SIGTERM, SIGINT and SIGUSR1 into a request, which a loop looks at, as long as the context lasts.
 
     A repeated signal changes nothing: Snakemake sends Ctrl-C twice, and the state must still be saved.
     """
+    stop, before = Stop(), {}
 
-    def __init__(self) -> None:
-        """Nothing is requested yet."""
-        self.requested: str = ""
-        self._before: dict[signal.Signals, object] = {}
+    def request(number: int, _: FrameType | None) -> None:
+        stop.requested = signal.Signals(number).name
 
-    def __enter__(self) -> Self:
-        """Take the signals over (only a main thread can)."""
-        if threading.current_thread() is threading.main_thread():
-            self._before = {number: signal.signal(number, self._request) for number in SIGNALS}
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Give the signals back."""
-        for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
-
-    def _request(self, number: int, frame: FrameType | None) -> None:
-        self.requested = signal.Signals(number).name
+    if threading.current_thread() is threading.main_thread():  # no other can
+        before = {number: signal.signal(number, request) for number in SIGNALS}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -4,25 +4,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdmae.compiled import compiled
-from cdmae.errors import InputError
+from cdmae.compiled import Threads, compiled
 from cdmae.importance import ami, ngrams
-from cdmae.importance.counting import count_words, number_words
 from cdmae.masking import SELECT, Batch, Side
-from cdmae.masking.noise import UNIT, draws
+from cdmae.masking.noise import UNIT, Key, draws
 from cdmae.masking.strategies._top import budget, top
 from cdmae.tokens.corpus import Tokens
 
 
-def weighted(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+def weighted(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask floor(p x n) word-pieces, in words drawn by their weights: bool [B, n].
 
     ``batch.importance`` holds the logarithms of the weights. With Gumbel noise added to them the k highest are a sample
     without replacement (Efraimidis and Spirakis 2006; Vieira 2014). A word's pieces share their noise, so that at most
     one word is masked in part.
     """
-    if batch.importance is None:
-        raise InputError(f"masking by {side.strategy} needs the weights of the tokens")
     noise = np.empty(batch.ids.shape, np.float32)
     bits = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)
     _perturb(bits, batch.importance, batch.word_starts, batch.candidates, noise)
@@ -43,32 +39,23 @@ def _perturb(draws, weights, word_starts, candidates, noise):  # noqa: ANN001, A
 
 def frequencies(tokens: Tokens) -> np.ndarray:
     """Count how often the collection has each of its words, in the order of the text: int64 [W]."""
-    words, _ = _numbered(tokens)
+    with Threads(1) as pool:
+        words, _, _ = ngrams.words_of(tokens, "word", pool)
     return np.bincount(words)[words]
 
 
 def document_frequencies(tokens: Tokens) -> np.ndarray:
     """Count how many passages have each of the collection's words, in the order of the text: int64 [W]."""
-    words, passages = _numbered(tokens)
+    with Threads(1) as pool:
+        words, segments, _ = ngrams.words_of(tokens, "word", pool)
     passages_with = np.zeros(int(words.max(initial=0)) + 1, np.int64)
-    _count_passages(words, passages, np.full(len(passages_with), -1, np.int64), passages_with)
+    _count_passages(words, segments[::2].copy(), np.full(len(passages_with), -1, np.int64), passages_with)
     return passages_with[words]
 
 
 def spread(logarithms: np.ndarray, tokens: Tokens) -> np.ndarray:
     """Return the logarithms of the words' weights [W], for each of their word-pieces: float16 [T]."""
     return ami.broadcast(logarithms, tokens, "word")
-
-
-def _numbered(tokens: Tokens) -> tuple[np.ndarray, np.ndarray]:
-    """Return the words as numbers uint32 [W], and where each passage begins among them, int64 [P + 1]."""
-    ids, edges, pieces = np.asarray(tokens.ids), ngrams.segment_edges(tokens), len(tokens.word_starts)
-    segments = np.zeros(len(edges), np.int64)
-    count_words(ids, edges, 0, len(edges) - 1, tokens.word_starts, segments[1:])
-    np.cumsum(segments, out=segments)
-    words = np.empty(segments[-1], np.uint32)
-    number_words(ids, edges, 0, len(edges) - 1, tokens.word_starts, pieces, segments, words)
-    return words, segments[::2].copy()
 
 
 @compiled

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from cdmae.masking import Batch, Side
+from cdmae.masking.noise import Key
 from cdmae.masking.strategies._weights import document_frequencies, spread, weighted
 from cdmae.tokens.corpus import Tokens
 
@@ -21,6 +22,6 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     return spread(np.log(np.log1p((len(tokens) - having + 0.5) / (having + 0.5))), tokens)
 
 
-def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask floor(p x n) word-pieces in words drawn by their inverse document frequency: bool [B, n]."""
     return weighted(batch, side, key)

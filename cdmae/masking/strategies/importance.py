@@ -10,7 +10,7 @@ from cdmae.compiled import compiled
 from cdmae.errors import InputError
 from cdmae.importance import ami as estimated
 from cdmae.masking import SELECT, Batch, Side
-from cdmae.masking.noise import normals
+from cdmae.masking.noise import Key, normals
 from cdmae.masking.strategies._top import budget, top
 from cdmae.tokens.corpus import Tokens
 
@@ -27,18 +27,16 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     return importances
 
 
-def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask floor(p x n) word-pieces, those of the highest perturbed importance: bool [B, n].
 
     With sigma = 0 the masks are the k most important tokens; with infinite sigma importance plays no part. A word's
     pieces share its noise (`side.unit` `word`), so that at most one word of a passage is masked in part.
     """
-    if batch.importance is None:
-        raise InputError("masking by importance needs the importance of the tokens; name one under `importance`")
     return top(perturb(batch, side.sigma, side.unit, key), budget(batch.candidates, side.ratio))
 
 
-def perturb(batch: Batch, sigma: float, unit: str, key: np.uint64) -> np.ndarray:
+def perturb(batch: Batch, sigma: float, unit: str, key: Key) -> np.ndarray:
     """Lines 2 to 5 of Algorithm 1, t ~ N(t, sigma): float32 [B, n], minus infinity for what is no candidate."""
     noise = normals(key, batch.rows, batch.ids.shape[1], salt=SELECT)
     _perturb(batch.importance, batch.word_starts, batch.candidates, sigma, unit == "wordpiece", noise)

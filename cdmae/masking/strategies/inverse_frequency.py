@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from cdmae.masking import Batch, Side
+from cdmae.masking.noise import Key
 from cdmae.masking.strategies._weights import frequencies, spread, weighted
 from cdmae.tokens.corpus import Tokens
 
@@ -17,6 +18,6 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     return spread(-np.log(frequencies(tokens).astype(np.float64)), tokens)
 
 
-def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask floor(p x n) word-pieces in words drawn by 1 / frequency: bool [B, n]."""
     return weighted(batch, side, key)

@@ -19,7 +19,7 @@ from cdmae.importance import ngrams
 from cdmae.importance import table as ngram_table
 from cdmae.importance.table import Table
 from cdmae.masking import SELECT, Batch, Side
-from cdmae.masking.noise import draws
+from cdmae.masking.noise import Key, draws
 from cdmae.masking.strategies._top import budget
 from cdmae.masking.strategies.whole_word import choose
 from cdmae.tokens.corpus import Tokens
@@ -56,10 +56,8 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     return begins
 
 
-def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask floor(p x n) word-pieces by going through the units in random order, as for whole words: bool [B, n]."""
-    if batch.importance is None:
-        raise InputError("masking by pmi_span needs to know where the units begin")
     chosen = np.zeros(batch.ids.shape, bool)
     order = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)
     choose(order, batch.importance > 0, batch.candidates, budget(batch.candidates, side.ratio), chosen)

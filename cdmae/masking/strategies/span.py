@@ -6,13 +6,13 @@ import numpy as np
 
 from cdmae.compiled import compiled
 from cdmae.masking import LOWER, SELECT, Batch, Side
-from cdmae.masking.noise import draws
+from cdmae.masking.noise import Key, draws
 from cdmae.masking.strategies._top import budget
 
 STOP, LONGEST = 0.2, 10  # SpanBERT's p and its longest span: 3.8 words on average
 
 
-def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask floor(p x n) word-pieces, span by span: bool [B, n].
 
     A span begins at a word that is drawn among those not masked yet, and has l words, l ~ Geometric(0.2) up to 10; it

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from cdmae.masking import SELECT, Batch, Side
-from cdmae.masking.noise import uniforms
+from cdmae.masking.noise import Key, uniforms
 from cdmae.masking.strategies._top import budget, top
 
 
-def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask floor(p x n) word-pieces, drawn without replacement: bool [B, n]."""
     values = uniforms(key, batch.rows, batch.ids.shape[1], salt=SELECT)
     values[~batch.candidates] = -np.inf

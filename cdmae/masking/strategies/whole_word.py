@@ -6,11 +6,11 @@ import numpy as np
 
 from cdmae.compiled import compiled
 from cdmae.masking import SELECT, Batch, Side
-from cdmae.masking.noise import draws
+from cdmae.masking.noise import Key, draws
 from cdmae.masking.strategies._top import budget
 
 
-def select(batch: Batch, side: Side, key: np.uint64) -> np.ndarray:
+def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
     """Mask floor(p x n) word-pieces by going through the words in random order: bool [B, n].
 
     A word that is longer than what is left to mask is passed over. Where all that remain are longer, the first pieces

@@ -1,8 +1,6 @@
 """A generator that is given: a masked language model in transformers format that samples words and is not trained.
 
 ELECTRA's (its embeddings are wider than its layers, and its head goes back to their width) or a BERT with its head.
-
-    M rows, D dimensions, V word-pieces
 """
 
 from __future__ import annotations
@@ -10,7 +8,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from torch import Tensor, nn
+from torch import nn
 
 from cdmae.errors import InputError
 from cdmae.models import checkpoint
@@ -28,30 +26,13 @@ class Given(nn.Module):
         super().__init__()
         electra = model.config.model_type == "electra"
         self.encoder = model.base_model
-        self.head = ElectraHead(model) if electra else model.cls.predictions
+        parts = (model.generator_predictions, model.generator_lm_head) if electra else (model.cls.predictions,)
+        self.head = nn.Sequential(*parts)
         # Buffers that no state keeps move to a device with the rest, and nobody trains them.
         for part in self.modules():
             for name, weight in list(part.named_parameters(recurse=False)):
                 delattr(part, name)
                 part.register_buffer(name, weight.detach(), persistent=False)
-
-
-class ElectraHead(nn.Module):
-    """The logits of states as ELECTRA's generator has them: [M, D] to [M, V]."""
-
-    def __init__(self, model: ElectraForMaskedLM) -> None:
-        """Take both parts of the head."""
-        super().__init__()
-        self.predictions, self.output = model.generator_predictions, model.generator_lm_head
-
-    @property
-    def bias(self) -> Tensor:
-        """Of the logits [V]."""
-        return self.output.bias
-
-    def forward(self, states: Tensor) -> Tensor:
-        """Return the logits of the states."""
-        return self.output(self.predictions(states))
 
 
 def load(name: str, start: PreTrainedModel, length: int) -> Given:

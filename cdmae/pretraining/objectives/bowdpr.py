@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
 from cdmae import masking
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives import _bags
-from cdmae.pretraining.objectives._parts import check_bert, encode, spread
-from cdmae.pretraining.objectives._prediction import predict
+from cdmae.pretraining.objectives._parts import Objective
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -25,38 +24,28 @@ if TYPE_CHECKING:
     from cdmae.masking import Side
 
 
-def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """Return the encoder's masks, and the passages as they are for their bags."""
-    encoder, _ = masking.sides(settings, unit)
-    return {"encoder": encoder, "passage": masking.PLAIN}
-
-
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> BowDpr:
-    """Build the objective around a BERT with its LM head; nothing is new, so nothing depends on `seed`."""
-    del seed
-    check_bert(model, "bowdpr")
-    return BowDpr(model, settings.bag_weight)
-
-
-class BowDpr(nn.Module):
+class BowDpr(Objective):
     """Encoder and bag of words."""
 
-    def __init__(self, model: BertForMaskedLM, bag_weight: float) -> None:
-        """`bag_weight`: of the second loss."""
-        super().__init__()
-        self.model, self.bag_weight = model, bag_weight
+    name = "bowdpr"
+
+    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
+        """No weight is new, so nothing depends on `seed`."""
+        super().__init__(model, settings, seed)
+        self.bag_weight = settings.bag_weight
+
+    @staticmethod
+    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+        """Return the encoder's masks, and the passages as they are for their bags."""
+        return {"encoder": masking.sides(settings, unit)["encoder"], "passage": masking.PLAIN}
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_mlm + bag_weight x L_bow, the latter a mean over passages; it is shown as the decoder's."""
         view = batch["encoder"]
-        h_c, encoded = encode(self.model, view, generator)
-        mlm, _ = predict(self.model.cls.predictions, encoded, view.labels, view.weights)
+        h_c, encoded = self.encode(view, generator)
+        mlm, numbers = self.losses(batch, h_c, (encoded, view))
         bow = self.bag_weight * batch.share * self.bag_losses(h_c, batch).mean()
-        return mlm + bow, {
-            "encoder_loss": mlm.detach(),
-            "decoder_loss": bow.detach(),
-            "spread": spread(h_c) * batch.share,
-        }
+        return mlm + bow, {**numbers, "decoder_loss": bow.detach()}
 
     def bag_losses(self, h_c: Tensor, batch: Batch) -> Tensor:
         """L_bow of each passage: [B]."""

@@ -21,36 +21,29 @@ from torch.nn import functional
 
 from cdmae import masking
 from cdmae.pretraining.batches import Batch
-from cdmae.pretraining.objectives import condenser
 from cdmae.pretraining.objectives.condenser import Condenser
 from cdmae.training.ranks import Ranks
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
-
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
-
-
-def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """Return the encoder's masks, of two spans a passage."""
-    encoder, _ = masking.sides(settings, unit)
-    return {"encoder": replace(encoder, spans=2)}
-
-
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> CoCondenser:
-    """Build the objective around a BERT with its LM head; the head's random weights depend on `seed`."""
-    return CoCondenser(*condenser.parts(model, settings, seed, "cocondenser"))
 
 
 class CoCondenser(Condenser):
     """Encoder and head, and the contrast of the spans."""
 
+    name = "cocondenser"
+
+    @staticmethod
+    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+        """Return the encoder's masks, of two spans a passage."""
+        return {"encoder": replace(masking.sides(settings, unit)["encoder"], spans=2)}
+
     def prepare(self, batches: list[Batch], generators: list[Generator | None], group: Ranks) -> list[Batch]:
         """Add the contrastive loss of the global batch, and its gradient at their vectors, to micro-batches."""
         with torch.no_grad():
             pairs = zip(batches, generators, strict=True)
-            own = [self.encode(batch["encoder"], generator)[1].float() for batch, generator in pairs]
+            own = [self.early_and_late(batch["encoder"], generator)[1].float() for batch, generator in pairs]
         vectors, first = together(own, group)
         with torch.autocast(vectors.device.type, enabled=False):
             loss = contrast(vectors.requires_grad_())

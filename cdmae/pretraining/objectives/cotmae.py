@@ -11,23 +11,20 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cdmae import masking
-from cdmae.pretraining.objectives._parts import check_bert, weights_of
 from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
-
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
 
 
-def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """Return how both spans are masked for the encoder, and each for the decoder beside the other's vector."""
-    encoder, decoder = masking.sides(settings, unit)
-    return {"encoder": encoder, "decoder": replace(decoder, next=True)}
+class CotMae(Mae):
+    """Encoder and a decoder without a projection before it."""
 
+    name, projects = "cotmae", False
 
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Mae:
-    """Build the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
-    check_bert(model, "cotmae")
-    return Mae(model, settings.decoder_layers, False, weights_of(seed, "decoder"))
+    @staticmethod
+    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+        """Return how both spans are masked for the encoder, and each for the decoder beside the other's vector."""
+        sides = masking.sides(settings, unit)
+        return sides | {"decoder": replace(sides["decoder"], next=True)}

@@ -19,8 +19,7 @@ from cdmae import masking
 from cdmae.models import attention
 from cdmae.models.attention import Grid
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives import _bags, retromae
-from cdmae.pretraining.objectives._parts import check_bert, losses_of, weights_of
+from cdmae.pretraining.objectives import _bags
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE
 from cdmae.pretraining.objectives.retromae import RetroMae
 
@@ -31,24 +30,20 @@ if TYPE_CHECKING:
     from cdmae.masking import Side
 
 
-def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """RetroMAE's, and the passages as they are for their bags."""
-    return {**retromae.sides(settings, unit), "passage": masking.PLAIN}
-
-
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> DupMae:
-    """Build the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
-    check_bert(model, "dupmae")
-    return DupMae(model, settings.bag_weight, weights_of(seed, "decoder"))
-
-
 class DupMae(RetroMae):
     """Encoder, enhanced decoder and bag of words."""
 
-    def __init__(self, model: BertForMaskedLM, bag_weight: float, generator: Generator) -> None:
-        """`bag_weight`: of the third loss."""
-        super().__init__(model, generator)
-        self.bag_weight = bag_weight
+    name = "dupmae"
+
+    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
+        """Draw the decoder's weights by `seed`."""
+        super().__init__(model, settings, seed)
+        self.bag_weight = settings.bag_weight
+
+    @staticmethod
+    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+        """Return RetroMAE's, and the passages as they are for their bags."""
+        return RetroMae.sides(settings, unit) | {"passage": masking.PLAIN}
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec + bag_weight x L_bow; the last two are shown together, as the decoder's."""
@@ -57,7 +52,7 @@ class DupMae(RetroMae):
         h_c = states.index_select(0, encoder.inputs.starts[:-1])
         encoded = states.index_select(0, encoder.rows.index).index_select(0, encoder.masked)
         decoded = self.decode(h_c, decoder, generator)
-        loss, numbers = losses_of(self.model, batch, h_c, (encoded, encoder), (decoded, decoder))
+        loss, numbers = self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
         bow = self.bag_weight * batch.share * self.bag_losses(states, batch).mean()
         return loss + bow, {**numbers, "decoder_loss": numbers["decoder_loss"] + bow.detach()}
 

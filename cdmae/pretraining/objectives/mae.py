@@ -13,40 +13,28 @@ from typing import TYPE_CHECKING
 
 from torch import Generator, Tensor, nn
 
-from cdmae import masking
-from cdmae.models import attention, weights
+from cdmae.models import weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import check_bert, encode, losses_of, weights_of
+from cdmae.pretraining.objectives._parts import Objective, weights_of
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
 
     from cdmae.config.schema import Encoder
-    from cdmae.masking import Side
 
 
-def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """Return how the encoder's and the decoder's input are masked (equation 1)."""
-    return dict(zip(("encoder", "decoder"), masking.sides(settings, unit), strict=True))
+class Mae(Objective):
+    """Encoder, bottleneck and decoder. `projects`: whether the setting `projection` counts."""
 
+    name, projects = "mae", True
 
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Mae:
-    """Build the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
-    check_bert(model, "mae")
-    return Mae(model, settings.decoder_layers, settings.projection, weights_of(seed, "decoder"))
-
-
-class Mae(nn.Module):
-    """Encoder, bottleneck and decoder."""
-
-    def __init__(self, model: BertForMaskedLM, decoder_layers: int, projection: bool, generator: Generator) -> None:
-        """Draw the decoder's weights by `generator`."""
-        super().__init__()
-        config, width = model.config, model.config.hidden_size
-        self.model = model
-        self.decoder = weights.layers(config, decoder_layers, generator)
+    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
+        """Draw the weights of the decoder, and of the projection if there is one, by `seed`."""
+        super().__init__(model, settings, seed)
+        config, width, generator = model.config, model.config.hidden_size, weights_of(seed, "decoder")
+        self.decoder = weights.layers(config, settings.decoder_layers, generator)
         self.projection: nn.Module = nn.Identity()
-        if projection:
+        if self.projects and settings.projection:
             self.projection = weights.new(lambda: nn.Linear(width, width), config.initializer_range, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
@@ -57,11 +45,7 @@ class Mae(nn.Module):
         encoder, decoder = batch["encoder"], batch["decoder"]
         h_c, encoded = self.encode(encoder, generator)
         decoded = self.decode(self.bottleneck(h_c), decoder, generator)
-        return losses_of(self.model, batch, h_c, (encoded, encoder), (decoded, decoder))
-
-    def encode(self, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Equation 2: the [CLS] states h_c [B, D], and the states of the masked tokens [M, D]."""
-        return encode(self.model, view, generator)
+        return self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
 
     def bottleneck(self, h_c: Tensor) -> Tensor:
         """Equation 4: h_b = W h_c + b [B, D]."""
@@ -72,13 +56,4 @@ class Mae(nn.Module):
 
         h_b takes the place of [CLS] as it is, without a position; the other embeddings are the encoder's (decision 13).
         """
-        return self.restore(self.decoder, h_b, view, generator)
-
-    def restore(self, layers: nn.Module, h_b: Tensor, view: View, generator: Generator | None) -> Tensor:
-        """Return the states [M, D] of a view's masked tokens after a decoder's `layers`; h_b [B, D] is beside them."""
-        inputs = attention.embed(self.model.bert, view.inputs, generator=generator)
-        inputs = inputs.index_copy(0, view.inputs.starts[:-1].long(), h_b)
-        dropout = self.model.config.hidden_dropout_prob
-        return attention.run_layers(
-            layers, inputs, view.inputs.layout, last_rows=view.rows, dropout=dropout, generator=generator
-        )
+        return self.restore(self.decoder, h_b, view.inputs, view.rows, generator)

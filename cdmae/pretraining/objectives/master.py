@@ -24,7 +24,7 @@ from torch import Generator, Tensor
 from cdmae import masking
 from cdmae.models import weights
 from cdmae.pretraining.batches import Batch
-from cdmae.pretraining.objectives._parts import check_bert, losses_of, weights_of
+from cdmae.pretraining.objectives._parts import weights_of
 from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
@@ -34,30 +34,26 @@ if TYPE_CHECKING:
     from cdmae.masking import Side
 
 
-def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """Mask both spans for the encoder, for the decoder of each, and for the decoder beside the other."""
-    encoder, decoder = masking.sides(settings, unit)
-    return {"encoder": encoder, "decoder": decoder, "neighbour": replace(decoder, next=True)}
-
-
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Master:
-    """Build the objective around a BERT with its LM head; the decoders' random weights depend on `seed`."""
-    check_bert(model, "master")
-    return Master(model, settings.decoder_layers, seed)
-
-
 class Master(Mae):
     """Encoder, and a decoder for each task."""
 
-    def __init__(self, model: BertForMaskedLM, decoder_layers: int, seed: int) -> None:
+    name, projects = "master", False
+
+    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
         """`seed` draws the weights of either decoder."""
-        super().__init__(model, decoder_layers, False, weights_of(seed, "decoder"))
-        self.neighbour = weights.layers(model.config, decoder_layers, weights_of(seed, "neighbour"))
+        super().__init__(model, settings, seed)
+        self.neighbour = weights.layers(model.config, settings.decoder_layers, weights_of(seed, "neighbour"))
+
+    @staticmethod
+    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+        """Mask both spans for the encoder, for the decoder of each, and for the decoder beside the other."""
+        sides = masking.sides(settings, unit)
+        return sides | {"neighbour": replace(sides["decoder"], next=True)}
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_own + L_next; the last two are shown together, as the decoder's."""
-        views = [batch[side] for side in ("encoder", "decoder", "neighbour")]
-        h_c, encoded = self.encode(views[0], generator)
-        own = self.decode(h_c, views[1], generator)
-        following = self.restore(self.neighbour, h_c, views[2], generator)
-        return losses_of(self.model, batch, h_c, *zip([encoded, own, following], views, strict=True))
+        encoder, own, neighbour = (batch[side] for side in ("encoder", "decoder", "neighbour"))
+        h_c, encoded = self.encode(encoder, generator)
+        restored = self.decode(h_c, own, generator)
+        following = self.restore(self.neighbour, h_c, neighbour.inputs, neighbour.rows, generator)
+        return self.losses(batch, h_c, (encoded, encoder), (restored, own), (following, neighbour))

@@ -13,13 +13,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 from torch.nn import functional
 
 from cdmae import masking
 from cdmae.models import attention, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import check_bert, encode, losses_of, passages_of, weights_of
+from cdmae.pretraining.objectives._parts import Objective, passages_of, weights_of
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM
@@ -28,33 +28,28 @@ if TYPE_CHECKING:
     from cdmae.masking import Side
 
 
-def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """Return the encoder's masks, and the decoder's for each position."""
-    encoder, decoder = masking.sides(settings, unit)
-    return {"encoder": encoder, "decoder": replace(decoder, per_position=True)}
-
-
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> RetroMae:
-    """Build the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
-    check_bert(model, "retromae")
-    return RetroMae(model, weights_of(seed, "decoder"))
-
-
-class RetroMae(nn.Module):
+class RetroMae(Objective):
     """Encoder and enhanced decoder."""
 
-    def __init__(self, model: BertForMaskedLM, generator: Generator) -> None:
-        """Draw the decoder's weights by `generator`."""
-        super().__init__()
-        self.model = model
-        self.decoder = weights.layers(model.config, 1, generator)
+    name = "retromae"
+
+    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
+        """Draw the decoder's weights by `seed`."""
+        super().__init__(model, settings, seed)
+        self.decoder = weights.layers(model.config, 1, weights_of(seed, "decoder"))
+
+    @staticmethod
+    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+        """Return the encoder's masks, and the decoder's for each position."""
+        sides = masking.sides(settings, unit)
+        return sides | {"decoder": replace(sides["decoder"], per_position=True)}
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec: the mean over the encoder's masked tokens, and over all tokens."""
         encoder, decoder = batch["encoder"], batch["decoder"]
-        h_c, encoded = encode(self.model, encoder, generator)
+        h_c, encoded = self.encode(encoder, generator)
         decoded = self.decode(h_c, decoder, generator)
-        return losses_of(self.model, batch, h_c, (encoded, encoder), (decoded, decoder))
+        return self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
 
     def decode(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
         """Return the states of all tokens [M, D] from the sentences' vectors [B, D]."""

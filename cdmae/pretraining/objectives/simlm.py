@@ -27,7 +27,7 @@ from cdmae.models.packed import Packed
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives import _generator
 from cdmae.pretraining.objectives._generator import Given
-from cdmae.pretraining.objectives._parts import check_bert, losses_of, read_states, weights_of
+from cdmae.pretraining.objectives._parts import Objective, weights_of
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
 
 if TYPE_CHECKING:
@@ -37,37 +37,36 @@ if TYPE_CHECKING:
     from cdmae.masking import Side
 
 
-def sides(settings: Encoder, unit: str) -> dict[str, Side]:
-    """Return what the generator fills for the encoder and for the decoder, and the passages as they were."""
-    encoder, decoder = masking.sides(settings, unit)
-    return {
-        "encoder": replace(encoder, sampled=True),
-        "decoder": replace(decoder, sampled=True, beyond="encoder"),
-        "passage": masking.PLAIN,
-    }
-
-
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> SimLm:
-    """Build the objective around a BERT with its LM head; the generator's random weights depend on `seed`."""
-    check_bert(model, "simlm")
-    layers = model.config.num_hidden_layers
-    if settings.decoder_layers > layers:
-        raise InputError(
-            f"decoder_layers is {settings.decoder_layers}; allowed: up to {layers}, the layers that simlm copies"
-        )
-    frozen = _generator.load(settings.generator, model, settings.max_length) if settings.generator else None
-    return SimLm(model, settings.decoder_layers, seed, frozen)
-
-
-class SimLm(nn.Module):
+class SimLm(Objective):
     """Generator, encoder and decoder."""
 
-    def __init__(self, model: BertForMaskedLM, decoder_layers: int, seed: int, frozen: Given | None = None) -> None:
-        """`given`: a frozen generator; without it, `seed` draws the weights of one that is trained along."""
-        super().__init__()
-        self.model = model
-        self.decoder = copy.deepcopy(model.bert.encoder.layer[-decoder_layers:])
+    name = "simlm"
+
+    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int, frozen: Given | None = None) -> None:
+        """`frozen`: a generator that is not trained, the one of the settings unless it is given here.
+
+        Without one, `seed` draws the weights of one that is trained along.
+        """
+        super().__init__(model, settings, seed)
+        layers = model.config.num_hidden_layers
+        if settings.decoder_layers > layers:
+            raise InputError(
+                f"decoder_layers is {settings.decoder_layers}; allowed: up to {layers}, the layers that simlm copies"
+            )
+        if settings.generator:
+            frozen = _generator.load(settings.generator, model, settings.max_length)
+        self.decoder = copy.deepcopy(model.bert.encoder.layer[-settings.decoder_layers :])
         self.generator = frozen or generator_of(model.config, seed)
+
+    @staticmethod
+    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+        """Return what the generator fills for the encoder and for the decoder, and the passages as they were."""
+        sides = masking.sides(settings, unit)
+        return {
+            "encoder": replace(sides["encoder"], sampled=True),
+            "decoder": replace(sides["decoder"], sampled=True, beyond="encoder"),
+            "passage": masking.PLAIN,
+        }
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec + L_gen; the generator's is shown with the encoder's, whose masks it learns from.
@@ -82,9 +81,9 @@ class SimLm(nn.Module):
             of_generator, _ = predict(head, states, masked.labels, masked.weights)
         with torch.no_grad():
             more, _ = fill(encoder, head, batch["decoder"], dropout)
-        h_c, encoded = self.encode(filled, whole, generator)
-        decoded = self.decode(h_c, more, whole, generator)
-        loss, numbers = losses_of(self.model, batch, h_c, (encoded, whole), (decoded, whole))
+        h_c, encoded = self.encode(whole, generator, filled)
+        decoded = self.restore(self.decoder, h_c, more, whole.rows, generator).index_select(0, whole.masked)
+        loss, numbers = self.losses(batch, h_c, (encoded, whole), (decoded, whole))
         return loss + of_generator, {**numbers, "encoder_loss": numbers["encoder_loss"] + of_generator.detach()}
 
     def filler(self, generator: Generator | None) -> tuple[nn.Module, nn.Module, Generator | None]:
@@ -93,41 +92,26 @@ class SimLm(nn.Module):
             return self.generator.encoder, self.generator.head, None
         return self.generator.bert, self.generator.cls.predictions, generator
 
-    def encode(self, inputs: Packed, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
-        """Return the vectors h_c [B, D] and the states of all tokens [M, D]; `view` says which rows those are."""
-        states = attention.hidden_states(self.model.bert, inputs, last_rows=view.rows, generator=generator)
-        return read_states(states, view)
-
-    def decode(self, h_c: Tensor, inputs: Packed, view: View, generator: Generator | None = None) -> Tensor:
-        """Return the decoder's states of all tokens [M, D]."""
-        states = attention.embed(self.model.bert, inputs, generator=generator)
-        states = states.index_copy(0, inputs.starts[:-1].long(), h_c)
-        dropout = self.model.config.hidden_dropout_prob
-        states = attention.run_layers(
-            self.decoder, states, inputs.layout, last_rows=view.rows, dropout=dropout, generator=generator
-        )
-        return states.index_select(0, view.masked)
-
 
 def fill(encoder: nn.Module, head: nn.Module, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
     """Sample every masked token of the input by a generator's encoder and head; return their states [M, D], too."""
     states = attention.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
     states = states.index_select(0, view.masked)
-    sampled = sample(head, states, view.draws)
+    sampled = sample(head, states, view.draws, encoder.config.vocab_size)
     rows, ids = view.rows.index.index_select(0, view.masked), view.inputs.ids
     change = torch.where(view.weights > 0, sampled - ids.index_select(0, rows), 0)  # filler changes nothing
     return replace(view.inputs, ids=ids.index_add(0, rows, change)), states
 
 
 @torch.no_grad()
-def sample(head: nn.Module, states: Tensor, draws: Tensor) -> Tensor:
-    """Sample a word-piece for each state [M, D] from the head's probabilities, by its number in [0, 1): int64 [M].
+def sample(head: nn.Module, states: Tensor, draws: Tensor, size: int) -> Tensor:
+    """Sample one of `size` word-pieces for each state [M, D] by the head, and by its number in [0, 1): int64 [M].
 
     It is the first whose cumulated probability is above the number, so that a token's replacement depends on nothing
     but the token's own place, whatever the micro-batch.
     """
     sampled = []
-    at_once = max(1, LOGITS_AT_ONCE[states.device.type] // len(head.bias))
+    at_once = max(1, LOGITS_AT_ONCE[states.device.type] // size)
     for part, numbers in zip(states.split(at_once), draws.split(at_once), strict=True):
         sums = head(part).float().softmax(-1).cumsum(-1)  # [m, V]
         place = torch.searchsorted(sums, (numbers * sums[:, -1])[:, None], right=True)[:, 0]

@@ -16,12 +16,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor, nn
+from torch import nn
 
 from cdmae.pretraining.objectives._prediction import predict
 
 if TYPE_CHECKING:
-    from cdmae.pretraining.batches import Batch, Reader, View
+    from cdmae.pretraining.batches import Batch, Reader
 
 VECTORS = ("true", "shuffled", "zero")
 
@@ -40,10 +40,9 @@ def losses(network: nn.Module, batch: Batch) -> dict[str, float]:
     encoder, view = batch["encoder"], batch["decoder"]
     with torch.no_grad():
         h_b = network.bottleneck(network.encode(encoder)[0])
-        vectors = dict(zip(VECTORS, (h_b, h_b.roll(1, 0), torch.zeros_like(h_b)), strict=True))
-        return {name: _loss(network, vector, view) for name, vector in vectors.items()}
-
-
-def _loss(network: nn.Module, h_b: Tensor, view: View) -> float:
-    total = predict(network.model.cls.predictions, network.decode(h_b, view), view.labels, view.weights)[0]
-    return float(total / view.weights.sum())
+        measured = {}
+        for name, vector in zip(VECTORS, (h_b, h_b.roll(1, 0), torch.zeros_like(h_b)), strict=True):
+            states = network.decode(vector, view)
+            total = predict(network.model.cls.predictions, states, view.labels, view.weights)[0]
+            measured[name] = float(total / view.weights.sum())
+        return measured

@@ -1,0 +1,75 @@
+"""Both trainers: a batch can be learnt, a killed training loses nothing, what goes wrong ends with words."""
+
+import os
+import signal
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from safetensors.torch import load_file
+from tiny_training import QUERIES, encoder, stage, teacher, tiny, train  # noqa: F401
+
+from cdmae.errors import InputError, Interrupted
+from cdmae.finetuning import reranker, retriever
+
+TRAINERS = {"retriever": retriever, "reranker": reranker}
+BOTH = pytest.mark.parametrize("kind", TRAINERS)
+EASY = {"retriever": {}, "reranker": {"random_negatives": 0, "forward_factor": 1, "rdrop": 0.0}}
+
+
+@BOTH
+def test_one_batch_can_be_overfitted(tiny, tmp_path, kind) -> None:  # noqa: F811
+    how = {"queries": QUERIES, "epochs": 30.0, "learning_rate": 5e-3, "group": 3, "depth": 2, "chunk": 100}
+    still = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
+    folder = train(TRAINERS[kind], tiny, tmp_path, stage(kind, **how | EASY[kind]), encoder=still)
+    curve = pd.read_csv(folder / "steps.tsv", sep="\t")
+    assert curve["step"].tolist() == list(range(1, 31))
+    assert curve["loss"].iloc[0] > 1
+    assert curve["loss"].iloc[-1] < 0.05
+    assert curve["accuracy"].iloc[-1] == 1
+
+
+@pytest.mark.parametrize(("kind", "taught"), [("retriever", False), ("retriever", True), ("reranker", False)])
+def test_a_killed_training_ends_in_the_same_bits(tiny, tmp_path, teacher, kind, taught, monkeypatch) -> None:  # noqa: F811
+    trainer, scores = TRAINERS[kind], {"teacher": teacher} if taught else {}
+    whole = train(trainer, tiny, tmp_path / "whole", stage(kind), **scores)
+    steps, learnt = iter(range(100)), trainer.learn
+
+    def interrupt(*given, **how):
+        if next(steps) == 4:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        return learnt(*given, **how)
+
+    monkeypatch.setattr(trainer, "learn", interrupt)
+    with pytest.raises(Interrupted, match="SIGUSR1: tiny is saved at step 5"):
+        train(trainer, tiny, tmp_path / "killed", stage(kind), **scores)
+    assert not (tmp_path / "killed" / "model").exists()
+    killed = train(trainer, tiny, tmp_path / "killed", stage(kind), **scores)
+    first, second = (load_file(folder / "model.safetensors") for folder in (whole, killed))
+    assert all((first[name] == second[name]).all() for name in first)
+    assert (whole / "steps.tsv").read_text() == (killed / "steps.tsv").read_text()
+    assert not list((tmp_path / "killed" / "state").glob("*.pt"))
+
+
+@BOTH
+def test_divergence_ends_with_words(tiny, tmp_path, kind) -> None:  # noqa: F811
+    recipe = stage(kind, learning_rate=1e9, max_grad_norm=1e9, warmup_steps=0, epochs=9.0)
+    with pytest.raises(InputError, match="lower learning_rate"):
+        train(TRAINERS[kind], tiny, tmp_path, recipe)
+    assert not (tmp_path / "model").exists()
+
+
+@BOTH
+def test_training_leaves_the_global_generators_alone(tiny, tmp_path, kind) -> None:  # noqa: F811
+    torch.manual_seed(5)
+    np.random.seed(5)  # noqa: NPY002
+    before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
+    train(TRAINERS[kind], tiny, tmp_path, stage(kind, epochs=0.3))
+    assert (torch.get_rng_state() == before[0]).all()
+    assert (np.random.get_state()[1] == before[1]).all()  # noqa: NPY002
+
+
+def test_a_reranker_has_no_teacher(tiny, tmp_path, teacher) -> None:  # noqa: F811
+    with pytest.raises(InputError, match="tiny is a reranker, which learns from no teacher; leave out .*teacher.parq"):
+        train(reranker, tiny, tmp_path, stage("reranker"), teacher=teacher)
