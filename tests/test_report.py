@@ -13,10 +13,11 @@ import synthetic_run
 
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
-from cdmae.report import charts, facts, palette
+from cdmae.report import charts, facts
 from cdmae.report.facts import Difference, Target
 from cdmae.report.page import write
 from cdmae.report.sections import (
+    SERIES,
     Section,
     answer,
     cost,
@@ -31,7 +32,7 @@ from cdmae.report.sections import (
     zero_shot,
     zero_shot_sets,
 )
-from cdmae.report.templates import FOLDER
+from cdmae.report.templates import COLOURS, FOLDER
 
 ROOT = Path(__file__).resolve().parent.parent
 DEV = Target("pydocs", "dev")
@@ -402,9 +403,9 @@ def test_text_and_lines_have_contrast(scheme):
         high, low = sorted((luminance(first), luminance(second)), reverse=True)
         return (high + 0.05) / (low + 0.05)
 
-    colours = {name: pair[scheme] for name, pair in palette.COLOURS.items()}
+    colours = {name: pair[scheme] for name, pair in COLOURS.items()}
     for ground in ("paper", "raised"):
-        for name in ("ink", "soft", "link", *(f"s{index}" for index in range(palette.SERIES))):
+        for name in ("ink", "soft", "link", *(f"s{index}" for index in range(SERIES))):
             assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
     assert contrast(colours["warning"], colours["warning-paper"]) >= 4.5
     assert contrast(colours["strong-rule"], colours["paper"]) >= 3

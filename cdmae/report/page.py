@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from cdmae.files import complete, write_text
 from cdmae.report import facts as facts_module
-from cdmae.report import palette
 from cdmae.report.facts import Facts
 from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
@@ -56,8 +54,8 @@ def write(facts: Facts, output: Path | str) -> None:
                 (folder / "tables" / f"{table.name}.{kind}").write_text(text, encoding="utf-8")
         for figure in (figure for section in sections for figure in section.figures):
             (folder / "figures" / f"{figure.name}.svg").write_text(figure.standalone() + "\n", encoding="utf-8")
-        page = _page("page.html.j2", title=title, facts=facts, seeds=seeds(facts), sections=sections)
-        (folder / "index.html").write_text(page, encoding="utf-8")
+        page = fill("page.html.j2", title=title, facts=facts, seeds=seeds(facts), sections=sections)
+        (folder / "index.html").write_text(f"{page}\n", encoding="utf-8")
 
 
 def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
@@ -73,11 +71,5 @@ def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
 
 
 def _forms(table: Table) -> dict[str, str]:
-    page = _page("table.html.j2", title=table.caption, table=table)
-    return {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": page}
-
-
-def _page(template: str, **values: Any) -> str:
-    """Fill the template of a page, which carries its style and loads nothing."""
-    style = palette.variables() + palette.style_sheet("page") + palette.style_sheet("figure")
-    return str(fill(template, style=style, **values)) + "\n"
+    page = fill("table.html.j2", title=table.caption, table=table)
+    return {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": f"{page}\n"}

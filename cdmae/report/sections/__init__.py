@@ -16,11 +16,10 @@ from cdmae import formats
 from cdmae.report.charts import Figure, Row, Series, lines, rows
 from cdmae.report.comparisons import noise, pooled
 from cdmae.report.facts import Difference, Facts, Spread, Target
-from cdmae.report.palette import assign
 from cdmae.report.tables import Cell, Table
 from cdmae.report.templates import TemplateModule, fill
 
-GREY = 2
+SERIES, GREY = 8, 2  # colours of lines, s0 to s7, and the one of what is not trained here
 MOST_SETS = 4  # zero-shot collections that are listed one by one beside the others
 LONG = 12  # rows beyond which tables that few look into are folded
 
@@ -48,8 +47,19 @@ def colour(facts: Facts, system: str) -> int:
 
 
 def encoder_colour(facts: Facts, encoder: str) -> int:
-    """Choose the colour of an encoder."""
-    return assign(facts.entries("encoders")).get(encoder, GREY)
+    """Choose the colour of an encoder: the first that masks by importance has the first, the first other the second.
+
+    The first that is not pre-trained has the third, which is grey.
+    """
+    kinds = {
+        name: GREY if entry.get("objective") == "none" else int(entry.get("decoder_masking") != "importance")
+        for name, entry in facts.entries("encoders").items()
+    }
+    chosen = {kind: name for name, kind in reversed(kinds.items())}  # the first of each kind
+    others = [name for name in kinds if name not in chosen.values()]
+    places = {name: kind for kind, name in chosen.items()}
+    places |= {name: 3 + place % (SERIES - 3) for place, name in enumerate(others)}
+    return places.get(encoder, GREY)
 
 
 def in_domain(facts: Facts) -> list[Target]:
