@@ -15,7 +15,7 @@ from cdmae.plan.work import Planned
 from cdmae.report import comparisons
 from cdmae.report.facts import Target
 from cdmae.report.paper import exhibits
-from cdmae.report.sections import changes, growth, ranking
+from cdmae.report.sections import changes, ranking
 
 FILES = Path(__file__).resolve().parent.parent / "config"
 DEV = Target("pydocs", "dev")
@@ -97,7 +97,7 @@ def test_steps_of_both_trainings_from_none_to_all(run):
         "mae": [(0, "none-stage1"), (300, "mae-300"), (600, "mae-600"), (1200, "mae-stage1")],
         "cdmae": [(0, "none-stage1"), (300, "cdmae-300"), (600, "cdmae-600"), (1200, "cdmae-stage1")],
     }
-    found = growth.section(run)
+    found = changes.growth(run)
     assert [figure.name for figure in found.figures] == ["steps-pydocs-dev", "steps-pydocs-test"]
     (table,) = found.tables
     value = run.value("cdmae-600", DEV, "RR@10") - run.value("cdmae-300", DEV, "RR@10")

@@ -20,16 +20,14 @@ from cdmae.report.sections import (
     SERIES,
     Section,
     answer,
+    changes,
     cost,
-    limits,
     masking,
     mean_difference,
     paper,
     results,
     setting,
-    stages,
     training,
-    zero_shot,
     zero_shot_sets,
 )
 from cdmae.report.templates import COLOURS, FOLDER
@@ -95,7 +93,7 @@ def test_a_target_has_the_measures_of_its_own_lowest_relevant_grade(tmp_path):
     assert rows_of(results.measures_table(run, test))["system"] == heads
     assert rows_of(results.measures_table(run, DEV))["system"] == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
     assert run.main_measure(test) == "RR(rel=2)@10"
-    assert rows_of(stages.stage_table(run, test))["system"][1:4] == heads[:3]
+    assert rows_of(changes.stage_table(run, test))["system"][1:4] == heads[:3]
     write(run, tmp_path / "report")
 
 
@@ -119,15 +117,17 @@ def test_marks_stand_where_the_corrected_test_is_significant(run):
         name: results.SURE[gap.difference > 0] if p < 0.05 else ""
         for name, gap, p in zip(names, gaps, corrected, strict=True)
     }
-    marks = {name: cell.mark for name, cell in zip(run.systems, results.measure_column(run, DEV, "RR@10"), strict=True)}
+    marks = {
+        name: cell.mark for name, cell in zip(run.systems, results.system_cells(run, [[DEV]], "RR@10"), strict=True)
+    }
     assert marks == {**expected, run.baseline: ""}
     assert set(expected.values()) > {""}
 
 
 def test_marks_are_hollow_within_the_noise_of_a_seed(run, monkeypatch):
-    before = [cell.mark for cell in results.measure_column(run, DEV, "RR@10")]
+    before = [cell.mark for cell in results.system_cells(run, [[DEV]], "RR@10")]
     monkeypatch.setattr(results, "noise", lambda *_: 1.0)
-    after = [cell.mark for cell in results.measure_column(run, DEV, "RR@10")]
+    after = [cell.mark for cell in results.system_cells(run, [[DEV]], "RR@10")]
     hollow = {results.SURE[gain]: results.DOUBTFUL[gain] for gain in (True, False)} | {"": ""}
     assert any(before) and after == [hollow[mark] for mark in before]
 
@@ -148,7 +148,7 @@ def test_the_figure_of_differences_is_not_flattened_by_bm25(run):
 
 
 def test_stage_table_shows_what_each_stage_added(run):
-    rows = rows_of(stages.stage_table(run, DEV))
+    rows = rows_of(changes.stage_table(run, DEV))
     gain = run.value("cdmae-stage2", DEV, "RR@10") - run.value("cdmae-stage1", DEV, "RR@10")
     assert list(rows)[1:] == ["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]
     before, *_, added, interval, _ = rows["cdmae-stage2"]
@@ -158,7 +158,7 @@ def test_stage_table_shows_what_each_stage_added(run):
 
 
 def test_zero_shot_average_is_over_collections(run):
-    (table,) = zero_shot.section(run).tables
+    (table,) = results.zero_shot(run).tables
     rows = rows_of(table)
     assert rows.pop("system") == ["scikit-learn", "networkx", "average"]
     for name, (first, second, mean) in ((name, map(float, row)) for name, row in rows.items()):
@@ -170,7 +170,7 @@ def test_many_zero_shot_collections_stand_in_rows_and_forums_are_one(tmp_path):
     names = [f"set-{index}" for index in range(9)] + ["cqadupstack-tex", "cqadupstack-unix"]
     targets = FEW | {name: {"test": 20 + index} for index, name in enumerate(names)}
     run = measured(tmp_path, systems=some_systems("bm25", "mae-stage1", "cdmae-stage1"), targets=targets)
-    (table,) = zero_shot.section(run).tables
+    (table,) = results.zero_shot(run).tables
     rows, place = rows_of(table), run.systems.index("bm25")
     assert list(rows)[1:] == [*names[:9], "cqadupstack", "average"]
     both = [run.value("bm25", Target(name, "test"), "nDCG@10") for name in names[9:]]
@@ -226,18 +226,18 @@ def test_curves_are_averaged(run):
 
 def test_a_steep_beginning_does_not_flatten_a_curve():
     steep = charts.Series("a", list(range(100)), [90.0, 50.0, 9.0] + [4.0] * 97)
-    (figure,) = training._figures("loss", "Loss", [steep])
+    (figure,) = training.loss_figures("loss", "Loss", [steep])
     assert figure.description == "Loss: a from 4 to 4" and ">90<" not in figure.drawing
     gentle = charts.Series("a", list(range(100)), [7.9] + [4.0] * 99)
-    (figure,) = training._figures("loss", "Loss", [gentle])
+    (figure,) = training.loss_figures("loss", "Loss", [gentle])
     assert figure.description == "Loss: a from 7.9 to 4"
-    assert training._figures("loss", "Loss", []) == []
+    assert training.loss_figures("loss", "Loss", []) == []
 
 
 def test_masked_terms_and_sigma(run):
     masked = run.masked_terms["cdmae"]
     assert rows_of(masking.terms_table(masked))["1"] == ["the", "0.061", "array", "0.012"]
-    sweep = masking.sigma_sweep(masked["sigma"])
+    sweep, _ = masking.sigma_sweep(masked)
     assert [row[0].text for row in sweep.rows] == ["0", "1", "2", "4", "\N{INFINITY}"]
 
 
@@ -260,9 +260,9 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
 def test_what_a_training_says_of_itself_stands_among_the_limits(run):
     name = "cdmae-stage1"
     noted = replace(run.trained[name], about={**run.trained[name].about, "notes": ["its outputs < moved together"]})
-    text = str(limits.section(replace(run, trained={**run.trained, name: noted})).text)
+    text = str(answer.limits(replace(run, trained={**run.trained, name: noted})).text)
     assert f"<b>Noticed while {name} was trained:</b> its outputs &lt; moved together." in text
-    assert "Noticed while" not in str(limits.section(run).text)
+    assert "Noticed while" not in str(answer.limits(run).text)
 
 
 def test_the_page_tells_machine_versions_and_config(page):
@@ -380,7 +380,7 @@ def test_nothing_at_all_is_still_a_page(tmp_path):
 
 
 def test_a_small_run_is_called_one(tmp_path, run):
-    assert not answer.is_small(run, 150)
+    assert not answer.section(run).values["small"]
     text = page_of(measured(tmp_path / "run", targets={"pydocs": {"dev": 20, "test": 10}}), tmp_path / "report")
     assert "mean nothing" in text and "Too small a run to tell." in text
 

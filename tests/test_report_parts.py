@@ -143,7 +143,7 @@ def test_formats(function, value, text):
 
 
 def test_cells_that_read_equal_are_equally_best():
-    (column,) = highlight([[Cell("15.1", 15.14), Cell("15.1", 15.06), Cell("9.0", 9.0), Cell("8.0", 8.0)]])
+    column = highlight(pd.Series([Cell("15.1", 15.14), Cell("15.1", 15.06), Cell("9.0", 9.0), Cell("8.0", 8.0)]))
     assert [cell.best for cell in column] == [True, True, False, False]
     assert [cell.second for cell in column] == [False, False, True, False]
 

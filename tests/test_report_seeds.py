@@ -16,7 +16,7 @@ from cdmae.files import read_json, write_json
 from cdmae.report import comparisons, facts
 from cdmae.report.facts import Target
 from cdmae.report.page import write
-from cdmae.report.sections import changes, ranking, results, zero_shot
+from cdmae.report.sections import changes, ranking, results
 
 DEV = Target("pydocs", "dev")
 SETS = [Target("scikit-learn", "test"), Target("networkx", "test")]
@@ -81,7 +81,7 @@ def test_tables_have_mean_and_deviation_over_the_seeds(folder, run):
 
 
 def test_the_spread_of_an_average_is_that_of_the_seeds_averages(folder, run):
-    (table,) = zero_shot.section(run).tables
+    (table,) = results.zero_shot(run).tables
     row = rows_of(table)["mae-stage1"]
     means = 100 * np.mean([of_seeds(folder, "mae-stage1", target, "nDCG@10").mean(1) for target in SETS], axis=0)
     assert float(row["average"]) == pytest.approx(means.mean(), rel=1e-4)

@@ -10,29 +10,24 @@ from cdmae.report.facts import Facts
 from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     answer,
-    bottleneck,
     changes,
     cost,
-    growth,
-    limits,
+    insight,
     masking,
-    negatives,
     paper,
-    queries,
     ranking,
     results,
     seeds,
     setting,
-    stages,
     training,
-    zero_shot,
 )
 from cdmae.report.tables import Table
 from cdmae.report.templates import fill
 
 ORDER = (
-    answer, setting, ranking, results, stages, zero_shot, growth, changes, paper, masking, bottleneck, negatives,
-    queries, training, cost, limits,
+    answer.section, setting.section, ranking.section, results.section, changes.stages, results.zero_shot,
+    changes.growth, changes.section, paper.section, masking.section, training.bottleneck, insight.negatives,
+    insight.queries, training.section, cost.section, answer.limits,
 )  # fmt: skip
 TITLE = "Importance-aware masking for dense retrieval"
 
@@ -44,7 +39,7 @@ def build(facts: Path | str, output: Path | str) -> None:
 
 def write(facts: Facts, output: Path | str) -> None:
     """Write ``index.html``, ``tables/`` and ``figures/``; the folder appears when all of it is there."""
-    sections = [section for module in ORDER if (section := module.section(facts))]
+    sections = [section for gather in ORDER if (section := gather(facts))]
     title = facts.config.get("report", {}).get("title") or TITLE
     with complete(output) as folder:
         for name in ("tables", "figures"):

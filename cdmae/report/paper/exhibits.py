@@ -20,7 +20,7 @@ from cdmae.report.paper.latency import latency_table
 from cdmae.report.paper.methods import CORPORA, corpora, methods, others, projection_pair
 from cdmae.report.paper.published import Key
 from cdmae.report.sections import bm25, in_domain, main_measure, zero_shot_sets
-from cdmae.report.sections.growth import over_steps
+from cdmae.report.sections.changes import over_steps
 from cdmae.report.sections.masking import example_table, masked_figures, sampling, shown_encoder, terms_table
 from cdmae.report.tables import Table
 

@@ -1,19 +1,18 @@
-"""The sections of the page: one module each, with ``section(facts) -> Section | None`` (None where nothing was run).
+"""The sections of the page: functions of the facts that return a `Section`, or None where nothing was run.
 
 A section gathers numbers, tables and figures; the template of its name says them in words.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean, stdev
 from typing import Any
 
 from cdmae import formats
-from cdmae.report.charts import Figure, Row, Series, lines, rows
+from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.comparisons import noise, pooled
 from cdmae.report.facts import Difference, Facts, Spread, Target
 from cdmae.report.tables import Cell, Table
@@ -100,19 +99,15 @@ def main_measure(facts: Facts, sets: Sets) -> str:
 
 def mean_value(facts: Facts, system: str, sets: Sets, measure: str) -> float:
     """Average over the sets the means over their targets; nan unless all were measured."""
-    means = [math.fsum(facts.value(system, target, measure) for target in targets) / len(targets) for targets in sets]
-    return math.fsum(means) / len(means)
+    return fmean(fmean(facts.value(system, target, measure) for target in targets) for targets in sets)
 
 
 def mean_spread(facts: Facts, system: str, sets: Sets, measure: str) -> Spread | None:
     """Tell how far apart the seeds are in that mean, in points; None if trained once, or not measured on all."""
-    by_seed = _means(_means(facts.by_seed(system, target, measure) for target in targets) for targets in sets)
-    return Spread(100 * statistics.stdev(by_seed), len(by_seed)) if len(by_seed) > 1 else None
-
-
-def _means(several: Iterable[Iterable[float]]) -> list[float]:
-    """Average lists place by place, as far as the shortest goes."""
-    return [statistics.fmean(values) for values in zip(*several, strict=False)]
+    by_seed = [[facts.by_seed(system, target, measure) for target in targets] for targets in sets]
+    seeds = min(len(values) for targets in by_seed for values in targets)
+    means = [fmean(fmean(values[seed] for values in targets) for targets in by_seed) for seed in range(seeds)]
+    return Spread(100 * stdev(means), seeds) if seeds > 1 else None
 
 
 def mean_difference(facts: Facts, a: str, b: str, sets: Sets) -> Difference | None:
@@ -125,13 +120,7 @@ def mean_difference(facts: Facts, a: str, b: str, sets: Sets) -> Difference | No
 
 def mean_noise(facts: Facts, sets: Sets, measure: str = "") -> float:
     """Average the noise bands, of `measure` or the main ones: one seed serves all targets."""
-    bands = [noise(facts, target, measure or facts.main_measure(target)) for targets in sets for target in targets]
-    return math.fsum(bands) / len(bands)
-
-
-def number_cell(value: float | None, form: Callable[[Any], str]) -> Cell:
-    """Show a number in a form; a dash where there is none."""
-    return Cell(formats.NONE) if value is None or math.isnan(value) else Cell(form(value), value)
+    return fmean(noise(facts, target, measure or facts.main_measure(target)) for targets in sets for target in targets)
 
 
 def value_cell(value: float, *, mark: str = "", note: str = "", spread: Spread | None = None) -> Cell:
@@ -160,22 +149,12 @@ def difference_figure(
     """Draw (label, system, reference, sets): their mean differences in points; None where there is none."""
     entries = []
     for label, system, reference, sets in pairs:
-        gap = mean_difference(facts, system, reference, sets)
-        if gap:
+        if gap := mean_difference(facts, system, reference, sets):
             interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)
             shown, band, hue = formats.signed(gap.difference), 100 * mean_noise(facts, sets), colour(facts, system)
             entries.append(Row(label, shown, interval=interval, band=band, colour=hue))
     axis = "points, with the 95 % interval; grey: noise of one seed"
     return rows(name, title, entries, axis=axis, beside=beside) if entries else None
-
-
-def several_lines(name: str, title: str, series: Sequence[Series], most: int, **style: Any) -> list[Figure]:
-    """Draw lines in as many figures as it takes to tell them apart."""
-    figures = []
-    for start in range(0, len(series), most):
-        number = f"-{start // most + 1}" if start else ""
-        figures.append(lines(name + number, title, series[start : start + most], **style))
-    return figures
 
 
 def bm25(facts: Facts) -> str:

@@ -5,20 +5,14 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import pandas as pd
+
 from cdmae import formats
 from cdmae.evaluation import significance
 from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.comparisons import differences, noise
 from cdmae.report.facts import Difference, Facts, Target
-from cdmae.report.sections import (
-    Section,
-    colour,
-    difference_cells,
-    difference_figure,
-    main_target,
-    number_cell,
-    system_cell,
-)
+from cdmae.report.sections import Section, colour, difference_cells, difference_figure, main_target, system_cell
 from cdmae.report.sections.answer import pretraining_seconds, verdict
 from cdmae.report.tables import Table
 
@@ -39,16 +33,19 @@ def section(facts: Facts) -> Section | None:
     """Show a table, its reading and its figures for every stage that enough encoders went through."""
     parts = []
     for ranking in rankings(facts):
-        first, *others = ranking.systems
-        figures = [levels(facts, ranking), over_baseline(facts, ranking)]
+        stage, target, measure, systems = ranking
+        name = formats.measure_name(measure)
+        pairs = [(_encoder(facts, system), system, facts.baseline, [[target]]) for system in systems]
+        title = f"{name} over {facts.baseline}, {target}"
+        over_baseline = difference_figure(facts, f"ranking-differences-{stage}", title, pairs, beside=True)
         parts.append({
             "ranking": ranking,
             "table": ranking_table(facts, ranking),
-            "figures": [figure for figure in figures if figure],
-            "band": noise(facts, ranking.target, ranking.measure),
-            "against_baseline": by_verdict(facts, ranking, facts.baseline),
-            "first": _encoder(facts, first),
-            "against_first": by_verdict(facts, ranking._replace(systems=others), first),
+            "figures": [levels(facts, ranking), *([over_baseline] if over_baseline else [])],
+            "band": noise(facts, target, measure),
+            "first": _encoder(facts, systems[0]),
+            "against_baseline": _readings(facts, ranking, facts.baseline),
+            "against_first": _readings(facts, ranking, systems[0]),
         })  # fmt: skip
     if not parts:
         return None
@@ -79,63 +76,53 @@ def rankings(facts: Facts) -> list[Ranking]:
 
 def ranking_table(facts: Facts, ranking: Ranking) -> Table:
     """Tabulate the measure, its distance from the baseline, and what the pre-training took; best first."""
-    measure = formats.measure_name(ranking.measure)
-    gaps = compared(facts, ranking, facts.baseline)
-    band = noise(facts, ranking.target, ranking.measure)
-    body = []
-    for name in ranking.systems:
-        row = [_encoder(facts, name), system_cell(facts, name, [[ranking.target]], ranking.measure)]
-        if facts.baseline:
-            gap = gaps.get(name)
-            row += [*difference_cells(gap), READINGS[verdict(gap, band)] if gap else "the baseline"]
-        encoder = _encoder(facts, name)
-        trained = facts.entries("encoders").get(encoder, {}).get("objective") != "none"
-        seconds = pretraining_seconds(facts, encoder) if trained else None  # of the first seed
-        body.append([*row, number_cell(seconds, formats.duration)])
-    beside = [f"over {facts.baseline}", "95 % interval", "p, Holm", "reading"] if facts.baseline else []
-    caption = f"Encoders after {ranking.stage}, best first: {measure} on {ranking.target}"
-    head = ["encoder", measure, *beside, "pre-training"]
-    return Table(f"ranking-{ranking.stage}", caption, head, body, texts=["reading"])
+    stage, target, measure, systems = ranking
+    encoders, entries = [_encoder(facts, system) for system in systems], facts.entries("encoders")
+    name = formats.measure_name(measure)
+    frame = pd.DataFrame({"encoder": encoders})
+    frame[name] = [system_cell(facts, system, [[target]], measure) for system in systems]
+    if facts.baseline:
+        gaps = compared(facts, ranking, facts.baseline)
+        gaps = [gaps.get(system, (None, "")) for system in systems]
+        cells = [difference_cells(gap) for gap, _ in gaps]
+        frame[[f"over {facts.baseline}", "95 % interval", "p, Holm"]] = pd.DataFrame(cells)
+        frame["reading"] = [READINGS.get(reading, "the baseline") for _, reading in gaps]
+    frame["pre-training"] = [  # of the first seed
+        math.nan if entries.get(encoder, {}).get("objective") == "none" else pretraining_seconds(facts, encoder)
+        for encoder in encoders
+    ]
+    caption = f"Encoders after {stage}, best first: {name} on {target}"
+    return Table.of(f"ranking-{stage}", caption, frame, {"pre-training": formats.duration}, texts=["reading"])
 
 
-def compared(facts: Facts, ranking: Ranking, reference: str) -> dict[str, Difference]:
-    """Subtract `reference` from every other system, p corrected after Holm for all of them."""
-    gaps = {name: facts.difference(name, reference, ranking.target, ranking.measure) for name in ranking.systems}
-    gaps = {name: gap for name, gap in gaps.items() if gap}
+def compared(facts: Facts, ranking: Ranking, reference: str) -> dict[str, tuple[Difference, str]]:
+    """Subtract `reference` from every other system, p corrected after Holm for all; with the verdict on each."""
+    _, target, measure, systems = ranking
+    gaps = {name: gap for name in systems if (gap := facts.difference(name, reference, target, measure))}
     corrected = significance.holm([gap.p for gap in gaps.values()])
-    return {name: gap._replace(p=p) for (name, gap), p in zip(gaps.items(), corrected, strict=True)}
+    gaps = {name: gap._replace(p=p) for (name, gap), p in zip(gaps.items(), corrected, strict=True)}
+    return {name: (gap, verdict(gap, noise(facts, target, measure))) for name, gap in gaps.items()}
 
 
-def by_verdict(facts: Facts, ranking: Ranking, reference: str) -> dict[str, list[str]]:
-    """Group the encoders by what the comparison with `reference` says of them."""
-    band = noise(facts, ranking.target, ranking.measure)
-    groups: dict[str, list[str]] = {reading: [] for reading in READINGS}
-    for name, gap in compared(facts, ranking, reference).items():
-        groups[verdict(gap, band)].append(_encoder(facts, name))
-    return groups
+def _readings(facts: Facts, ranking: Ranking, reference: str) -> list[tuple[str, str]]:
+    """List (encoder, verdict) of the comparison with `reference`."""
+    return [(_encoder(facts, name), reading) for name, (_, reading) in compared(facts, ranking, reference).items()]
 
 
 def levels(facts: Facts, ranking: Ranking) -> Figure:
     """Draw the mean of each as a dot, with its standard deviation over seeds to either side."""
+    stage, target, measure, systems = ranking
     entries = []
-    for name in ranking.systems:
-        cell = system_cell(facts, name, [[ranking.target]], ranking.measure)
+    for name in systems:
+        cell = system_cell(facts, name, [[target]], measure)
         value, deviation = float(cell.value), cell.spread.deviation if cell.spread else 0.0
         interval = (value - deviation, value, value + deviation)
         shown = f"{cell.text} {cell.beside}".strip()
         entries.append(Row(_encoder(facts, name), shown, interval=interval, colour=colour(facts, name)))
-    measure = formats.measure_name(ranking.measure)
-    axis = f"{measure}, times 100" + (f"; line: standard deviation of {len(facts.seeds)} seeds" * bool(facts.repeated))
+    name = formats.measure_name(measure)
+    axis = f"{name}, times 100" + (f"; line: standard deviation of {len(facts.seeds)} seeds" * bool(facts.repeated))
     low = min(entry.interval[0] for entry in entries)
-    title = f"{measure} after {ranking.stage}, {ranking.target}"
-    return rows(f"ranking-{ranking.stage}", title, entries, low=low, axis=axis, beside=True)
-
-
-def over_baseline(facts: Facts, ranking: Ranking) -> Figure | None:
-    """Draw the differences from the baseline with the interval over the queries and the noise of a seed."""
-    pairs = [(_encoder(facts, name), name, facts.baseline, [[ranking.target]]) for name in ranking.systems]
-    title = f"{formats.measure_name(ranking.measure)} over {facts.baseline}, {ranking.target}"
-    return difference_figure(facts, f"ranking-differences-{ranking.stage}", title, pairs, beside=True)
+    return rows(f"ranking-{stage}", f"{name} after {stage}, {target}", entries, low=low, axis=axis, beside=True)
 
 
 def _alike(facts: Facts, stage: str) -> list[str]:
