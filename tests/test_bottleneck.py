@@ -54,7 +54,7 @@ def test_objectives_without_a_vector_to_exchange_are_not_looked_at(inputs, tmp_p
 def test_the_section_shows_what_the_vector_saves_and_finds(whole):  # noqa: F811
     recorded = facts.training(whole)
     found = training.bottleneck(Facts({"encoders": {"x": {"objective": "mae"}}}, encoders={"x": recorded}))
-    assert [figure.name for figure in found.figures] == ["bottleneck-worth", "bottleneck-x", "halves"]
+    assert [figure.name for figure in found.figures] == ["bottleneck-worth", "halves", "bottleneck-x"]
     carried, halves = found.tables
     last = read_table(whole / "bottleneck.tsv").iloc[-1]
     assert carried.rows[-1][-1].value == pytest.approx(last["shuffled"] - last["true"], abs=1e-5)

@@ -79,8 +79,7 @@ def run(tmp_path_factory):
 
 def test_overlap_is_the_mean_jaccard_index_of_the_lists_without_judged_passages():
     first, second = a_run(1), a_run(2)
-    rows, judged = insight.sampled(QUERIES), keys_of(RELEVANT)
-    negatives_of_both = [insight.lists(run, rows, judged, DEPTH) for run in (first, second)]
+    negatives_of_both = [insight.lists(run, keys_of(RELEVANT), DEPTH) for run in (first, second)]
     for depth in (1, 5, DEPTH):
         values = []
         for query in range(QUERIES):
@@ -93,9 +92,8 @@ def test_overlap_is_the_mean_jaccard_index_of_the_lists_without_judged_passages(
 def test_long_runs_are_sampled_evenly(monkeypatch):
     monkeypatch.setattr(insight, "SAMPLE", 4)
     assert insight.sampled(10).tolist() == [0, 3, 6, 9]
-    rows = insight.sampled(QUERIES)
-    listed = insight.lists(a_run(1), rows, keys_of(RELEVANT), 5)
-    for row in rows:
+    listed = insight.lists(a_run(1), keys_of(RELEVANT), 5)
+    for row in range(QUERIES):
         mine = listed[listed["query"] == row]
         assert mine["passage"].tolist() == negatives_of(a_run(1), row, 5)
         assert mine["rank"].tolist() == list(range(1, len(mine) + 1))
@@ -121,9 +119,8 @@ def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
             if passage not in RELEVANT[query]:
                 high = next((end for end in insight.RANKS if ranks.get(passage, 0) <= end), 0)
                 counted.setdefault(high if passage in ranks else 0, []).append(value > best)
-    rows = insight.sampled(QUERIES)
-    lists = insight.lists(mined, rows, keys_of(RELEVANT), DEPTH)
-    buckets = insight.above_positive(teacher, rows, lists, keys_of(RELEVANT))
+    lists = insight.lists(mined, keys_of(RELEVANT), DEPTH)
+    buckets = insight.above_positive(teacher, lists, keys_of(RELEVANT))
     assert buckets["negatives"].tolist() == ["rank 1 to 5", "rank 6 to 10", "rank 11 to 20", "random ones"]
     for bucket, high in zip(buckets.itertuples(), (5, 10, 20, 0), strict=True):
         assert bucket.scored == len(counted[high])

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from markupsafe import Markup
 
 from cdmae.formats import minus
-from cdmae.report.templates import decimal, fill
+from cdmae.report.templates import fill
 
 WIDTH = 340.0
 LETTER = 0.56  # the mean advance of a letter of a sans serif face, in units of its size, on the wide side
@@ -77,23 +77,10 @@ class Series:
     y: Sequence[float]
     colour: int = 0
 
-    @property
-    def points(self) -> list[tuple[float, float]]:
-        """Return its points."""
-        return list(zip(self.x, self.y, strict=True))
 
-
-@dataclass(frozen=True)
-class _Scale:
-    """Maps values from `low` .. `high` to positions from `start` .. `end`."""
-
-    low: float
-    high: float
-    start: float
-    end: float
-
-    def __call__(self, value: float) -> float:
-        return self.start + (value - self.low) / ((self.high - self.low) or 1.0) * (self.end - self.start)
+def _scale(low: float, high: float, start: float, end: float) -> Callable[[float], float]:
+    """Map values from `low` .. `high` to positions from `start` .. `end`."""
+    return lambda value: start + (value - low) / ((high - low) or 1.0) * (end - start)
 
 
 def rows(
@@ -117,7 +104,7 @@ def rows(
     beside = beside and widest <= BESIDE
     left = widest + 12 if beside else 0.0
     right = WIDTH - (max(text_width(entry.shown, SIZE) for entry in entries) + 10 if beside else 0)
-    scale = _Scale(low, high, left, right)
+    scale = _scale(low, high, left, right)
     names, at = _legend(legend)
     placed = []  # every row with the lines of its label, where it begins, and where its marks begin
     for entry in entries:
@@ -128,8 +115,8 @@ def rows(
         at = at + 20 if beside else lane + LANE + 5
     half = text_width(axis, SMALL) / 2
     drawing = fill(
-        "rows.svg.j2", legend=names, rows=placed, scale=scale, at=at, left=left, right=right, axis=axis, width=WIDTH,
-        height=LANE, centre=max(min((left + right) / 2, WIDTH - half), half),
+        "rows.svg.j2", legend=names, rows=placed, scale=scale, low=low, high=high, at=at, left=left, right=right,
+        axis=axis, width=WIDTH, height=LANE, centre=max(min((left + right) / 2, WIDTH - half), half),
         ticks=[(scale(value), tick_label(value), 0) for value in ticks(low, high, 5 if right - left > 200 else 4)],
     )  # fmt: skip
     description = f"{title}: " + ", ".join(f"{entry.label} {entry.shown}" for entry in entries)
@@ -165,15 +152,15 @@ def lines(
     left = 8 + max(text_width(label, SMALL) for _, label in y_ticks)
     ends = [x for one in series for x in one.x]
     x_low, x_high = (-0.3, len(x_names) - 0.7) if x_names else (min(0.0, *ends), max(ends))
-    x, y = _Scale(x_low, x_high, left, WIDTH - 8), _Scale(low, high, bottom, top)
+    x, y = _scale(x_low, x_high, left, WIDTH - 8), _scale(low, high, bottom, top)
     whole = [value for value in ticks(x_low, x_high) if value == round(value)]
     places = list(enumerate(x_names)) if x_names else [(value, tick_label(value)) for value in whole]
-    room = (x.end - x.start) / max(len(places), 1) - 4
+    room = (WIDTH - 8 - left) / max(len(places), 1) - 4
     drawing = fill(
         "lines.svg.j2", legend=legend, top=top, bottom=bottom, left=left, width=WIDTH, x=x, y=y, x_axis=x_axis,
         y_axis=y_axis, y_ticks=y_ticks, reference=reference[1] if reference else None, markers=markers,
         x_ticks=[(x(value), label, _smaller(label, SMALL, room) if x_names else 0) for value, label in places],
-        series=[(one, class_, path([(x(a), y(b)) for a, b in one.points]))
+        series=[(one, class_, [(x(a), y(b), b) for a, b in zip(one.x, one.y, strict=True)])
                 for one, class_ in zip(series, classes, strict=True)],
     )  # fmt: skip
     ranges = (f"{label} from {y[0]:.3g} to {y[-1]:.3g}" for label, y in numbers.items() if y)
@@ -207,17 +194,6 @@ def _legend(named: Sequence[tuple[str, int]], classes: Sequence[str] = ()) -> tu
         names.append({"name": name, "x": x, "y": y, "colour": colour, "class": style, "size": smaller})
         x += wide + 14
     return names, y + 26 if names else 0.0
-
-
-def path(points: Sequence[tuple[float, float]]) -> str:
-    """Return the ``d`` of a line through points; a point that is not finite interrupts it."""
-    drawn, pen = "", "M"
-    for x, y in points:
-        if math.isfinite(y):
-            drawn, pen = f"{drawn}{pen}{decimal(x)} {decimal(y)}", "L"
-        else:
-            pen = "M"
-    return drawn
 
 
 def ticks(low: float, high: float, most: int = 5) -> list[float]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import yaml
 from jinja2.environment import TemplateModule
 from markupsafe import Markup, escape
 
@@ -43,6 +44,7 @@ _ENVIRONMENT.filters |= {
     "breakable": lambda text: Markup(re.sub("([-_/])", r"\1<wbr>", escape(text))),
     "decimal": decimal,
     "literal": literal,
+    "yaml": lambda value, width=80: yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=width),
 }
 _ENVIRONMENT.tests["known"] = lambda number: number is not None and number == number  # neither missing nor nan
 

@@ -25,14 +25,21 @@ LONG = 12  # rows beyond which tables that few look into are folded
 Sets = Sequence[Sequence[Target]]  # the mean over the sets of the means over their targets: forums of one collection
 
 
-@dataclass(frozen=True)
+@dataclass
 class Section:
-    """A part of the page. ``<id>.html.j2`` says its `values`; tables and figures are written as files too."""
+    """A part of the page. ``<id>.html.j2`` says its `values`; tables and figures are written as files too.
+
+    A table without rows and a figure that is None are left out.
+    """
 
     id: str
     values: Mapping[str, Any] = field(default_factory=dict)
     tables: Sequence[Table] = ()
-    figures: Sequence[Figure] = ()
+    figures: Sequence[Figure | None] = ()
+
+    def __post_init__(self) -> None:
+        self.tables = [table for table in self.tables if table.rows]
+        self.figures = [figure for figure in self.figures if figure]
 
     @cached_property
     def text(self) -> TemplateModule:

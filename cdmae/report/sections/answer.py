@@ -65,7 +65,7 @@ def section(facts: Facts) -> Section | None:
     ]
     title = "Importance-aware minus uniform, everywhere"
     figures = [_levels(facts, a, b, target), difference_figure(facts, "answer-everywhere", title, everywhere)]
-    return Section("answer", values, figures=[figure for figure in figures if figure])
+    return Section("answer", values, figures=figures)
 
 
 def limits(facts: Facts) -> Section | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -33,16 +34,17 @@ OF_GROWTH = "encoder.take_step"  # has a section of its own
 
 
 def distances(
-    facts: Facts, target: Target, pairs: Sequence[tuple[str, str]], over: str, measures: Mapping[str, str]
-) -> pd.DataFrame:
-    """Make a row per (system, reference): `measures` of the system by their heads, its distance from the reference."""
+    facts: Facts, target: Target, labels: dict[str, Sequence[Any]], pairs: Iterable[tuple[str, str]],
+    measures: Mapping[str, str], over: str,
+) -> pd.DataFrame:  # fmt: skip
+    """Make a row per (system, reference): labels, `measures` by their heads, and as `over` their distance."""
+    pairs, main = list(pairs), facts.main_measure(target)
     levels = {
         head: [system_cell(facts, system, [[target]], measure) for system, _ in pairs]
         for head, measure in measures.items()
     }
-    gaps = [difference_cells(facts.difference(*pair, target, facts.main_measure(target))) for pair in pairs]
-    columns = dict(zip((over, "95 % interval", "p"), zip(*gaps, strict=True), strict=True))
-    return pd.DataFrame(levels | columns)
+    gaps = [difference_cells(facts.difference(*pair, target, main)) for pair in pairs]
+    return pd.DataFrame({**labels, **levels}).join(pd.DataFrame(gaps, columns=[over, "95 % interval", "p"]))
 
 
 # --- stages ----------------------------------------------------------------------------------------------------------
@@ -59,8 +61,7 @@ def stages(facts: Facts) -> Section | None:
         title = f"Added by a stage, {formats.measure_name(facts.main_measure(target))}, {target}"
         name = f"stage-differences-{target.collection}-{target.split}"
         figures.append(difference_figure(facts, name, title, pairs))
-    tables = [stage_table(facts, target) for target in targets]
-    return Section("stages", tables=tables, figures=[figure for figure in figures if figure])
+    return Section("stages", tables=[stage_table(facts, target) for target in targets], figures=figures)
 
 
 def stage_table(facts: Facts, target: Target) -> Table:
@@ -69,10 +70,10 @@ def stage_table(facts: Facts, target: Target) -> Table:
     recalls = [measure for measure in facts.measures_of(target) if measure.startswith(("R@", "R("))]
     measures = {formats.measure_name(measure): measure for measure in [main, *recalls]}
     names = list(dict.fromkeys(name for chain in chains(facts) for name in chain))
-    frame = distances(facts, target, [(name, before.get(name, "")) for name in names], "added", measures)
+    labels = {"system": names, "after": [before.get(name, formats.NONE) for name in names]}
+    pairs = [(name, before.get(name, "")) for name in names]
+    frame = distances(facts, target, labels, pairs, measures, "added")
     frame[list(measures)] = frame[list(measures)].apply(highlight)
-    frame.insert(0, "system", names)
-    frame.insert(1, "after", [before.get(name, formats.NONE) for name in names])
     caption = f"From stage to stage on {target}; added: points of {formats.measure_name(main)} over the stage before"
     return Table.of(f"stages-{target.collection}-{target.split}", caption, frame, texts=["after"])
 
@@ -107,12 +108,11 @@ def growth(facts: Facts) -> Section | None:
         for encoder, points in comparisons.growth(facts).items()
         for at, (step, system) in enumerate(points)
     ]
-    measure = facts.main_measure(targets[0])
-    name = formats.measure_name(measure)
-    frame = distances(facts, targets[0], [row[2:] for row in rows], "over the step before", {name: measure})
-    frame.insert(0, "encoder", [row[0] for row in rows])
-    frame.insert(1, "steps", [row[1] for row in rows])
-    caption = f"{name} on {targets[0]} after so many steps"
+    encoders, steps, *pairs = zip(*rows, strict=True)
+    labels, measure = {"encoder": encoders, "steps": steps}, facts.main_measure(targets[0])
+    measures = {formats.measure_name(measure): measure}
+    frame = distances(facts, targets[0], labels, zip(*pairs, strict=True), measures, "over the step before")
+    caption = f"{formats.measure_name(measure)} on {targets[0]} after so many steps"
     table = Table.of("steps", caption, frame, {"steps": formats.count})
     figures = [over_steps(facts, target, facts.main_measure(target)) for target in targets]
     return Section("growth", tables=[table], figures=figures)
@@ -139,14 +139,11 @@ def section(facts: Facts) -> Section | None:
     if not target or not (shown or repeated(facts)):
         return None
     several, single = grouped(shown)
-    tables, figures = [], []
-    for group in several.values():
-        table, figure = ladder(facts, target, group)
-        tables.append(table)
-        figures += [figure] if figure else []
-    tables += [table for table in (change_table(facts, target, single), seed_table(facts, target)) if table.rows]
+    ladders = [ladder(facts, target, group) for group in several.values()]
+    tables = [*(table for table, _ in ladders), change_table(facts, target, single), seed_table(facts, target)]
     band = comparisons.noise(facts, target, facts.main_measure(target))
-    return Section("changes", {"any": bool(shown), "band": band, "long": LONG}, tables, figures)
+    values = {"any": bool(shown), "band": band, "long": LONG}
+    return Section("changes", values, tables, [figure for _, figure in ladders])
 
 
 def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], list[Change]]:
@@ -177,10 +174,8 @@ def ladder(facts: Facts, target: Target, group: list[Change]) -> tuple[Table, Fi
     setting, reference, measure = group[0].setting, group[0].reference, facts.main_measure(target)
     (shown, systems), name = zip(*values(group), strict=True), formats.measure_name(measure)
     short, file = setting.rpartition(".")[2], f"changes-{setting.replace('.', '-')}-{reference}"
-    pairs = [(system, reference) for system in systems]
-    frame = distances(facts, target, pairs, f"over {reference}", {name: measure})
-    frame.insert(0, short, shown)
-    frame.insert(1, "system", systems)
+    labels, pairs = {short: shown, "system": systems}, [(system, reference) for system in systems]
+    frame = distances(facts, target, labels, pairs, {name: measure}, f"over {reference}")
     caption = f"{setting}: {name} on {target}, all else as in {reference}"
     table = Table.of(file, caption, frame, texts=["system"])
     if len(shown) < 3 or not all(_number(value) < math.inf or value == "∞" for value in shown):
@@ -195,14 +190,14 @@ def change_table(facts: Facts, target: Target, shown: list[Change]) -> Table:
     """Tabulate the changed setting, both values, and the difference it made."""
     measure = facts.main_measure(target)
     shown = [one for one in shown if facts.difference(one.system, one.reference, target, measure)]
-    frame = pd.DataFrame({
+    labels = {
         "setting": [one.setting for one in shown],
         "change": [f"{one.before} → {one.after}" for one in shown],
         "systems": [f"{one.reference} → {one.system}" for one in shown],
         "before": [system_cell(facts, one.reference, [[target]], measure) for one in shown],
-    })  # fmt: skip
+    }
     pairs = [(one.system, one.reference) for one in shown]
-    frame = frame.join(distances(facts, target, pairs, "difference", {"after": measure})) if pairs else frame
+    frame = distances(facts, target, labels, pairs, {"after": measure}, "difference")
     caption = f"{formats.measure_name(measure)} on {target}, one setting changed"
     return Table.of("changes", caption, frame, texts=["change", "systems"])
 

@@ -38,18 +38,16 @@ def sampled(queries: int) -> np.ndarray:
     return np.unique(np.linspace(0, queries - 1, min(queries, SAMPLE)).astype(np.int64))
 
 
-def lists(run: Run, rows: np.ndarray, judged: np.ndarray = NOTHING, depth: int = EVERYTHING) -> pd.DataFrame:
-    """Return the best `depth` of some queries of a run, without the `judged` keys.
+def lists(run: Run, judged: np.ndarray = NOTHING, depth: int = EVERYTHING) -> pd.DataFrame:
+    """Return the best `depth` of every query of a run, without the `judged` keys.
 
     The frame has the columns key, query, rank (from 1, of what is left), passage and score.
     """
-    lengths = np.minimum(np.diff(run.starts)[rows], depth)
-    begins = np.cumsum(lengths) - lengths
-    places = np.repeat(run.starts[rows] - begins, lengths) + np.arange(lengths.sum())
-    query, passage = np.repeat(rows, lengths), run.passages[places]
-    keys = query * _WIDTH + passage
-    frame = pd.DataFrame({"key": keys, "query": query, "passage": passage, "score": run.scores[places]})
-    frame = frame[~frame["key"].isin(judged)]
+    lengths = np.diff(run.starts)
+    query = np.repeat(np.arange(len(run)), lengths)
+    keys, rank = query * _WIDTH + run.passages, np.arange(len(query)) - np.repeat(run.starts[:-1], lengths)
+    frame = pd.DataFrame({"key": keys, "query": query, "passage": run.passages, "score": run.scores})
+    frame = frame[(rank < depth) & ~frame["key"].isin(judged)]
     return frame.assign(rank=frame.groupby("query").cumcount() + 1)
 
 
@@ -128,7 +126,7 @@ def _negatives(facts: Facts, student: str) -> tuple[pd.DataFrame, np.ndarray, np
     path = facts.paths["mined"][student]
     rows = sampled(count_queries(path))
     judged = relevant(facts.paths["collections"][stage["collection"]], stage["split"])["key"].to_numpy()
-    return lists(read_run(path, rows), rows, judged, stage["depth"]), rows, judged
+    return lists(read_run(path, rows), judged, stage["depth"]), rows, judged
 
 
 def audit(facts: Facts) -> tuple[str, pd.DataFrame]:
@@ -137,16 +135,16 @@ def audit(facts: Facts) -> tuple[str, pd.DataFrame]:
     if not student:
         return "", pd.DataFrame(columns=["negatives", "scored", "above"])
     mined, rows, judged = _negatives(facts, student)
-    return student, above_positive(read_run(facts.paths["teachers"][student], rows), rows, mined, judged)
+    return student, above_positive(read_run(facts.paths["teachers"][student], rows), mined, judged)
 
 
-def above_positive(teacher: Run, rows: np.ndarray, mined: pd.DataFrame, judged: np.ndarray) -> pd.DataFrame:
+def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.DataFrame:
     """Count the negatives whose score exceeds that of the best judged passage of their query, by mined rank.
 
     What the teacher scored and nobody mined was drawn at random: the last row. The frame has the columns negatives,
     scored (how many) and above (the share).
     """
-    scores = lists(teacher, rows)
+    scores = lists(teacher)
     positive = scores["key"].isin(judged)
     best = scores[positive].groupby("query")["score"].max().rename("best")
     others = scores[~positive].join(best, on="query", how="inner")
@@ -241,7 +239,7 @@ def cases(facts: Facts) -> pd.DataFrame:
 
 def first_ranks(run: Run, relevant: np.ndarray) -> np.ndarray:
     """Return the rank of the first relevant passage of every query, int64 [Q]; 0 where the run does not have one."""
-    ranked = lists(run, np.arange(len(run)))
+    ranked = lists(run)
     ranks = ranked[ranked["key"].isin(relevant)].groupby("query")["rank"].min()
     return ranks.reindex(range(len(run)), fill_value=0).to_numpy()
 

@@ -21,12 +21,12 @@ READINGS = {"better": "better", "worse": "worse", "open": "within the noise"}
 
 
 class Ranking(NamedTuple):
-    """The retrievers of a stage, best first by a measure on a target; their encoders alone differ."""
+    """The retrievers of a stage, best first by a measure on a target, and their encoders: these alone differ."""
 
     stage: str
     target: Target
     measure: str
-    systems: list[str]
+    systems: dict[str, str]
 
 
 def section(facts: Facts) -> Section | None:
@@ -35,7 +35,7 @@ def section(facts: Facts) -> Section | None:
     for ranking in rankings(facts):
         stage, target, measure, systems = ranking
         name = formats.measure_name(measure)
-        pairs = [(_encoder(facts, system), system, facts.baseline, [[target]]) for system in systems]
+        pairs = [(encoder, system, facts.baseline, [[target]]) for system, encoder in systems.items()]
         title = f"{name} over {facts.baseline}, {target}"
         over_baseline = difference_figure(facts, f"ranking-differences-{stage}", title, pairs, beside=True)
         parts.append({
@@ -43,9 +43,8 @@ def section(facts: Facts) -> Section | None:
             "table": ranking_table(facts, ranking),
             "figures": [levels(facts, ranking), *([over_baseline] if over_baseline else [])],
             "band": noise(facts, target, measure),
-            "first": _encoder(facts, systems[0]),
-            "against_baseline": _readings(facts, ranking, facts.baseline),
-            "against_first": _readings(facts, ranking, systems[0]),
+            "against_baseline": compared(facts, ranking, facts.baseline),
+            "against_first": compared(facts, ranking, next(iter(systems))),
         })  # fmt: skip
     if not parts:
         return None
@@ -70,16 +69,16 @@ def rankings(facts: Facts) -> list[Ranking]:
             if facts.by_seed(name, target, measure)
         }
         if len(heights) >= LEAST:
-            ranked.append(Ranking(stage, target, measure, sorted(heights, key=heights.get, reverse=True)))
+            names, systems = sorted(heights, key=heights.get, reverse=True), facts.entries("systems")
+            ranked.append(Ranking(stage, target, measure, {name: systems[name]["encoder"] for name in names}))
     return ranked
 
 
 def ranking_table(facts: Facts, ranking: Ranking) -> Table:
     """Tabulate the measure, its distance from the baseline, and what the pre-training took; best first."""
     stage, target, measure, systems = ranking
-    encoders, entries = [_encoder(facts, system) for system in systems], facts.entries("encoders")
-    name = formats.measure_name(measure)
-    frame = pd.DataFrame({"encoder": encoders})
+    name, entries = formats.measure_name(measure), facts.entries("encoders")
+    frame = pd.DataFrame({"encoder": systems.values()})
     frame[name] = [system_cell(facts, system, [[target]], measure) for system in systems]
     if facts.baseline:
         gaps = compared(facts, ranking, facts.baseline)
@@ -89,7 +88,7 @@ def ranking_table(facts: Facts, ranking: Ranking) -> Table:
         frame["reading"] = [READINGS.get(reading, "the baseline") for _, reading in gaps]
     frame["pre-training"] = [  # of the first seed
         math.nan if entries.get(encoder, {}).get("objective") == "none" else pretraining_seconds(facts, encoder)
-        for encoder in encoders
+        for encoder in systems.values()
     ]
     caption = f"Encoders after {stage}, best first: {name} on {target}"
     return Table.of(f"ranking-{stage}", caption, frame, {"pre-training": formats.duration}, texts=["reading"])
@@ -104,21 +103,15 @@ def compared(facts: Facts, ranking: Ranking, reference: str) -> dict[str, tuple[
     return {name: (gap, verdict(gap, noise(facts, target, measure))) for name, gap in gaps.items()}
 
 
-def _readings(facts: Facts, ranking: Ranking, reference: str) -> list[tuple[str, str]]:
-    """List (encoder, verdict) of the comparison with `reference`."""
-    return [(_encoder(facts, name), reading) for name, (_, reading) in compared(facts, ranking, reference).items()]
-
-
 def levels(facts: Facts, ranking: Ranking) -> Figure:
     """Draw the mean of each as a dot, with its standard deviation over seeds to either side."""
     stage, target, measure, systems = ranking
     entries = []
-    for name in systems:
-        cell = system_cell(facts, name, [[target]], measure)
+    for system, encoder in systems.items():
+        cell = system_cell(facts, system, [[target]], measure)
         value, deviation = float(cell.value), cell.spread.deviation if cell.spread else 0.0
-        interval = (value - deviation, value, value + deviation)
-        shown = f"{cell.text} {cell.beside}".strip()
-        entries.append(Row(_encoder(facts, name), shown, interval=interval, colour=colour(facts, name)))
+        interval, shown = (value - deviation, value, value + deviation), f"{cell.text} {cell.beside}".strip()
+        entries.append(Row(encoder, shown, interval=interval, colour=colour(facts, system)))
     name = formats.measure_name(measure)
     axis = f"{name}, times 100" + (f"; line: standard deviation of {len(facts.seeds)} seeds" * bool(facts.repeated))
     low = min(entry.interval[0] for entry in entries)
@@ -139,7 +132,3 @@ def _alike(facts: Facts, stage: str) -> list[str]:
         name for name in names
         if name == reference or {key.partition(".")[0] for key in differences(facts, reference, name)} == {"encoder"}
     ]  # fmt: skip
-
-
-def _encoder(facts: Facts, system: str) -> str:
-    return str(facts.entries("systems")[system]["encoder"])

@@ -42,7 +42,7 @@ def section(facts: Facts) -> Section | None:
         measured = {name: (sets, main_measure(facts, sets)) for name, sets in named.items()}
         measured = {f"{name}, {formats.measure_name(pair[1])}": pair for name, pair in measured.items()}
         tables.insert(0, Table.of("overview", "Every system on every collection", _across(facts, measured)))
-    figures = [figure for name, sets in named.items() if (figure := against_baseline(facts, name, sets))]
+    figures = [against_baseline(facts, name, sets) for name, sets in named.items()]
     return Section("results", {"facts": facts}, tables, figures)
 
 
@@ -109,7 +109,7 @@ def zero_shot(facts: Facts) -> Section | None:
         "legend_is_above": bool(in_domain(facts)),
     }
     tables = _zero_shot_tables(facts, {**sets, "average": together} if len(sets) > 1 else sets)
-    return Section("zero-shot", values, tables, [figure for figure in figures if figure])
+    return Section("zero-shot", values, tables, figures)
 
 
 def _zero_shot_tables(facts: Facts, sets: Mapping[str, Sets]) -> list[Table]:

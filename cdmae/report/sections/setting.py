@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 
 import pandas as pd
-import yaml
 
 from cdmae import formats
 from cdmae.report.comparisons import shown
@@ -19,11 +18,9 @@ in_words = partial(phrase, "setting.txt.j2")
 
 def section(facts: Facts) -> Section | None:
     """Show collections and encoders as tables, and fold away what else one may want to look up."""
-    tables = [table for table in (collections(facts), encoders(facts), systems(facts)) if table.rows]
-    if not tables:
-        return None
-    config = yaml.safe_dump(facts.config, sort_keys=False, allow_unicode=True, width=1000) if facts.config else ""
-    return Section("setting", {"facts": facts, "seeds": seeds(facts), "config": config, "long": LONG}, tables)
+    tables = [collections(facts), encoders(facts), systems(facts)]
+    section = Section("setting", {"facts": facts, "seeds": seeds(facts), "long": LONG}, tables)
+    return section if section.tables else None
 
 
 def collections(facts: Facts) -> Table:

@@ -81,46 +81,43 @@ def _several(name: str, title: str, series: Sequence[Series], most: int, **style
 
 def bottleneck(facts: Facts) -> Section | None:
     """Show what the vector is worth in every pre-training, to the decoder and to a search; numbers folded."""
-    losses, searches = _probed(facts, "bottleneck"), _probed(facts, "retrieval")
-    worth, halves, shown, tables, passages = [], [], [], {}, 0
-    if not losses.empty:
-        losses["saved"] = losses["shuffled"] - losses["true"]
-        title, axis = "What the passage's own vector saves the decoder", "nats, against another passage's"
-        worth = _several(
-            "bottleneck-worth", title, _series(facts, losses, "saved"), MOST_PROBED, y_axis=axis, markers=True
-        )
-        for name, frame in losses.groupby("encoder", sort=False):
-            series = [
-                Series(label, frame["step"].tolist(), frame[vector].tolist(), number)
-                for number, (vector, label) in enumerate(VECTORS.items())
-            ]
-            title = f"{name}: the decoder's loss with three vectors"
-            shown.append(lines(f"bottleneck-{name}", title, series, x_axis="steps", y_axis="nats", markers=True))
-        caption = "The decoder's loss in nats with a passage's own vector, another passage's, and none"
-        frame = losses[["encoder", "step", *VECTORS, "saved"]].rename(columns=VECTORS)
-        forms = {"step": formats.count, **dict.fromkeys([*VECTORS.values(), "saved"], _nats)}
-        tables["loss_table"] = Table.of("bottleneck", caption, frame, forms)
-    if not searches.empty:
-        searches["MRR@10"], passages = 100 * searches["rr"], int(searches.groupby("encoder")["passages"].last().max())
-        title = "How well half of a passage finds the other half"
-        halves = _several(
-            "halves", title, _series(facts, searches, "MRR@10"), MOST_PROBED, y_axis="MRR@10", low=0,
-            high=searches["MRR@10"].max(), markers=True,
-        )  # fmt: skip
-        caption = "MRR@10 of the second half of a passage for its first half, by [CLS] before fine-tuning"
-        frame = searches[["encoder", "step", "passages", "MRR@10"]].astype({"passages": int})
-        forms = {"step": formats.count, "passages": formats.count, "MRR@10": "{:.1f}".format}
-        tables["rank_table"] = Table.of("halves", caption, frame, forms)
-    values = {"shown": [*worth, *halves], "losses": shown, "loss_table": None, "rank_table": None, **tables}
-    values |= {"passages": passages, "chance": 100 * CHANCE / max(passages, 1)}
-    return Section("bottleneck", values, list(tables.values()), [*worth, *shown, *halves]) if tables else None
+    losses, searches = _probed(facts, "bottleneck", list(VECTORS)), _probed(facts, "retrieval", ["passages", "rr"])
+    if losses.empty and searches.empty:
+        return None
+    losses["saved"], searches["MRR@10"] = losses["shuffled"] - losses["true"], 100 * searches["rr"]
+    title, axis = "What the passage's own vector saves the decoder", "nats, against another passage's"
+    shown = _several("bottleneck-worth", title, _series(facts, losses, "saved"), MOST_PROBED, y_axis=axis, markers=True)
+    three = []
+    for name, frame in losses.groupby("encoder", sort=False):
+        series = [
+            Series(label, frame["step"].tolist(), frame[vector].tolist(), number)
+            for number, (vector, label) in enumerate(VECTORS.items())
+        ]
+        title = f"{name}: the decoder's loss with three vectors"
+        three.append(lines(f"bottleneck-{name}", title, series, x_axis="steps", y_axis="nats", markers=True))
+    caption = "The decoder's loss in nats with a passage's own vector, another passage's, and none"
+    forms = {"step": formats.count, **dict.fromkeys([*VECTORS.values(), "saved"], _nats)}
+    loss_table = Table.of("bottleneck", caption, losses.rename(columns=VECTORS), forms)
+    title, most = "How well half of a passage finds the other half", searches["MRR@10"].max()
+    series, style = _series(facts, searches, "MRR@10"), {"low": 0, "high": most, "markers": True}
+    shown += _several("halves", title, series, MOST_PROBED, y_axis="MRR@10", **style)
+    caption = "MRR@10 of the second half of a passage for its first half, by [CLS] before fine-tuning"
+    forms = {"step": formats.count, "passages": formats.count, "MRR@10": "{:.1f}".format}
+    rank_table = Table.of("halves", caption, searches.drop(columns="rr"), forms)
+    passages = searches.groupby("encoder")["passages"].last().max()
+    values = {
+        "shown": shown, "losses": three, "loss_table": loss_table, "rank_table": rank_table, "passages": passages,
+        "chance": 100 * CHANCE / passages,
+    }  # fmt: skip
+    return Section("bottleneck", values, [loss_table, rank_table], [*shown, *three])
 
 
-def _probed(facts: Facts, probe: str) -> pd.DataFrame:
+def _probed(facts: Facts, probe: str, columns: list[str]) -> pd.DataFrame:
     """Put together what a probe saw of every encoder at more than one step."""
     frames = {name: getattr(training, probe) for name, training in facts.encoders.items()}
     frames = [frame.assign(encoder=name) for name, frame in frames.items() if frame is not None and len(frame) > 1]
-    return pd.concat(frames, ignore_index=True).astype({"step": int}) if frames else pd.DataFrame()
+    probed = pd.concat([pd.DataFrame(columns=["encoder", "step", *columns], dtype=float), *frames], ignore_index=True)
+    return probed.astype({name: int for name in ("step", "passages") if name in probed})
 
 
 def _series(facts: Facts, probed: pd.DataFrame, column: str) -> list[Series]:
