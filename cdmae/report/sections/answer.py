@@ -57,7 +57,7 @@ def section(facts: Facts) -> Section | None:
         "counting": float(counting.sum(min_count=1)),
         "ours": pretraining_seconds(facts, ours),
         "theirs": pretraining_seconds(facts, theirs),
-        "stop_words": by_kind(facts.masked_terms.get(ours, {}), "stop_word_share"),
+        "stop_words": by_kind(facts.masked_terms[ours], "stop_word_share") if ours in facts.masked_terms else None,
     }
     everywhere = [
         (f"{name}, {formats.measure_name(main_measure(facts, sets))}", a, b, sets)

@@ -26,24 +26,17 @@ def section(facts: Facts) -> Section | None:
     if not facts.masked_terms:
         return None
     masked = facts.masked_terms[shown_encoder(facts)]
-    terms, figures = masked_figures(masked), []
-    tables = [terms_table(masked)] if terms else []
-    example = masked.get("example") or {}
-    if example.get("words") and example.get("importance_aware"):
-        figures.append(sampling(example))
-    if sweep := sigma_sweep(masked):
-        tables.append(sweep[0])
-        figures.append(sweep[1])
-    importance = example.get("importance") or []
+    terms, example, (sweep, figure) = masked_figures(masked), masked["example"], sigma_sweep(masked)
+    figures = [sampling(example), figure] if example["words"] else [figure]
     values = {
         "shares": by_kind(masked, "stop_word_share"),
         "bits": by_kind(masked, "entropy"),
         "terms": terms,
         "more": figures,
-        "words": list(zip(example.get("words") or [], importance, strict=True)),
-        "highest": max([1e-9, *importance]),
+        "words": list(zip(example["words"], example["importance"], strict=True)),
+        "highest": max([1e-9, *example["importance"]]),
     }
-    return Section("masking", values, tables, [*terms, *figures])
+    return Section("masking", values, [terms_table(masked), sweep], [*terms, *figures])
 
 
 def shown_encoder(facts: Facts) -> str:
@@ -52,22 +45,19 @@ def shown_encoder(facts: Facts) -> str:
     return next(encoder for encoder in [*encoders, *facts.masked_terms] if encoder in facts.masked_terms)
 
 
-def by_kind(masked: dict[str, Any], key: str) -> list[float] | None:
-    """Look up a number of uniform masks and of masks by importance; None unless both are known."""
-    numbers = [masked.get(kind, {}).get(key) for kind, _, _ in KINDS]
-    return None if None in numbers else numbers
+def by_kind(masked: dict[str, Any], key: str) -> list[float]:
+    """Look up a number of uniform masks and of masks by importance."""
+    return [masked[kind][key] for kind, _, _ in KINDS]
 
 
 def masked_figures(masked: dict[str, Any]) -> list[Figure]:
     """Draw the most frequently masked terms of each kind of mask, on one scale."""
-    terms = {kind: masked.get(kind, {}).get("top", []) for kind, _, _ in KINDS}
-    highest = 100 * max((share for top in terms.values() for _, share in top), default=0)
+    highest = 100 * max((share for top in by_kind(masked, "top") for _, share in top), default=0)
     figures = []
     for kind, name, hue in KINDS:
-        entries = [Row(str(term), percent(share), bar=100 * share, colour=hue) for term, share in terms[kind]]
+        entries = [Row(term, percent(share), bar=100 * share, colour=hue) for term, share in masked[kind]["top"]]
         if entries:
-            share = masked[kind].get("stop_word_share")
-            title = f"Masked {name}" + (f": {formats.percent(share)} stop-words" if share is not None else "")
+            title = f"Masked {name}: {formats.percent(masked[kind]['stop_word_share'])} stop-words"
             style = {"low": 0, "high": highest, "axis": "share of all masked words, %", "beside": True}
             figures.append(rows(f"terms-{kind}", title, entries, **style))
     return figures
@@ -75,49 +65,32 @@ def masked_figures(masked: dict[str, Any]) -> list[Figure]:
 
 def terms_table(masked: dict[str, Any], name: str = "masked-terms") -> Table:
     """Tabulate the ten most masked terms of each kind, with their shares."""
-    uniform, aware = (masked.get(kind, {}) for kind, _, _ in KINDS)
-    ranked = zip_longest(uniform.get("top", []), aware.get("top", []), fillvalue=(formats.NONE, None))
+    ranked = zip_longest(*by_kind(masked, "top"), fillvalue=(formats.NONE, None))
     body = [[str(rank), *first, *second] for rank, (first, second) in enumerate(ranked, 1)]
-    shares = [("all stop-words and punctuation", kind.get("stop_word_share")) for kind in (uniform, aware)]
+    uniform, aware = (("all stop-words and punctuation", share) for share in by_kind(masked, "stop_word_share"))
     head = ["rank", "uniform", "share", "importance-aware", "share "]
-    frame = pd.DataFrame([*body, ["", *shares[0], *shares[1]]], columns=head)
-    forms = {"share": percent, "share ": percent}
+    frame, forms = pd.DataFrame([*body, ["", *uniform, *aware]], columns=head), {"share": percent, "share ": percent}
     return Table.of(name, "The most frequently masked terms", frame, forms, texts=["uniform", "importance-aware"])
 
 
 def example_table(masked: dict[str, Any], name: str) -> Table:
     """Tabulate the words of the example: their importance, and how likely each kind of mask hides them."""
-    columns = {
-        "words": "word",
-        "importance": "importance",
-        "uniform": "uniform",
-        "importance_aware": "importance-aware",
-    }
-    frame = pd.DataFrame({head: masked["example"][key] for key, head in columns.items()})
+    frame = pd.DataFrame(masked["example"]).rename(columns={"words": "word", "importance_aware": "importance-aware"})
     forms = dict.fromkeys(frame.columns[1:], lambda value: formats.minus(f"{value:.2f}"))
     return Table.of(name, "One sentence, word by word", frame, forms)
 
 
-def sigma_sweep(masked: dict[str, Any]) -> tuple[Table, Figure] | None:
+def sigma_sweep(masked: dict[str, Any]) -> tuple[Table, Figure]:
     """Show sigma against the stop-word share of the masked words and the overlap of two epochs' masks."""
-    sweep = {float(sigma): entry for sigma, entry in (masked.get("sigma") or {}).items()}
-    entries = [entry if isinstance(entry, dict) else {"stop_word_share": entry} for entry in sweep.values()]
-    frame = pd.DataFrame(entries, index=list(sweep), columns=list(SWEPT), dtype=float).sort_index()
-    if len(frame) < 2:
-        return None
+    frame = pd.DataFrame(masked["sigma"]).T[list(SWEPT)].rename(index=float).sort_index()
     forms = {"σ": shown, **dict.fromkeys(SWEPT.values(), percent), SWEPT["entropy"]: "{:.1f}".format}
     caption = "The noise on importance: sigma from none to infinite (uniform)"
     table = Table.of("sigma", caption, frame.rename(columns=SWEPT).reset_index(names="σ"), forms)
-    series = [
-        Series(name, range(len(frame)), frame[column].tolist(), colour)
-        for name, column, colour in LINES
-        if frame[column].notna().any()
-    ]
-    uniform = masked.get("uniform", {}).get("stop_word_share")
-    reference = ("stop-word share of uniform masks", uniform) if uniform is not None else None
+    series = [Series(name, range(len(frame)), frame[column].tolist(), colour) for name, column, colour in LINES]
     return table, lines(
         "sigma", "How much noise: sigma", series, x_axis="σ, standard deviation in nats", y_axis="share",
-        x_names=[shown(sigma) for sigma in frame.index], low=0, high=1, markers=True, reference=reference,
+        x_names=[shown(sigma) for sigma in frame.index], low=0, high=1, markers=True,
+        reference=("stop-word share of uniform masks", masked["uniform"]["stop_word_share"]),
     )  # fmt: skip
 
 
