@@ -62,11 +62,6 @@ class Row:
     colour: int = 0
     strong: bool = False
 
-    def values(self) -> list[float]:
-        """Return all values that the scale must reach."""
-        bar = [] if self.bar is None else [self.bar]
-        return [*bar, *(self.interval or ()), -self.band, self.band, *(x for x, _ in self.dots)]
-
 
 @dataclass(frozen=True)
 class Series:
@@ -98,7 +93,9 @@ def rows(
 
     `beside` sets labels left of their marks instead of above, if all of them are short.
     """
-    values = [value for entry in entries for value in entry.values()] + [0.0]
+    values = [0.0]  # what the scale must reach
+    for row in entries:
+        values += [row.bar or 0.0, *(row.interval or ()), -row.band, row.band, *(x for x, _ in row.dots)]
     low, high = nice(min(values) if low is None else low, max(values) if high is None else high)
     widest = max(text_width(entry.label, SIZE) for entry in entries)
     beside = beside and widest <= BESIDE

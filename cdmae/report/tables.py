@@ -85,20 +85,13 @@ class Table:
 
     def html(self) -> Markup:
         """Return the table for the page, with the other forms to take away."""
-        rows, count = self._cells.to_numpy(), len(self.columns)
-        prose = self.texts or (count >= WIDE and max(map(len, self.columns)) > LONG)
-        columns_and_spreads = count + sum(map(bool, self._seeds))
-        kinds = {
-            "wide": columns_and_spreads > WIDE or (prose and columns_and_spreads > 2),
-            "marked": any(cell.mark for cell in rows.flat),
-            "narrow": count <= 4 and not self.texts,
-            "spreads": any(self._seeds),
-        }
+        prose = self.texts or (len(self.columns) >= WIDE and max(map(len, self.columns)) > LONG)
+        across = len(self.columns) + sum(map(bool, self._seeds))
         files = [("csv", "csv", self.csv()), ("md", "markdown", self.markdown()), ("tex", "x-tex", self.tex())]
         files = [(kind, media, base64.b64encode(text.encode()).decode()) for kind, media, text in files]
         return Markup(fill(
-            "columns.html.j2", table=self, title=self._title, files=files, rows=rows,
-            kinds=" ".join(name for name, fits in kinds.items() if fits),
+            "columns.html.j2", table=self, title=self._title, files=files, rows=self._cells.to_numpy().tolist(),
+            wide=across > WIDE or (prose and across > 2),
             columns=list(zip(self.columns, self._sides, self._seeds, strict=True)),
         ))  # fmt: skip
 

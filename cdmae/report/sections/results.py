@@ -39,9 +39,9 @@ def section(facts: Facts) -> Section | None:
         return None
     tables = [measures_table(facts, target) for target in targets]
     if len(named) > 1:
-        measured = {name: (sets, main_measure(facts, sets)) for name, sets in named.items()}
-        measured = {f"{name}, {formats.measure_name(pair[1])}": pair for name, pair in measured.items()}
-        tables.insert(0, Table.of("overview", "Every system on every collection", _across(facts, measured)))
+        mains = [(name, sets, main_measure(facts, sets)) for name, sets in named.items()]
+        frame = _across(facts, {f"{name}, {formats.measure_name(main)}": (sets, main) for name, sets, main in mains})
+        tables.insert(0, Table.of("overview", "Every system on every collection", frame))
     figures = [against_baseline(facts, name, sets) for name, sets in named.items()]
     return Section("results", {"facts": facts}, tables, figures)
 
