@@ -12,6 +12,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from cdmae import formats
+from cdmae.evaluation import significance
 from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.comparisons import noise, pooled
 from cdmae.report.facts import Difference, Facts, Spread, Target
@@ -123,6 +124,15 @@ def mean_difference(facts: Facts, a: str, b: str, sets: Sets) -> Difference | No
     if not by_set or any(None in differences for differences in by_set):
         return None
     return pooled([pooled(differences) for differences in by_set])
+
+
+def corrected(
+    facts: Facts, systems: Iterable[str], reference: str, target: Target, measure: str
+) -> dict[str, Difference]:
+    """Subtract `reference` from every other of the systems, p corrected after Holm for their number."""
+    gaps = {name: gap for name in systems if (gap := facts.difference(name, reference, target, measure))}
+    p_values = significance.holm([gap.p for gap in gaps.values()])
+    return {name: gap._replace(p=p) for (name, gap), p in zip(gaps.items(), p_values, strict=True)}
 
 
 def mean_noise(facts: Facts, sets: Sets, measure: str = "") -> float:

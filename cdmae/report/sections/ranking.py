@@ -8,11 +8,18 @@ from typing import NamedTuple
 import pandas as pd
 
 from cdmae import formats
-from cdmae.evaluation import significance
 from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.comparisons import differences, noise
 from cdmae.report.facts import Difference, Facts, Target
-from cdmae.report.sections import Section, colour, difference_cells, difference_figure, main_target, system_cell
+from cdmae.report.sections import (
+    Section,
+    colour,
+    corrected,
+    difference_cells,
+    difference_figure,
+    main_target,
+    system_cell,
+)
 from cdmae.report.sections.answer import pretraining_seconds, verdict
 from cdmae.report.tables import Table
 
@@ -97,10 +104,8 @@ def ranking_table(facts: Facts, ranking: Ranking) -> Table:
 def compared(facts: Facts, ranking: Ranking, reference: str) -> dict[str, tuple[Difference, str]]:
     """Subtract `reference` from every other system, p corrected after Holm for all; with the verdict on each."""
     _, target, measure, systems = ranking
-    gaps = {name: gap for name in systems if (gap := facts.difference(name, reference, target, measure))}
-    corrected = significance.holm([gap.p for gap in gaps.values()])
-    gaps = {name: gap._replace(p=p) for (name, gap), p in zip(gaps.items(), corrected, strict=True)}
-    return {name: (gap, verdict(gap, noise(facts, target, measure))) for name, gap in gaps.items()}
+    gaps, band = corrected(facts, systems, reference, target, measure), noise(facts, target, measure)
+    return {name: (gap, verdict(gap, band)) for name, gap in gaps.items()}
 
 
 def levels(facts: Facts, ranking: Ranking) -> Figure:

@@ -10,7 +10,6 @@ from collections.abc import Mapping
 import pandas as pd
 
 from cdmae import formats
-from cdmae.evaluation import significance
 from cdmae.report.charts import Figure
 from cdmae.report.comparisons import masking_pairs, noise
 from cdmae.report.facts import Facts, Target
@@ -19,6 +18,7 @@ from cdmae.report.sections import (
     Section,
     Sets,
     columns,
+    corrected,
     difference_figure,
     in_domain,
     main_measure,
@@ -64,16 +64,13 @@ def _across(facts: Facts, measured: Mapping[str, tuple[Sets, str]]) -> pd.DataFr
 def system_cells(facts: Facts, sets: Sets, measure: str) -> pd.Series:
     """Make a cell per system: its mean as points; on a single target marked where it differs from the baseline."""
     target, *others = [target for targets in sets for target in targets]
-    gaps = {name: facts.difference(name, facts.baseline, target, measure) for name in facts.systems if not others}
-    gaps = {name: gap for name, gap in gaps.items() if gap}
-    corrected = dict(zip(gaps, significance.holm([gap.p for gap in gaps.values()]), strict=True))
+    gaps = {} if others else corrected(facts, facts.systems, facts.baseline, target, measure)
     cells = {}
     for name in facts.systems:
-        mark = note = ""
-        if corrected.get(name, 1.0) < 0.05:
-            gain = gaps[name].difference
-            mark = (SURE if abs(gain) > noise(facts, target, measure) else DOUBTFUL)[gain > 0]
-            note = f"{formats.signed(gain)} against {facts.baseline}, {formats.probability(corrected[name])}"
+        mark, note, gap = "", "", gaps.get(name)
+        if gap and gap.p < 0.05:
+            mark = (SURE if abs(gap.difference) > noise(facts, target, measure) else DOUBTFUL)[gap.difference > 0]
+            note = f"{formats.signed(gap.difference)} against {facts.baseline}, {formats.probability(gap.p)}"
         cells[name] = system_cell(facts, name, sets, measure, mark=mark, note=note)
     return pd.Series(cells)
 
