@@ -88,11 +88,13 @@ def rows(
     high: float | None = None,
     legend: Sequence[tuple[str, int]] = (),
     beside: bool = False,
-) -> Figure:
-    """Draw one row per entry below each other, a scale below.
+) -> Figure | None:
+    """Draw one row per entry below each other, a scale below; None without entries.
 
     `beside` sets labels left of their marks instead of above, if all of them are short.
     """
+    if not entries:
+        return None
     values = [0.0]  # what the scale must reach
     for row in entries:
         values += [row.bar or 0.0, *(row.interval or ()), -row.band, row.band, *(x for x, _ in row.dots)]
@@ -132,11 +134,13 @@ def lines(
     high: float | None = None,
     reference: tuple[str, float] | None = None,
     markers: bool = False,
-) -> Figure:
-    """Draw lines over a common scale, their names above.
+) -> Figure | None:
+    """Draw lines over a common scale, their names above; None without lines.
 
     x are whole numbers, `x_names` the names of 0, 1, 2... if any. A y that is not finite interrupts its line.
     """
+    if not series:
+        return None
     # several lines differ by more than colour
     classes = [f"s{one.colour} curve d{number % DASHES}" for number, one in enumerate(series)]
     named = [(one.name, one.colour) for one in series] if len(series) > 1 or reference else []

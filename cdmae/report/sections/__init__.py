@@ -171,7 +171,7 @@ def difference_figure(
             shown, band, hue = formats.signed(gap.difference), 100 * mean_noise(facts, sets), colour(facts, system)
             entries.append(Row(label, shown, interval=interval, band=band, colour=hue))
     axis = "points, with the 95 % interval; grey: noise of one seed"
-    return rows(name, title, entries, axis=axis, beside=beside) if entries else None
+    return rows(name, title, entries, axis=axis, beside=beside)
 
 
 def bm25(facts: Facts) -> str:

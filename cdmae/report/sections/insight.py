@@ -14,7 +14,7 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.collections.store import count_passages, read_qrels, read_queries, take_passages
-from cdmae.report.charts import Figure, Row, Series, lines, rows
+from cdmae.report.charts import Row, Series, lines, rows
 from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts, Target
 from cdmae.report.paper.methods import main_chain
@@ -64,32 +64,37 @@ def relevant(folder: str, split: str) -> pd.DataFrame:
 def negatives(facts: Facts) -> Section | None:
     """Show overlap and audit, of the chain that masks by importance."""
     pairs, (student, buckets) = overlaps(facts), audit(facts)
-    figures, tables = [], []
-    if not pairs.empty:
-        depths, title = sorted(pairs["best K"].unique()), "How alike the negatives of two stages are"
-        series = [
-            Series(
-                f"{first} and {second}", list(map(depths.index, pair["best K"])), pair["Jaccard index"].tolist(), place
-            )
-            for place, ((first, second), pair) in enumerate(pairs.groupby(["negatives of", "and of"], sort=False))
-        ]
-        figures.append(lines(
-            "negatives-overlap", title, series, x_axis="best K of each list", y_axis="Jaccard index", low=0,
-            markers=True, x_names=[str(depth) for depth in depths],
-        ))  # fmt: skip
-        tables.append(Table.of("negatives-overlap", title, pairs, {"best K": str, "Jaccard index": percent}, heads=2))
+    depths, by_pair = sorted(pairs["best K"].unique()), pairs.groupby(["negatives of", "and of"], sort=False)
+    series = [
+        Series(
+            f"{first} and {second}", [depths.index(depth) for depth in pair["best K"]], list(pair["Jaccard index"]), at
+        )
+        for at, ((first, second), pair) in enumerate(by_pair)
+    ]
+    entries = [
+        Row(label, percent(above), bar=100 * above, colour=GREY if label == RANDOM else colour(facts, student))
+        for label, _, above in buckets.itertuples(index=False)
+    ]
+    alike, preferred = (
+        "How alike the negatives of two stages are",
+        "Negatives that the teacher prefers to the judged passage",
+    )
+    figures = [
+        lines("negatives-overlap", alike, series, x_axis="best K of each list", y_axis="Jaccard index", low=0,
+              markers=True, x_names=[str(depth) for depth in depths]),
+        rows("negatives-audit", preferred, entries, low=0, axis="share of the negatives it scored, %", beside=True),
+    ]  # fmt: skip
+    caption = f"Negatives of {student} that its teacher scores above the judged passage"
+    tables = [
+        Table.of("negatives-overlap", alike, pairs, {"best K": str, "Jaccard index": percent}, heads=2),
+        Table.of("negatives-audit", caption, buckets, {"scored": formats.count, "above": percent}),
+    ]
     mined = buckets[buckets["negatives"] != RANDOM]
-    if not buckets.empty:
-        figures.append(_audited(buckets, colour(facts, student)))
-        caption = f"Negatives of {student} that its teacher scores above the judged passage"
-        tables.append(Table.of("negatives-audit", caption, buckets, {"scored": formats.count, "above": percent}))
-    values = {
-        "overlaps": pairs.groupby(["negatives of", "and of"], sort=False).tail(1).to_numpy().tolist(),
-        "audited": not buckets.empty,
-        "student": student,
-        "above": (mined["above"] * mined["scored"]).sum() / max(mined["scored"].sum(), 1),
-    }
-    return Section("negatives", values, tables, figures) if tables else None
+    above = (mined["above"] * mined["scored"]).sum() / max(mined["scored"].sum(), 1)
+    shown = student if len(buckets) else ""
+    values = {"overlaps": by_pair.tail(1).to_numpy().tolist(), "student": shown, "above": above}
+    section = Section("negatives", values, tables, figures)
+    return section if section.tables else None
 
 
 def overlaps(facts: Facts) -> pd.DataFrame:
@@ -154,15 +159,6 @@ def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.
     label = label.rename("negatives")
     shares = (others["score"] > others["best"]).groupby(label, observed=True).agg(scored="size", above="mean")
     return shares.reset_index().astype({"negatives": str})
-
-
-def _audited(buckets: pd.DataFrame, hue: int) -> Figure:
-    entries = [
-        Row(label, percent(above), bar=100 * above, colour=GREY if label == RANDOM else hue)
-        for label, _, above in buckets.itertuples(index=False)
-    ]
-    title = "Negatives that the teacher prefers to the judged passage"
-    return rows("negatives-audit", title, entries, low=0, axis="share of the negatives it scored, %", beside=True)
 
 
 # --- queries side by side --------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ def section(facts: Facts) -> Section | None:
         return None
     masked = facts.masked_terms[shown_encoder(facts)]
     terms, example, (sweep, figure) = masked_figures(masked), masked["example"], sigma_sweep(masked)
-    figures = [sampling(example), figure] if example["words"] else [figure]
+    figures = [drawn for drawn in (sampling(example), figure) if drawn]
     values = {
         "shares": by_kind(masked, "stop_word_share"),
         "bits": by_kind(masked, "entropy"),
@@ -56,11 +56,10 @@ def masked_figures(masked: dict[str, Any]) -> list[Figure]:
     figures = []
     for kind, name, hue in KINDS:
         entries = [Row(term, percent(share), bar=100 * share, colour=hue) for term, share in masked[kind]["top"]]
-        if entries:
-            title = f"Masked {name}: {formats.percent(masked[kind]['stop_word_share'])} stop-words"
-            style = {"low": 0, "high": highest, "axis": "share of all masked words, %", "beside": True}
-            figures.append(rows(f"terms-{kind}", title, entries, **style))
-    return figures
+        title = f"Masked {name}: {formats.percent(masked[kind]['stop_word_share'])} stop-words"
+        style = {"low": 0, "high": highest, "axis": "share of all masked words, %", "beside": True}
+        figures.append(rows(f"terms-{kind}", title, entries, **style))
+    return [figure for figure in figures if figure]
 
 
 def terms_table(masked: dict[str, Any], name: str = "masked-terms") -> Table:
@@ -94,7 +93,7 @@ def sigma_sweep(masked: dict[str, Any]) -> tuple[Table, Figure]:
     )  # fmt: skip
 
 
-def sampling(example: dict[str, Any]) -> Figure:
+def sampling(example: dict[str, Any]) -> Figure | None:
     """Draw how likely each word of the example is masked, by both kinds: the paper's figure 3."""
     entries = [
         Row(word, f"{aware:.2f}", dots=((uniform, 1), (aware, 0)))
