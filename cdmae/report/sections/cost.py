@@ -35,9 +35,6 @@ def section(facts: Facts) -> Section | None:
     places = {rule: place for place, rule in enumerate(STEPS)}
     jobs = facts.benchmarks.sort_values("rule", key=lambda rules: rules.map(places), kind="stable")
     jobs = jobs.assign(step=jobs["rule"].map(STEPS).fillna(jobs["rule"]))
-    values = {
-        "jobs": len(jobs), "seconds": jobs["seconds"].sum(), "cpu": jobs["cpu"].sum(), "memory": jobs["memory"].max()
-    }  # fmt: skip
     by_step = pd.concat(
         some.groupby("step", sort=False).agg(
             jobs=("seconds", "size"), seconds=("seconds", "sum"),
@@ -52,7 +49,7 @@ def section(facts: Facts) -> Section | None:
         Table.of("cost", "Time and memory by step", by_step.rename(columns=HEADS), FORMS),
         Table.of("jobs", "The longest jobs", longest.rename(columns=HEADS), FORMS),
     ]
-    return Section("cost", values, tables, [_time(by_step.iloc[:-1].set_index("step")["seconds"])])
+    return Section("cost", by_step.iloc[-1].to_dict(), tables, [_time(by_step.iloc[:-1].set_index("step")["seconds"])])
 
 
 def _time(by: pd.Series) -> Figure:
