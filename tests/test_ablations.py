@@ -15,7 +15,7 @@ from cdmae.plan.work import Planned
 from cdmae.report import comparisons
 from cdmae.report.facts import Target
 from cdmae.report.paper import exhibits
-from cdmae.report.sections import changes, growth, ranking
+from cdmae.report.sections import changes, ranking
 
 FILES = Path(__file__).resolve().parent.parent / "config"
 DEV = Target("pydocs", "dev")
@@ -32,9 +32,11 @@ def config():
 
 
 def test_every_setting_is_varied_around_the_paper_s(run):
-    shown = [change for change in comparisons.changes(run) if change.setting != "encoder.take_step"]
-    several, single = changes.grouped(shown)
-    assert {key: [value for value, _ in changes.values(group)] for key, group in several.items()} == {
+    several, single = changes.grouped(
+        [each for each in comparisons.changes(run) if each.setting != "encoder.take_step"]
+    )
+    found = {key: [value for value, _ in changes.values(group)] for key, group in several.items()}
+    assert found == {
         ("encoder.sigma", "cdmae-stage1"): ["0", "1", "2", "4", "\N{INFINITY}"],
         ("encoder.importance.window", "cdmae-stage1"): ["2", "3", "4", "5"],
         ("encoder.decoder_ratio", "cdmae-stage1"): ["0.3", "0.5", "0.7"],
@@ -43,7 +45,7 @@ def test_every_setting_is_varied_around_the_paper_s(run):
         ("stage.group", "group-2"): ["2", "4", "8", "16"],
         ("stage.alpha", "cdmae-stage3"): ["1", "4", "16"],
     }
-    assert {change.setting for change in single} == {
+    assert {each.setting for each in single} == {
         "encoder.projection", "encoder.objective", "encoder.decoder_masking", "encoder.collection", "encoder.after",
         "encoder.importance.pmi", "encoder.importance.normaliser", "encoder.importance.unit",
         "encoder.importance.edges", "encoder.mask_share", "stage.in_batch", "stage.epochs",
@@ -72,7 +74,8 @@ def test_steps_in_the_place_of_epochs_are_one_change():
     config = shipped("ablations")
     config["encoders"]["passes"] = {**config["encoders"]["cdmae"], "steps": 0, "epochs": 5.0}
     config["systems"]["passes"] = {**config["systems"]["cdmae-stage1"], "encoder": "passes"}
-    assert comparisons.differences(measured(config), "cdmae-stage1", "passes") == {"encoder.steps": (1200, 0)}
+    found = comparisons.differences(measured(config), "cdmae-stage1", "passes")
+    assert found == {"encoder.steps": (1200, 0)}
 
 
 def test_it_takes_less_than_an_hour_on_two_cores(config):
@@ -83,7 +86,8 @@ def test_it_takes_less_than_an_hour_on_two_cores(config):
 
 
 def test_the_three_corpora_of_table_5(run):
-    assert {key[0]: key[2] for key in lines(exhibits.table("table_corpus", run))} == {
+    found = lines(exhibits.table("table_corpus", run))
+    assert {key[0]: key[2] for key in found} == {
         "general": "general", "domain": "cdmae-stage1", "general, then domain": "general-domain",
     }  # fmt: skip
 
@@ -93,9 +97,9 @@ def test_steps_of_both_trainings_from_none_to_all(run):
         "mae": [(0, "none-stage1"), (300, "mae-300"), (600, "mae-600"), (1200, "mae-stage1")],
         "cdmae": [(0, "none-stage1"), (300, "cdmae-300"), (600, "cdmae-600"), (1200, "cdmae-stage1")],
     }
-    section = growth.section(run)
-    assert [figure.name for figure in section.figures] == ["steps-pydocs-dev", "steps-pydocs-test"]
-    (table,) = section.tables
+    found = changes.growth(run)
+    assert [figure.name for figure in found.figures] == ["steps-pydocs-dev", "steps-pydocs-test"]
+    (table,) = found.tables
     value = run.value("cdmae-600", DEV, "RR@10") - run.value("cdmae-300", DEV, "RR@10")
     row = next(row for row in table.rows if row[0] == "cdmae" and row[1].value == 600)
     assert row[3].value == pytest.approx(100 * value)
@@ -108,22 +112,24 @@ def test_the_figure_of_steps_pulls_its_systems_and_shows_a_line_for_each_trainin
     }  # fmt: skip
     picture = exhibits.figure("figure_steps", run).standalone()
     assert picture.count("<path") == 4, "two panels of two lines"
-    row = lines(exhibits.table("figure_steps", run))["mae", "300", "ours", "mae-300"]
-    assert float(row["pydocs dev, MRR@10"]) == pytest.approx(100 * run.value("mae-300", DEV, "RR@10"), rel=1e-4)
+    found = lines(exhibits.table("figure_steps", run))
+    value = 100 * run.value("mae-300", DEV, "RR@10")
+    assert float(found["mae", "300", "ours", "mae-300"]["pydocs dev, MRR@10"]) == pytest.approx(value, rel=1e-4)
 
 
 def test_each_setting_has_a_table_and_a_picture_of_its_own(run):
-    section = changes.section(run)
-    tables, figures = {table.name: table for table in section.tables}, {figure.name for figure in section.figures}
-    assert [row[:2] for row in tables["changes-encoder-sigma-cdmae-stage1"].rows] == [
+    found = changes.section(run)
+    (table,) = [each for each in found.tables if each.name == "changes-encoder-sigma-cdmae-stage1"]
+    assert [row[:2] for row in table.rows] == [
         ["0", "sigma-0"], ["1", "cdmae-stage1"], ["2", "sigma-2"], ["4", "sigma-4"], ["\N{INFINITY}", "sigma-inf"],
     ]  # fmt: skip
-    assert "The noise of one seed is 1.3 points." in str(section.text)
-    assert "changes-encoder-sigma-cdmae-stage1" in figures
-    assert "changes-encoder-encoder_masking-cdmae-stage1" not in figures
-    assert list(tables)[-1] == "changes" and len(tables) == len(section.tables) == 8
+    assert "The noise of one seed is 1.3 points." in str(found.text)
+    assert "changes-encoder-sigma-cdmae-stage1" in {figure.name for figure in found.figures}
+    assert not {"changes-encoder-encoder_masking-cdmae-stage1"} & {figure.name for figure in found.figures}
+    assert [each.name for each in found.tables][-1] == "changes"
+    assert len({each.name for each in found.tables}) == len(found.tables) == 8
 
 
 def test_steps_of_a_training_are_not_ranked(run):
-    (ranked,) = ranking.rankings(run)
-    assert "cdmae-stage1" in ranked.systems and not {"cdmae-300", "mae-600"} & set(ranked.systems)
+    (found,) = ranking.rankings(run)
+    assert "cdmae-stage1" in found.systems and not {"cdmae-300", "mae-600"} & set(found.systems)

@@ -14,7 +14,7 @@ from cdmae.pretraining.objectives._prediction import predict
 from cdmae.pretraining.probes import bottleneck
 from cdmae.report import facts
 from cdmae.report.facts import Facts
-from cdmae.report.sections import bottleneck as section
+from cdmae.report.sections import training
 
 CPU = torch.device("cpu")
 
@@ -52,19 +52,19 @@ def test_objectives_without_a_vector_to_exchange_are_not_looked_at(inputs, tmp_p
 
 
 def test_the_section_shows_what_the_vector_saves_and_finds(whole):  # noqa: F811
-    training = facts.training(whole)
-    found = section.section(Facts({"encoders": {"x": {"objective": "mae"}}}, encoders={"x": training}))
-    assert [figure.name for figure in found.figures] == ["bottleneck-worth", "bottleneck-x", "halves"]
+    recorded = facts.training(whole)
+    found = training.bottleneck(Facts({"encoders": {"x": {"objective": "mae"}}}, encoders={"x": recorded}))
+    assert [figure.name for figure in found.figures] == ["bottleneck-worth", "halves", "bottleneck-x"]
     carried, halves = found.tables
     last = read_table(whole / "bottleneck.tsv").iloc[-1]
     assert carried.rows[-1][-1].value == pytest.approx(last["shuffled"] - last["true"], abs=1e-5)
     last = read_table(whole / "retrieval.tsv").iloc[-1]
     assert halves.rows[-1][-1].value == pytest.approx(100 * last["rr"])
-    assert section.section(Facts({})) is None
+    assert training.bottleneck(Facts({})) is None
 
 
 def test_an_objective_without_a_decoder_has_its_search_shown(inputs, tmp_path):  # noqa: F811
     made = facts.training(run(inputs, tmp_path, replace(SETTINGS, objective="bowdpr")))
-    found = section.section(Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders={"x": made}))
+    found = training.bottleneck(Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders={"x": made}))
     assert [figure.name for figure in found.figures] == ["halves"]
     assert "Chance would reach an MRR@10 of" in str(found.text) and "restored" not in str(found.text)

@@ -15,10 +15,9 @@ from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.files import read_json, write_json
 from cdmae.report import facts as facts_module
-from cdmae.report import insight
 from cdmae.report.facts import Target
 from cdmae.report.page import write
-from cdmae.report.sections import negatives, queries
+from cdmae.report.sections import insight
 from cdmae.runs import Run, write_run
 
 QUERIES, PASSAGES, DEPTH = 30, 60, 20
@@ -80,8 +79,7 @@ def run(tmp_path_factory):
 
 def test_overlap_is_the_mean_jaccard_index_of_the_lists_without_judged_passages():
     first, second = a_run(1), a_run(2)
-    rows, judged = insight.sampled(QUERIES), keys_of(RELEVANT)
-    negatives_of_both = [insight.lists(run, rows, judged, DEPTH) for run in (first, second)]
+    negatives_of_both = [insight.lists(run, keys_of(RELEVANT), DEPTH) for run in (first, second)]
     for depth in (1, 5, DEPTH):
         values = []
         for query in range(QUERIES):
@@ -94,19 +92,18 @@ def test_overlap_is_the_mean_jaccard_index_of_the_lists_without_judged_passages(
 def test_long_runs_are_sampled_evenly(monkeypatch):
     monkeypatch.setattr(insight, "SAMPLE", 4)
     assert insight.sampled(10).tolist() == [0, 3, 6, 9]
-    rows = insight.sampled(QUERIES)
-    listed = insight.lists(a_run(1), rows, keys_of(RELEVANT), 5)
-    for row in rows:
+    listed = insight.lists(a_run(1), keys_of(RELEVANT), 5)
+    for row in range(QUERIES):
         mine = listed[listed["query"] == row]
         assert mine["passage"].tolist() == negatives_of(a_run(1), row, 5)
         assert mine["rank"].tolist() == list(range(1, len(mine) + 1))
 
 
 def test_every_pair_of_stages_is_compared_down_to_the_shallower(run):
-    pairs = insight.overlaps(run)
+    depths = insight.overlaps(run).groupby(["negatives of", "and of"], sort=False)["best K"].agg(list)
     names = ("bm25", "cdmae-stage1", "cdmae-stage2")
-    assert [(pair.first, pair.second) for pair in pairs] == list(itertools.combinations(names, 2))
-    assert pairs[0].depths == [1, 2, 5, 10, DEPTH]
+    assert depths.index.tolist() == list(itertools.combinations(names, 2))
+    assert depths.iloc[0] == [1, 2, 5, 10, DEPTH]
 
 
 def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
@@ -122,11 +119,10 @@ def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
             if passage not in RELEVANT[query]:
                 high = next((end for end in insight.RANKS if ranks.get(passage, 0) <= end), 0)
                 counted.setdefault(high if passage in ranks else 0, []).append(value > best)
-    rows = insight.sampled(QUERIES)
-    lists = insight.lists(mined, rows, keys_of(RELEVANT), DEPTH)
-    buckets = insight.above_positive(teacher, rows, lists, keys_of(RELEVANT))
-    assert [bucket.label for bucket in buckets] == ["rank 1 to 5", "rank 6 to 10", "rank 11 to 20", "random ones"]
-    for bucket, high in zip(buckets, (5, 10, 20, 0), strict=True):
+    lists = insight.lists(mined, keys_of(RELEVANT), DEPTH)
+    buckets = insight.above_positive(teacher, lists, keys_of(RELEVANT))
+    assert buckets["negatives"].tolist() == ["rank 1 to 5", "rank 6 to 10", "rank 11 to 20", "random ones"]
+    for bucket, high in zip(buckets.itertuples(), (5, 10, 20, 0), strict=True):
         assert bucket.scored == len(counted[high])
         assert bucket.above == pytest.approx(np.mean(counted[high]))
 
@@ -148,7 +144,7 @@ def test_queries_are_chosen_by_the_ratio_of_their_ranks():
 def test_cases_name_what_stood_first(run):
     assert insight.compared(run) == ("mae-stage1", "cdmae-stage1")
     before, after = a_run(20), a_run(21)
-    for case in itertools.chain(*insight.cases(run).values()):
+    for case in insight.cases(run).itertuples():
         assert case.query != "question <0>"  # its relevant passage cannot be shown
         query = int(re.search(r"\d+", case.query)[0])
         assert case.first_before == f"passage number {before.ranked(query)[0][0]}"
@@ -157,10 +153,10 @@ def test_cases_name_what_stood_first(run):
 
 
 def test_the_sections_show_them_folded_and_escaped(run, tmp_path):
-    section = negatives.section(run)
+    section = insight.negatives(run)
     assert [figure.name for figure in section.figures] == ["negatives-overlap", "negatives-audit"]
     assert str(section.text).count("<details>") == 1
-    body = str(queries.section(run).text)
+    body = str(insight.queries(run).text)
     assert body.count("<details>") == 3 and "question &lt;" in body and "question <" not in body
     write(run, tmp_path / "report")
     text = (tmp_path / "report" / "index.html").read_text()
@@ -170,7 +166,7 @@ def test_the_sections_show_them_folded_and_escaped(run, tmp_path):
 
 def test_runs_that_a_report_does_not_have_leave_no_section(tmp_path):
     run = facts_module.read(synthetic_run.make(tmp_path, targets={"pydocs": {"dev": 10}}, parts=()))
-    assert negatives.section(run) is None and queries.section(run) is None
+    assert insight.negatives(run) is None and insight.queries(run) is None
 
 
 def test_the_report_declares_the_runs_it_reads(values):

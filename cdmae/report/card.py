@@ -6,17 +6,17 @@ from pathlib import Path
 from typing import Any
 
 import pandas as pd
-import yaml
-from huggingface_hub import EvalResult, ModelCard, ModelCardData
+from huggingface_hub import EvalResult, ModelCardData
 
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures
 from cdmae.files import complete, link, read_json
-from cdmae.formats import count, duration, listed, measure_name, plural, points, short_count
+from cdmae.formats import count, measure_name, points
+from cdmae.report.templates import fill
 
 README = "README.md"
-TEMPLATE = Path(__file__).parent / "templates" / "card.md.j2"
 USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}  # of a collection, by who names it
+PARTS = ("start", "before", "importance", "encoder", "stage")  # whose settings are listed
 
 
 def release(model: Path | str, measures: Path | str, facts: dict[str, Any], output: Path | str) -> None:
@@ -48,29 +48,21 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
     encoders `before` the encoder, by name), with the contents of about.json under `about` per collection and under
     `training`. measures: per query; lengths: the model's cdmae.json; place: the folder that the code names.
     """
-    reranker, training = lengths.get("kind") == "reranker", facts["training"]
+    training, before = facts["training"], facts.get("before", {}).values()
     means = measures.groupby(["collection", "split", "measure"], sort=False)["value"].mean()
-    sources = [f"{key} of {facts['system'][key]}" for key in ("negatives", "teacher") if facts["system"].get(key)]
-    taken = ""
-    if {"steps", "queries", "seconds", "parameters"} <= training.keys():
-        taken = (
-            f"{plural(training['steps'], 'step')} over {plural(training['queries'], 'query')} in "
-            f"{duration(training['seconds'])}, {short_count(training['parameters'])} parameters"
-        )
-    parts = ("start", "before", "importance", "encoder", "stage")
-    text = ModelCard.from_template(
-        _front_matter(facts, means, reranker=reranker),
-        template_path=str(TEMPLATE),
-        **{key: facts[key] for key in ("name", "system", "stage", "encoder")},
-        **lengths,
-        reranker=reranker,
-        place=place,
+    uses = {
+        name: [use for part, use in USES.items() if facts[part].get("collection") == name]
+        + ["pre-training before that"] * any(encoder.get("collection") == name for encoder in before)
+        for name in facts["collections"]
+    }
+    reranker = lengths.get("kind") == "reranker"
+    text = fill(
+        "card.md.j2", **facts, **lengths, reranker=reranker, place=place, uses=uses,
         measures=_measures(measures, means),
-        data=[_collection(facts, name) for name in facts["collections"]],
-        sources=listed(sources),
-        taken=taken,
-        settings=_yaml({part: facts[part] for part in parts if facts.get(part)}),
-    )
+        front_matter=_front_matter(facts, means, reranker=reranker).to_yaml(),
+        taken=training if {"steps", "queries", "seconds", "parameters"} <= training.keys() else None,
+        settings={part: facts[part] for part in PARTS if facts.get(part)},
+    )  # fmt: skip
     return f"{text}\n"
 
 
@@ -104,26 +96,3 @@ def _measures(measures: pd.DataFrame, means: pd.Series) -> str:
     shown.insert(0, "queries", queries.map(count))
     sides = ["left", "left", *["right"] * shown.shape[1]]
     return shown.reset_index().to_markdown(index=False, colalign=sides, disable_numparse=True)
-
-
-def _collection(facts: dict[str, Any], name: str) -> dict[str, str]:
-    """Describe a collection: what it was used for, its settings, the versions of what it was made from, its counts."""
-    uses = [use for part, use in USES.items() if facts[part].get("collection") == name]
-    if any(encoder.get("collection") == name for encoder in facts.get("before", {}).values()):
-        uses.append("pre-training before that")
-    record = dict(facts["about"].get(name) or {})
-    versions = _pairs(record.pop("versions", None) or {})
-    settings = _pairs(facts["collections"][name])
-    record = _yaml(record) if record else ""
-    return {"name": name, "uses": listed(uses), "settings": settings, "versions": versions, "record": record}
-
-
-def _pairs(values: dict[str, Any]) -> str:
-    shown = {key: value for key, value in values.items() if value not in ("", None)}
-    return ", ".join(
-        f"{key} {str(value).lower() if isinstance(value, bool) else value}" for key, value in shown.items()
-    )
-
-
-def _yaml(value: Any) -> str:
-    return yaml.safe_dump(value, sort_keys=False, allow_unicode=True, default_flow_style=False)

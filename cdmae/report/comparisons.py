@@ -11,6 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
+from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -237,7 +238,9 @@ def pooled(several: list[Difference]) -> Difference:
     return Difference(a, b, mean, p, mean - half, mean + half, sum(one.queries for one in several))
 
 
-def compared(facts: Facts, systems: list[str], reference: str, target: Target, measure: str) -> dict[str, Difference]:
+def compared(
+    facts: Facts, systems: Iterable[str], reference: str, target: Target, measure: str
+) -> dict[str, Difference]:
     """Subtract `reference` from every other system, p corrected after Holm for all of them."""
     differences = {name: facts.difference(name, reference, target, measure) for name in systems}
     differences = {name: difference for name, difference in differences.items() if difference}

@@ -3,38 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from cdmae.files import complete, write_text
 from cdmae.report import facts as facts_module
-from cdmae.report import palette
 from cdmae.report.facts import Facts
 from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     answer,
-    bottleneck,
     changes,
     cost,
-    growth,
-    limits,
+    insight,
     masking,
-    negatives,
     paper,
-    queries,
     ranking,
     results,
     seeds,
     setting,
-    stages,
     training,
-    zero_shot,
 )
 from cdmae.report.tables import Table
 from cdmae.report.templates import fill
 
 ORDER = (
-    answer, setting, ranking, results, stages, zero_shot, growth, changes, paper, masking, bottleneck, negatives,
-    queries, training, cost, limits,
+    answer.section, setting.section, ranking.section, results.section, changes.stages, results.zero_shot,
+    changes.growth, changes.section, paper.section, masking.section, training.bottleneck, insight.negatives,
+    insight.queries, training.section, cost.section, answer.limits,
 )  # fmt: skip
 TITLE = "Importance-aware masking for dense retrieval"
 
@@ -46,7 +39,7 @@ def build(facts: Path | str, output: Path | str) -> None:
 
 def write(facts: Facts, output: Path | str) -> None:
     """Write ``index.html``, ``tables/`` and ``figures/``; the folder appears when all of it is there."""
-    sections = [section for module in ORDER if (section := module.section(facts))]
+    sections = [section for gather in ORDER if (section := gather(facts))]
     title = facts.config.get("report", {}).get("title") or TITLE
     with complete(output) as folder:
         for name in ("tables", "figures"):
@@ -56,8 +49,8 @@ def write(facts: Facts, output: Path | str) -> None:
                 (folder / "tables" / f"{table.name}.{kind}").write_text(text, encoding="utf-8")
         for figure in (figure for section in sections for figure in section.figures):
             (folder / "figures" / f"{figure.name}.svg").write_text(figure.standalone() + "\n", encoding="utf-8")
-        page = _page("page.html.j2", title=title, facts=facts, seeds=seeds(facts), sections=sections)
-        (folder / "index.html").write_text(page, encoding="utf-8")
+        page = fill("page.html.j2", title=title, facts=facts, seeds=seeds(facts), sections=sections)
+        (folder / "index.html").write_text(f"{page}\n", encoding="utf-8")
 
 
 def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
@@ -73,11 +66,5 @@ def write_exhibit(name: str, facts: Path | str, output: Path | str) -> None:
 
 
 def _forms(table: Table) -> dict[str, str]:
-    page = _page("table.html.j2", title=table.caption, table=table)
-    return {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": page}
-
-
-def _page(template: str, **values: Any) -> str:
-    """Fill the template of a page, which carries its style and loads nothing."""
-    style = palette.variables() + palette.style_sheet("page") + palette.style_sheet("figure")
-    return str(fill(template, style=style, **values)) + "\n"
+    page = fill("table.html.j2", title=table.caption, table=table)
+    return {"csv": table.csv(), "md": table.markdown(), "tex": table.tex(), "html": f"{page}\n"}

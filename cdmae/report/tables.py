@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import base64
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 from markupsafe import Markup
 
+from cdmae import formats
 from cdmae.report.templates import fill
 
 if TYPE_CHECKING:
@@ -19,26 +21,12 @@ if TYPE_CHECKING:
 
 WIDE = 5  # a table with more columns, or with prose, keeps its width on a narrow screen and scrolls in its box
 LONG = 14  # characters of a column's name that is as good as prose
-_TEX = str.maketrans({
-    **{mark: f"\\{mark}" for mark in "&%$#_{}"},
-    "\\": r"\textbackslash{}",
-    "~": r"\textasciitilde{}",
-    "^": r"\textasciicircum{}",
-    "\N{MINUS SIGN}": "$-$",
-    "\N{EN DASH}": "--",
-    "\N{NO-BREAK SPACE}": "~",
-    "\N{RIGHTWARDS ARROW}": r"$\rightarrow$",
-    "\N{BLACK UP-POINTING TRIANGLE}": r"$^{\blacktriangle}$",
-    "\N{BLACK DOWN-POINTING TRIANGLE}": r"$^{\blacktriangledown}$",
-    "\N{WHITE UP-POINTING TRIANGLE}": r"$^{\vartriangle}$",
-    "\N{WHITE DOWN-POINTING TRIANGLE}": r"$^{\triangledown}$",
-    "\N{INFINITY}": r"$\infty$",
-    "\N{MULTIPLICATION SIGN}": r"$\times$",
-    "\N{PLUS-MINUS SIGN}": r"$\pm$",
-    "\N{GREEK SMALL LETTER ALPHA}": r"$\alpha$",
-    "\N{GREEK SMALL LETTER SIGMA}": r"$\sigma$",
-    "<": "$<$",
-    ">": "$>$",
+_TEX = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {
+    "\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": "$<$", ">": "$>$",
+    "\N{MINUS SIGN}": "$-$", "\N{EN DASH}": "--", "\N{NO-BREAK SPACE}": "~",
+    "→": r"$\rightarrow$", "∞": r"$\infty$", "×": r"$\times$", "±": r"$\pm$", "α": r"$\alpha$", "σ": r"$\sigma$",
+    "▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$",
+    "△": r"$^{\vartriangle}$", "▽": r"$^{\triangledown}$",
 })  # fmt: skip
 
 
@@ -63,6 +51,11 @@ class Cell:
         return f"\N{PLUS-MINUS SIGN}{self.spread.deviation:.1f}" if self.spread else ""
 
 
+def number_cell(value: float | None, form: Callable[[Any], str]) -> Cell:
+    """Show a number in a form; a dash where there is none."""
+    return Cell(formats.NONE) if value is None or math.isnan(value) else Cell(form(value), value)
+
+
 @dataclass(frozen=True)
 class Table:
     """Rows of cells below the names of the `columns`; the first `heads` columns name the row, the others hold numbers.
@@ -77,31 +70,30 @@ class Table:
     heads: int = 1
     texts: Sequence[str] = ()
 
+    @classmethod
+    def of(
+        cls, name: str, caption: str, frame: pd.DataFrame, forms: Mapping[str, Callable[[Any], str]] | None = None,
+        **sides: Any,
+    ) -> Table:  # fmt: skip
+        """Make the table of a frame; `forms` writes the numbers of a column, a dash where there is none."""
+        cells = [
+            [number_cell(value, forms[column]) for value in values.tolist()]
+            if forms and column in forms else values.tolist()
+            for column, values in frame.items()
+        ]  # fmt: skip
+        return cls(name, caption, list(frame), [list(row) for row in zip(*cells, strict=True)], **sides)
+
     def html(self) -> Markup:
         """Return the table for the page, with the other forms to take away."""
-        rows, seeds, count = self._cells.to_numpy(), self._seeds, len(self.columns)
-        prose = self.texts or (count >= WIDE and max(map(len, self.columns)) > LONG)
-        columns_and_spreads = count + sum(map(bool, seeds))
-        kinds = {
-            "wide": columns_and_spreads > WIDE or (prose and columns_and_spreads > 2),
-            "marked": any(cell.mark for cell in rows.flat),
-            "narrow": count <= 4 and not self.texts,
-            "spreads": any(seeds),
-        }
-        files = {"csv": ("csv", self.csv()), "md": ("markdown", self.markdown()), "tex": ("x-tex", self.tex())}
-        text = fill(
-            "columns.html.j2",
-            table=self,
-            title=self._title,
-            files=[(kind, _address(*media_and_text)) for kind, media_and_text in files.items()],
-            kinds=" ".join(name for name, fits in kinds.items() if fits),
-            columns=[
-                {"name": name, "side": "number" if side == "right" else "", "seeds": of_column}
-                for name, side, of_column in zip(self.columns, self._sides, seeds, strict=True)
-            ],
-            rows=rows,
-        )
-        return Markup(str(text))
+        prose = self.texts or (len(self.columns) >= WIDE and max(map(len, self.columns)) > LONG)
+        across = len(self.columns) + sum(map(bool, self._seeds))
+        files = [("csv", "csv", self.csv()), ("md", "markdown", self.markdown()), ("tex", "x-tex", self.tex())]
+        files = [(kind, media, base64.b64encode(text.encode()).decode()) for kind, media, text in files]
+        return Markup(fill(
+            "columns.html.j2", table=self, title=self._title, files=files, rows=self._cells.to_numpy().tolist(),
+            wide=across > WIDE or (prose and across > 2),
+            columns=list(zip(self.columns, self._sides, self._seeds, strict=True)),
+        ))  # fmt: skip
 
     def markdown(self) -> str:
         """Return the table for a README, below its title: the best bold."""
@@ -149,26 +141,18 @@ class Table:
         return self._cells.map(form).set_axis([form(Cell(name)) for name in self.columns], axis=1)
 
 
-def highlight(columns: Sequence[Sequence[Cell]]) -> list[list[Cell]]:
-    """Mark the best and the second best of each column, equal if they read equal. Columns of one value stay plain."""
-    marked = []
-    for cells in columns:
-        values = [float(f"{cell.value:.1f}") if isinstance(cell.value, float) else None for cell in cells]
-        first, second, *_ = [*sorted({value for value in values if value is not None}, reverse=True), None, None]
-        if second is None:
-            marked.append(list(cells))
-        else:
-            pairs = zip(cells, values, strict=True)
-            marked.append([replace(cell, best=value == first, second=value == second) for cell, value in pairs])
-    return marked
+def highlight(cells: pd.Series) -> pd.Series:
+    """Mark the best and the second best of a column, equal if they read equal. A column of one value stays plain."""
+    values = [float(f"{cell.value:.1f}") if isinstance(cell.value, float) else None for cell in cells]
+    first, second, *_ = [*sorted({value for value in values if value is not None}, reverse=True), None, None]
+    if second is None:
+        return cells
+    pairs = zip(cells, values, strict=True)
+    return pd.Series([replace(cell, best=v == first, second=v == second) for cell, v in pairs], cells.index)
 
 
 def _number(value: float | str) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
-
-
-def _address(media: str, text: str) -> str:
-    return f"data:text/{media};charset=utf-8;base64,{base64.b64encode(text.encode()).decode()}"
 
 
 def _markdown(cell: Cell) -> str:

@@ -1,6 +1,7 @@
-"""Put numbers into words: the jinja2 templates of the page, one for each section.
+"""Put numbers into words: the jinja2 templates of the page, one for each section, and those of the figures.
 
-HTML is escaped, an unknown name is an error, and the functions of `cdmae.formats` are filters.
+HTML and SVG are escaped, an unknown name is an error, and the functions of `cdmae.formats` are filters. The style
+sheets stand beside this module; colours.css has the colours, each with its light and its dark form.
 """
 
 from __future__ import annotations
@@ -10,19 +11,41 @@ from pathlib import Path
 from typing import Any
 
 import jinja2
+import yaml
 from jinja2.environment import TemplateModule
 from markupsafe import Markup, escape
 
 from cdmae import formats
 
 FOLDER = Path(__file__).with_name("templates")
+COLOURS = {name: (light, dark) for name, light, dark in re.findall(
+    r"--([\w-]+):light-dark\((#\w+),(#\w+)\)", (FOLDER.parent / "colours.css").read_text(encoding="utf-8")
+)}  # fmt: skip
+
+
+def decimal(number: float) -> str:
+    """Write a coordinate of a figure."""
+    return f"{number:.1f}".removesuffix(".0")
+
+
+def literal(style: str) -> Markup:
+    """Write the colours of `style` out, dark ones in a media query: figures that stand alone know no variables."""
+    light, dark = (re.sub(r"var\(--([\w-]+)\)", lambda use, i=i: COLOURS[use[1]][i], style) for i in (0, 1))
+    return Markup(f"{light}\n@media(prefers-color-scheme:dark){{{dark}}}")
+
+
 _ENVIRONMENT = jinja2.Environment(
-    loader=jinja2.FileSystemLoader(FOLDER),
-    autoescape=jinja2.select_autoescape(["html.j2"]),
+    loader=jinja2.FileSystemLoader([FOLDER, FOLDER.parent]),
+    autoescape=jinja2.select_autoescape(["html.j2", "svg.j2"]),
     undefined=jinja2.StrictUndefined,
 )
 _ENVIRONMENT.filters |= {name: value for name, value in vars(formats).items() if callable(value)}
-_ENVIRONMENT.filters["breakable"] = lambda text: Markup(re.sub("([-_/])", r"\1<wbr>", escape(text)))
+_ENVIRONMENT.filters |= {
+    "breakable": lambda text: Markup(re.sub("([-_/])", r"\1<wbr>", escape(text))),
+    "decimal": decimal,
+    "literal": literal,
+    "yaml": lambda value, width=80: yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=width),
+}
 _ENVIRONMENT.tests["known"] = lambda number: number is not None and number == number  # neither missing nor nan
 
 

@@ -21,10 +21,10 @@ from cdmae.report.paper import grids, published
 from cdmae.report.paper.claims import claims_table
 from cdmae.report.paper.grids import PAPERS, Entry, Grid
 from cdmae.report.paper.methods import CORPORA, corpora, methods, others
-from cdmae.report.sections import bm25, number_cell
-from cdmae.report.sections.growth import over_steps
+from cdmae.report.sections import bm25
+from cdmae.report.sections.changes import over_steps
 from cdmae.report.sections.masking import example_table, masked_figures, sampling, shown_encoder, terms_table
-from cdmae.report.tables import Table
+from cdmae.report.tables import Table, number_cell
 
 
 class Wanted(NamedTuple):

@@ -24,11 +24,10 @@ from cdmae.report.sections import (
     main_measure,
     mean_noise,
     mean_value,
-    number_cell,
     system_cell,
     zero_shot_sets,
 )
-from cdmae.report.tables import Cell, Table
+from cdmae.report.tables import Cell, Table, number_cell
 
 MOST_ACROSS = 8  # with more collections than this a table has them down and the methods across
 PAPERS = "The paper\N{RIGHT SINGLE QUOTATION MARK}s "

@@ -1,40 +1,45 @@
-"""The sections of the page: one module each, with ``section(facts) -> Section | None`` (None where nothing was run).
+"""The sections of the page: functions of the facts that return a `Section`, or None where nothing was run.
 
 A section gathers numbers, tables and figures; the template of its name says them in words.
 """
 
 from __future__ import annotations
 
-import math
-import statistics
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from statistics import fmean, stdev
 from typing import Any
 
 from cdmae import formats
-from cdmae.report.charts import Figure, Row, Series, lines, rows
+from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.comparisons import noise, pooled
 from cdmae.report.facts import Difference, Facts, Spread, Target
-from cdmae.report.palette import assign
 from cdmae.report.tables import Cell, Table
 from cdmae.report.templates import TemplateModule, fill
 
-GREY = 2
+SERIES, GREY = 8, 2  # colours of lines, s0 to s7, and the one of what is not trained here
 MOST_SETS = 4  # zero-shot collections that are listed one by one beside the others
 LONG = 12  # rows beyond which tables that few look into are folded
 
 Sets = Sequence[Sequence[Target]]  # the mean over the sets of the means over their targets: forums of one collection
 
 
-@dataclass(frozen=True)
+@dataclass
 class Section:
-    """A part of the page. ``<id>.html.j2`` says its `values`; tables and figures are written as files too."""
+    """A part of the page. ``<id>.html.j2`` says its `values`; tables and figures are written as files too.
+
+    A table without rows and a figure that is None are left out.
+    """
 
     id: str
     values: Mapping[str, Any] = field(default_factory=dict)
     tables: Sequence[Table] = ()
-    figures: Sequence[Figure] = ()
+    figures: Sequence[Figure | None] = ()
+
+    def __post_init__(self) -> None:
+        self.tables = [table for table in self.tables if table.rows]
+        self.figures = [figure for figure in self.figures if figure]
 
     @cached_property
     def text(self) -> TemplateModule:
@@ -48,8 +53,19 @@ def colour(facts: Facts, system: str) -> int:
 
 
 def encoder_colour(facts: Facts, encoder: str) -> int:
-    """Choose the colour of an encoder."""
-    return assign(facts.entries("encoders")).get(encoder, GREY)
+    """Choose the colour of an encoder: the first that masks by importance has the first, the first other the second.
+
+    The first that is not pre-trained has the third, which is grey.
+    """
+    kinds = {
+        name: GREY if entry.get("objective") == "none" else int(entry.get("decoder_masking") != "importance")
+        for name, entry in facts.entries("encoders").items()
+    }
+    chosen = {kind: name for name, kind in reversed(kinds.items())}  # the first of each kind
+    others = [name for name in kinds if name not in chosen.values()]
+    places = {name: kind for kind, name in chosen.items()}
+    places |= {name: 3 + place % (SERIES - 3) for place, name in enumerate(others)}
+    return places.get(encoder, GREY)
 
 
 def in_domain(facts: Facts) -> list[Target]:
@@ -90,19 +106,15 @@ def main_measure(facts: Facts, sets: Sets) -> str:
 
 def mean_value(facts: Facts, system: str, sets: Sets, measure: str) -> float:
     """Average over the sets the means over their targets; nan unless all were measured."""
-    means = [math.fsum(facts.value(system, target, measure) for target in targets) / len(targets) for targets in sets]
-    return math.fsum(means) / len(means)
+    return fmean(fmean(facts.value(system, target, measure) for target in targets) for targets in sets)
 
 
 def mean_spread(facts: Facts, system: str, sets: Sets, measure: str) -> Spread | None:
     """Tell how far apart the seeds are in that mean, in points; None if trained once, or not measured on all."""
-    by_seed = _means(_means(facts.by_seed(system, target, measure) for target in targets) for targets in sets)
-    return Spread(100 * statistics.stdev(by_seed), len(by_seed)) if len(by_seed) > 1 else None
-
-
-def _means(several: Iterable[Iterable[float]]) -> list[float]:
-    """Average lists place by place, as far as the shortest goes."""
-    return [statistics.fmean(values) for values in zip(*several, strict=False)]
+    by_seed = [[facts.by_seed(system, target, measure) for target in targets] for targets in sets]
+    seeds = min(len(values) for targets in by_seed for values in targets)
+    means = [fmean(fmean(values[seed] for values in targets) for targets in by_seed) for seed in range(seeds)]
+    return Spread(100 * stdev(means), seeds) if seeds > 1 else None
 
 
 def mean_difference(facts: Facts, a: str, b: str, sets: Sets) -> Difference | None:
@@ -115,13 +127,7 @@ def mean_difference(facts: Facts, a: str, b: str, sets: Sets) -> Difference | No
 
 def mean_noise(facts: Facts, sets: Sets, measure: str = "") -> float:
     """Average the noise bands, of `measure` or the main ones: one seed serves all targets."""
-    bands = [noise(facts, target, measure or facts.main_measure(target)) for targets in sets for target in targets]
-    return math.fsum(bands) / len(bands)
-
-
-def number_cell(value: float | None, form: Callable[[Any], str]) -> Cell:
-    """Show a number in a form; a dash where there is none."""
-    return Cell(formats.NONE) if value is None or math.isnan(value) else Cell(form(value), value)
+    return fmean(noise(facts, target, measure or facts.main_measure(target)) for targets in sets for target in targets)
 
 
 def value_cell(value: float, *, mark: str = "", note: str = "", spread: Spread | None = None) -> Cell:
@@ -150,22 +156,12 @@ def difference_figure(
     """Draw (label, system, reference, sets): their mean differences in points; None where there is none."""
     entries = []
     for label, system, reference, sets in pairs:
-        gap = mean_difference(facts, system, reference, sets)
-        if gap:
+        if gap := mean_difference(facts, system, reference, sets):
             interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)
             shown, band, hue = formats.signed(gap.difference), 100 * mean_noise(facts, sets), colour(facts, system)
             entries.append(Row(label, shown, interval=interval, band=band, colour=hue))
     axis = "points, with the 95 % interval; grey: noise of one seed"
-    return rows(name, title, entries, axis=axis, beside=beside) if entries else None
-
-
-def several_lines(name: str, title: str, series: Sequence[Series], most: int, **style: Any) -> list[Figure]:
-    """Draw lines in as many figures as it takes to tell them apart."""
-    figures = []
-    for start in range(0, len(series), most):
-        number = f"-{start // most + 1}" if start else ""
-        figures.append(lines(name + number, title, series[start : start + most], **style))
-    return figures
+    return rows(name, title, entries, axis=axis, beside=beside)
 
 
 def bm25(facts: Facts) -> str:

@@ -1,8 +1,9 @@
-"""The first screen: did masking by importance help here, by how much, how sure is that, at what cost."""
+"""The first screen and the last: did masking by importance help, how sure is that, and what limits it."""
 
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from cdmae import formats
 from cdmae.report.charts import Figure, Row, rows
@@ -13,40 +14,73 @@ from cdmae.report.sections.masking import by_kind
 
 SMALL_QUERIES, SMALL_STEPS = 30, 300  # a run below either shows that the workflow works, nothing else
 COUNTING = ("ngrams", "importance")  # the rules that only masking by importance needs
+PAPER_PASSAGES = 80_000 * 2048  # that the paper's pre-training sees up to the checkpoint it takes
 
 
-def section(facts: Facts) -> Section:
-    """Give the answer, or say why this run has none."""
+def _basics(facts: Facts) -> dict[str, Any]:
+    """Gather what both screens speak of: the main target, the difference there, and how small the run is."""
     pairs, target = masking_pairs(facts), main_target(facts)
     measure = facts.main_measure(target) if target else ""
-    gap = facts.difference(*pairs[0], target, measure) if pairs and target else None
-    queries = gap.queries if gap else facts.queries(target) if target else 0
+    queries = facts.queries(target) if target else 0
     steps = max((training.steps for training in facts.encoders.values()), default=0)
-    values = {
-        "facts": facts, "target": target, "measure": measure, "gap": gap, "queries": queries, "steps": steps,
-        "small": is_small(facts, queries),
-    }  # fmt: skip
+    return {
+        "facts": facts,
+        "target": target,
+        "measure": measure,
+        "gap": facts.difference(*pairs[0], target, measure) if pairs and target else None,
+        "noise": noise(facts, target, measure) if target else facts.noise,
+        "repeated": repeated(facts),
+        "queries": queries,
+        "steps": steps,
+        "small": queries < SMALL_QUERIES or 0 < steps < SMALL_STEPS,
+    }
+
+
+def section(facts: Facts) -> Section | None:
+    """Give the answer, or say why this run has none."""
+    values = _basics(facts)
+    target, measure, gap = values["target"], values["measure"], values["gap"]
     if not gap:
         reached = {name: facts.value(name, target, measure) for name in facts.systems if target}
         best = max(reached, key=lambda name: -1 if math.isnan(reached[name]) else reached[name], default="")
         return Section("answer", values | {"best": best, "value": reached.get(best)})
-    a, b = pairs[0]
+    a, b = masking_pairs(facts)[0]
     ours, theirs = (facts.entries("systems")[name]["encoder"] for name in (a, b))
-    none, band = not_pretrained(facts, a), noise(facts, target, measure)
+    entry, jobs = facts.entries("encoders")[ours], facts.benchmarks
+    job = f"{entry.get('importance')}/{entry.get('start')}/{entry.get('collection')}"
+    counting = jobs[jobs["rule"].isin(COUNTING) & (jobs["job"] == job)]["seconds"]
     values |= {
         "a": a,
         "b": b,
-        "verdict": verdict(gap, band),
-        "without": facts.difference(a, none, target, measure) if none else None,
-        "noise": band,
-        "repeated": repeated(facts),
-        "counting": counting_seconds(facts, ours),
+        "verdict": verdict(gap, values["noise"]),
+        "without": facts.difference(a, not_pretrained(facts, a), target, measure),
+        "counting": float(counting.sum(min_count=1)),
         "ours": pretraining_seconds(facts, ours),
         "theirs": pretraining_seconds(facts, theirs),
-        "stop_words": by_kind(facts.masked_terms.get(ours, {}), "stop_word_share"),
+        "stop_words": by_kind(facts.masked_terms[ours], "stop_word_share") if ours in facts.masked_terms else None,
     }
-    figures = [_levels(facts, a, b, target), _everywhere(facts, a, b)]
-    return Section("answer", values, figures=[figure for figure in figures if figure])
+    everywhere = [
+        (f"{name}, {formats.measure_name(main_measure(facts, sets))}", a, b, sets)
+        for name, sets in columns(facts).items()
+    ]
+    title = "Importance-aware minus uniform, everywhere"
+    figures = [_levels(facts, a, b, target), difference_figure(facts, "answer-everywhere", title, everywhere)]
+    return Section("answer", values, figures=figures)
+
+
+def limits(facts: Facts) -> Section | None:
+    """Gather what decides which limits apply to this run."""
+    values, entries = _basics(facts), facts.entries("encoders")
+    corpus = facts.collections.get(values["target"].collection) if values["target"] else None
+    passages = [training.steps * entries.get(name, {}).get("batch", 0) for name, training in facts.encoders.items()]
+    trainings = {**facts.encoders, **facts.trained}
+    values |= {
+        "notes": [(name, note) for name, run in trainings.items() for note in run.about.get("notes", [])],
+        "judged": corpus.per_query(values["target"].split) if corpus else 0.0,
+        "passages": max(passages, default=0),
+        "paper_passages": PAPER_PASSAGES,
+    }
+    return Section("limits", values)
 
 
 def verdict(difference: Difference, band: float) -> str:
@@ -54,21 +88,6 @@ def verdict(difference: Difference, band: float) -> str:
     if difference.p >= 0.05 or abs(difference.difference) <= band or difference.low <= 0 <= difference.high:
         return "open"
     return "better" if difference.difference > 0 else "worse"
-
-
-def is_small(facts: Facts, queries: int) -> bool:
-    """Tell whether the run is too small for its numbers to mean anything."""
-    steps = [training.steps for training in facts.encoders.values() if training.steps]
-    return queries < SMALL_QUERIES or bool(steps and max(steps) < SMALL_STEPS)
-
-
-def counting_seconds(facts: Facts, encoder: str) -> float:
-    """Add up what masking by importance costs before the training: counting and scoring; nan if unknown."""
-    entry = facts.entries("encoders").get(encoder, {})
-    job = f"{entry.get('importance')}/{entry.get('start')}/{entry.get('collection')}"
-    jobs = facts.benchmarks
-    seconds = jobs[jobs["rule"].isin(COUNTING) & (jobs["job"] == job)]["seconds"]
-    return float(seconds.sum(min_count=1))
 
 
 def pretraining_seconds(facts: Facts, encoder: str) -> float:
@@ -92,11 +111,3 @@ def _levels(facts: Facts, a: str, b: str, target: Target) -> Figure:
             entries.append(Row(f"{label} ({name})", shown, bar=100 * value, colour=hue, strong=name == a))
     title = f"{formats.measure_name(measure)} on {target}"
     return rows("answer-levels", title, entries, low=0, axis=f"{formats.measure_name(measure)}, times 100")
-
-
-def _everywhere(facts: Facts, a: str, b: str) -> Figure | None:
-    pairs = [
-        (f"{name}, {formats.measure_name(main_measure(facts, sets))}", a, b, sets)
-        for name, sets in columns(facts).items()
-    ]
-    return difference_figure(facts, "answer-everywhere", "Importance-aware minus uniform, everywhere", pairs)

@@ -7,8 +7,8 @@ import pandas as pd
 from cdmae import formats
 from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.facts import Facts
-from cdmae.report.sections import Section, number_cell
-from cdmae.report.tables import Cell, Table
+from cdmae.report.sections import Section
+from cdmae.report.tables import Table
 
 # the steps of the pipeline in its order: rule -> what it does; rules that are not here come behind under their names
 STEPS = {
@@ -22,6 +22,10 @@ STEPS = {
     "rerank": "reranking", "fuse": "fusion", "measures": "measures", "release": "model cards",
 }  # fmt: skip
 LONGEST = 12  # jobs that are listed one by one
+HEADS = {"seconds": "time", "cpu": "processor time", "memory": "peak memory"}
+FORMS = {
+    "jobs": str, "time": formats.duration, "processor time": formats.duration, "peak memory": formats.memory
+}  # fmt: skip
 
 
 def section(facts: Facts) -> Section | None:
@@ -31,38 +35,25 @@ def section(facts: Facts) -> Section | None:
     places = {rule: place for place, rule in enumerate(STEPS)}
     jobs = facts.benchmarks.sort_values("rule", key=lambda rules: rules.map(places), kind="stable")
     jobs = jobs.assign(step=jobs["rule"].map(STEPS).fillna(jobs["rule"]))
-    values = {
-        "jobs": len(jobs), "seconds": jobs["seconds"].sum(), "cpu": jobs["cpu"].sum(), "memory": jobs["memory"].max()
-    }  # fmt: skip
-    return Section("cost", values, [by_step(jobs), longest(jobs)], [_time(jobs)])
-
-
-def by_step(jobs: pd.DataFrame) -> Table:
-    """Make a row per step of the pipeline."""
-    body = []
-    for step, some in [*jobs.groupby("step", sort=False), ("all", jobs)]:
-        times = (some["seconds"].sum(), some["cpu"].sum(min_count=1))
-        body.append([str(step), number_cell(len(some), str), *_cells(*times, some["memory"].max())])
-    return Table("cost", "Time and memory by step", ["step", "jobs", "time", "processor time", "peak memory"], body)
-
-
-def longest(jobs: pd.DataFrame) -> Table:
-    """List the jobs that took longest."""
+    by_step = pd.concat(
+        some.groupby("step", sort=False).agg(
+            jobs=("seconds", "size"), seconds=("seconds", "sum"),
+            cpu=("cpu", lambda times: times.sum(min_count=1)), memory=("memory", "max"),
+        )
+        for some in (jobs, jobs.assign(step="all"))
+    ).reset_index()  # fmt: skip
     top = jobs.sort_values("seconds", ascending=False, kind="stable").head(LONGEST)
-    body = [
-        [f"{job.rule} {job.job}" if job.job != job.rule else job.rule, *_cells(job.seconds, job.cpu, job.memory)]
-        for job in top.itertuples()
+    names = top["rule"].where(top["job"] == top["rule"], top["rule"] + " " + top["job"])
+    longest = top[list(HEADS)].assign(job=names)[["job", *HEADS]]
+    tables = [
+        Table.of("cost", "Time and memory by step", by_step.rename(columns=HEADS), FORMS),
+        Table.of("jobs", "The longest jobs", longest.rename(columns=HEADS), FORMS),
     ]
-    return Table("jobs", "The longest jobs", ["job", "time", "processor time", "peak memory"], body)
+    return Section("cost", by_step.iloc[-1].to_dict(), tables, [_time(by_step.iloc[:-1].set_index("step")["seconds"])])
 
 
-def _cells(seconds: float, cpu: float, megabytes: float) -> list[Cell]:
-    return [*(number_cell(time, formats.duration) for time in (seconds, cpu)), number_cell(megabytes, formats.memory)]
-
-
-def _time(jobs: pd.DataFrame) -> Figure:
+def _time(by: pd.Series) -> Figure:
     """Draw bars of the time by step, those that take next to nothing together."""
-    by = jobs.groupby("step", sort=False)["seconds"].sum()
     large = by[by >= 0.01 * by.sum()]
     size, axis = (60.0, "minutes") if by.max() >= 120 else (1.0, "seconds")
     entries = [Row(str(step), formats.duration(s), bar=s / size, colour=1) for step, s in large.items()]

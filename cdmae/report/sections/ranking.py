@@ -5,7 +5,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
+import pandas as pd
+
 from cdmae import formats
+from cdmae.evaluation.significance import Difference
 from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.comparisons import compared, differences, noise
 from cdmae.report.facts import Facts, Target
@@ -15,7 +18,6 @@ from cdmae.report.sections import (
     difference_cells,
     difference_figure,
     main_target,
-    number_cell,
     system_cell,
 )
 from cdmae.report.sections.answer import pretraining_seconds, verdict
@@ -26,28 +28,30 @@ READINGS = {"better": "better", "worse": "worse", "open": "within the noise"}
 
 
 class Ranking(NamedTuple):
-    """The retrievers of a stage, best first by a measure on a target; their encoders alone differ."""
+    """The retrievers of a stage, best first by a measure on a target, and their encoders: these alone differ."""
 
     stage: str
     target: Target
     measure: str
-    systems: list[str]
+    systems: dict[str, str]
 
 
 def section(facts: Facts) -> Section | None:
     """Show a table, its reading and its figures for every stage that enough encoders went through."""
     parts = []
     for ranking in rankings(facts):
-        first, *others = ranking.systems
-        figures = [levels(facts, ranking), over_baseline(facts, ranking)]
+        stage, target, measure, systems = ranking
+        name = formats.measure_name(measure)
+        pairs = [(encoder, system, facts.baseline, [[target]]) for system, encoder in systems.items()]
+        title = f"{name} over {facts.baseline}, {target}"
+        over_baseline = difference_figure(facts, f"ranking-differences-{stage}", title, pairs, beside=True)
         parts.append({
             "ranking": ranking,
             "table": ranking_table(facts, ranking),
-            "figures": [figure for figure in figures if figure],
-            "band": noise(facts, ranking.target, ranking.measure),
-            "against_baseline": by_verdict(facts, ranking, facts.baseline),
-            "first": _encoder(facts, first),
-            "against_first": by_verdict(facts, ranking._replace(systems=others), first),
+            "figures": [levels(facts, ranking), *([over_baseline] if over_baseline else [])],
+            "band": noise(facts, target, measure),
+            "against_baseline": judged(facts, ranking, facts.baseline),
+            "against_first": judged(facts, ranking, next(iter(systems))),
         })  # fmt: skip
     if not parts:
         return None
@@ -72,61 +76,51 @@ def rankings(facts: Facts) -> list[Ranking]:
             if facts.by_seed(name, target, measure)
         }
         if len(heights) >= LEAST:
-            ranked.append(Ranking(stage, target, measure, sorted(heights, key=heights.get, reverse=True)))
+            names, systems = sorted(heights, key=heights.get, reverse=True), facts.entries("systems")
+            ranked.append(Ranking(stage, target, measure, {name: systems[name]["encoder"] for name in names}))
     return ranked
 
 
 def ranking_table(facts: Facts, ranking: Ranking) -> Table:
     """Tabulate the measure, its distance from the baseline, and what the pre-training took; best first."""
-    measure = formats.measure_name(ranking.measure)
-    gaps = compared(facts, ranking.systems, facts.baseline, ranking.target, ranking.measure)
-    band = noise(facts, ranking.target, ranking.measure)
-    body = []
-    for name in ranking.systems:
-        row = [_encoder(facts, name), system_cell(facts, name, [[ranking.target]], ranking.measure)]
-        if facts.baseline:
-            gap = gaps.get(name)
-            row += [*difference_cells(gap), READINGS[verdict(gap, band)] if gap else "the baseline"]
-        encoder = _encoder(facts, name)
-        trained = facts.entries("encoders").get(encoder, {}).get("objective") != "none"
-        seconds = pretraining_seconds(facts, encoder) if trained else None  # of the first seed
-        body.append([*row, number_cell(seconds, formats.duration)])
-    beside = [f"over {facts.baseline}", "95 % interval", "p, Holm", "reading"] if facts.baseline else []
-    caption = f"Encoders after {ranking.stage}, best first: {measure} on {ranking.target}"
-    head = ["encoder", measure, *beside, "pre-training"]
-    return Table(f"ranking-{ranking.stage}", caption, head, body, texts=["reading"])
+    stage, target, measure, systems = ranking
+    name, entries = formats.measure_name(measure), facts.entries("encoders")
+    frame = pd.DataFrame({"encoder": systems.values()})
+    frame[name] = [system_cell(facts, system, [[target]], measure) for system in systems]
+    if facts.baseline:
+        gaps = judged(facts, ranking, facts.baseline)
+        gaps = [gaps.get(system, (None, "")) for system in systems]
+        cells = [difference_cells(gap) for gap, _ in gaps]
+        frame[[f"over {facts.baseline}", "95 % interval", "p, Holm"]] = pd.DataFrame(cells)
+        frame["reading"] = [READINGS.get(reading, "the baseline") for _, reading in gaps]
+    frame["pre-training"] = [  # of the first seed
+        math.nan if entries.get(encoder, {}).get("objective") == "none" else pretraining_seconds(facts, encoder)
+        for encoder in systems.values()
+    ]
+    caption = f"Encoders after {stage}, best first: {name} on {target}"
+    return Table.of(f"ranking-{stage}", caption, frame, {"pre-training": formats.duration}, texts=["reading"])
 
 
-def by_verdict(facts: Facts, ranking: Ranking, reference: str) -> dict[str, list[str]]:
-    """Group the encoders by what the comparison with `reference` says of them."""
-    band = noise(facts, ranking.target, ranking.measure)
-    groups: dict[str, list[str]] = {reading: [] for reading in READINGS}
-    for name, gap in compared(facts, ranking.systems, reference, ranking.target, ranking.measure).items():
-        groups[verdict(gap, band)].append(_encoder(facts, name))
-    return groups
+def judged(facts: Facts, ranking: Ranking, reference: str) -> dict[str, tuple[Difference, str]]:
+    """Subtract `reference` from every other system, p corrected after Holm for all; with the verdict on each."""
+    _, target, measure, systems = ranking
+    gaps, band = compared(facts, systems, reference, target, measure), noise(facts, target, measure)
+    return {name: (gap, verdict(gap, band)) for name, gap in gaps.items()}
 
 
 def levels(facts: Facts, ranking: Ranking) -> Figure:
     """Draw the mean of each as a dot, with its standard deviation over seeds to either side."""
+    stage, target, measure, systems = ranking
     entries = []
-    for name in ranking.systems:
-        cell = system_cell(facts, name, [[ranking.target]], ranking.measure)
+    for system, encoder in systems.items():
+        cell = system_cell(facts, system, [[target]], measure)
         value, deviation = float(cell.value), cell.spread.deviation if cell.spread else 0.0
-        interval = (value - deviation, value, value + deviation)
-        shown = f"{cell.text} {cell.beside}".strip()
-        entries.append(Row(_encoder(facts, name), shown, interval=interval, colour=colour(facts, name)))
-    measure = formats.measure_name(ranking.measure)
-    axis = f"{measure}, times 100" + (f"; line: standard deviation of {len(facts.seeds)} seeds" * bool(facts.repeated))
+        interval, shown = (value - deviation, value, value + deviation), f"{cell.text} {cell.beside}".strip()
+        entries.append(Row(encoder, shown, interval=interval, colour=colour(facts, system)))
+    name = formats.measure_name(measure)
+    axis = f"{name}, times 100" + (f"; line: standard deviation of {len(facts.seeds)} seeds" * bool(facts.repeated))
     low = min(entry.interval[0] for entry in entries)
-    title = f"{measure} after {ranking.stage}, {ranking.target}"
-    return rows(f"ranking-{ranking.stage}", title, entries, low=low, axis=axis, beside=True)
-
-
-def over_baseline(facts: Facts, ranking: Ranking) -> Figure | None:
-    """Draw the differences from the baseline with the interval over the queries and the noise of a seed."""
-    pairs = [(_encoder(facts, name), name, facts.baseline, [[ranking.target]]) for name in ranking.systems]
-    title = f"{formats.measure_name(ranking.measure)} over {facts.baseline}, {ranking.target}"
-    return difference_figure(facts, f"ranking-differences-{ranking.stage}", title, pairs, beside=True)
+    return rows(f"ranking-{stage}", f"{name} after {stage}, {target}", entries, low=low, axis=axis, beside=True)
 
 
 def _alike(facts: Facts, stage: str) -> list[str]:
@@ -143,7 +137,3 @@ def _alike(facts: Facts, stage: str) -> list[str]:
         name for name in names
         if name == reference or {key.partition(".")[0] for key in differences(facts, reference, name)} == {"encoder"}
     ]  # fmt: skip
-
-
-def _encoder(facts: Facts, system: str) -> str:
-    return str(facts.entries("systems")[system]["encoder"])

@@ -1,0 +1,256 @@
+"""Look into the runs beyond their measures: how alike mined negatives are, how many are none, which queries moved.
+
+A long run is sampled: `SAMPLE` queries, evenly spaced. Negatives are a run without the judged passages of its query, as
+in training (`cdmae.finetuning.groups`); a key is query x passages + passage.
+"""
+
+from __future__ import annotations
+
+import itertools
+from functools import partial
+
+import numpy as np
+import pandas as pd
+
+from cdmae import formats
+from cdmae.collections.store import count_passages, read_qrels, read_queries, take_passages
+from cdmae.report.charts import Row, Series, lines, rows
+from cdmae.report.comparisons import masking_pairs
+from cdmae.report.facts import Facts, Target
+from cdmae.report.paper.methods import main_chain
+from cdmae.report.sections import GREY, Section, colour, main_target
+from cdmae.report.tables import Cell, Table
+from cdmae.runs import Run, count_queries, read_run
+
+SAMPLE = 2000  # queries
+DEPTHS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)  # at which overlaps are looked at
+RANKS = (5, 10, 20, 50, 100, 200, 500, 1000)  # ends of the buckets of the audit
+RANDOM = "random ones"  # negatives that nobody mined
+SHOWN = 5  # queries of each kind
+LETTERS = 220  # of a passage
+NOTHING, EVERYTHING = np.empty(0, np.int64), np.iinfo(np.int32).max
+_WIDTH = 1 << 32  # more passages than any collection has
+percent = partial(formats.percent, decimals=1)
+
+
+def sampled(queries: int) -> np.ndarray:
+    """Return the rows of the queries that are looked at, int64."""
+    return np.unique(np.linspace(0, queries - 1, min(queries, SAMPLE)).astype(np.int64))
+
+
+def lists(run: Run, judged: np.ndarray = NOTHING, depth: int = EVERYTHING) -> pd.DataFrame:
+    """Return the best `depth` of every query of a run, without the `judged` keys.
+
+    The frame has the columns key, query, rank (from 1, of what is left), passage and score.
+    """
+    lengths = np.diff(run.starts)
+    query = np.repeat(np.arange(len(run)), lengths)
+    keys, rank = query * _WIDTH + run.passages, np.arange(len(query)) - np.repeat(run.starts[:-1], lengths)
+    frame = pd.DataFrame({"key": keys, "query": query, "passage": run.passages, "score": run.scores})
+    frame = frame[(rank < depth) & ~frame["key"].isin(judged)]
+    return frame.assign(rank=frame.groupby("query").cumcount() + 1)
+
+
+def relevant(folder: str, split: str) -> pd.DataFrame:
+    """Read the judgments of relevant passages, with their keys."""
+    qrels = read_qrels(folder, split)
+    judged = qrels[qrels["grade"] > 0].astype({"query": np.int64, "passage": np.int64})
+    return judged.assign(key=judged["query"] * _WIDTH + judged["passage"])
+
+
+# --- negatives -------------------------------------------------------------------------------------------------------
+
+
+def negatives(facts: Facts) -> Section | None:
+    """Show overlap and audit, of the chain that masks by importance."""
+    pairs, (student, buckets) = overlaps(facts), audit(facts)
+    depths, by_pair = sorted(pairs["best K"].unique()), pairs.groupby(["negatives of", "and of"], sort=False)
+    series = [
+        Series(
+            f"{first} and {second}", [depths.index(depth) for depth in pair["best K"]], list(pair["Jaccard index"]), at
+        )
+        for at, ((first, second), pair) in enumerate(by_pair)
+    ]
+    entries = [
+        Row(label, percent(above), bar=100 * above, colour=GREY if label == RANDOM else colour(facts, student))
+        for label, _, above in buckets.itertuples(index=False)
+    ]
+    alike, preferred = (
+        "How alike the negatives of two stages are",
+        "Negatives that the teacher prefers to the judged passage",
+    )
+    figures = [
+        lines("negatives-overlap", alike, series, x_axis="best K of each list", y_axis="Jaccard index", low=0,
+              markers=True, x_names=[str(depth) for depth in depths]),
+        rows("negatives-audit", preferred, entries, low=0, axis="share of the negatives it scored, %", beside=True),
+    ]  # fmt: skip
+    caption = f"Negatives of {student} that its teacher scores above the judged passage"
+    tables = [
+        Table.of("negatives-overlap", alike, pairs, {"best K": str, "Jaccard index": percent}, heads=2),
+        Table.of("negatives-audit", caption, buckets, {"scored": formats.count, "above": percent}),
+    ]
+    mined = buckets[buckets["negatives"] != RANDOM]
+    above = (mined["above"] * mined["scored"]).sum() / max(mined["scored"].sum(), 1)
+    shown = student if len(buckets) else ""
+    values = {"overlaps": by_pair.tail(1).to_numpy().tolist(), "student": shown, "above": above}
+    section = Section("negatives", values, tables, figures)
+    return section if section.tables else None
+
+
+def overlaps(facts: Facts) -> pd.DataFrame:
+    """Compare the lists that the stages of the importance-aware chain draw their negatives from, each pair.
+
+    The frame has the columns of the table that shows it; an index is the mean over the queries.
+    """
+    mined: dict[str, tuple[pd.DataFrame, int]] = {}
+    for student in main_chain(facts):
+        if student in facts.paths.get("mined", {}):
+            entry = facts.entries("systems")[student]
+            depth = facts.entries("stages")[entry["stage"]]["depth"]
+            mined[entry["negatives"]] = _negatives(facts, student)[0], depth
+    body = []
+    for (first, (a, deepest)), (second, (b, other_deepest)) in itertools.combinations(mined.items(), 2):
+        most = min(deepest, other_deepest)
+        queries = pd.concat([a["query"], b["query"]]).nunique()
+        for depth in sorted({depth for depth in DEPTHS if depth < most} | {most}):
+            body.append([first, second, depth, jaccard(a, b, depth, queries)])
+    return pd.DataFrame(body, columns=["negatives of", "and of", "best K", "Jaccard index"])
+
+
+def jaccard(first: pd.DataFrame, second: pd.DataFrame, depth: int, queries: int) -> float:
+    """Average over the queries |A and B| / |A or B| of their best `depth`; queries without any passage count 0."""
+    a, b = (negatives[negatives["rank"] <= depth] for negatives in (first, second))
+    both = a.loc[a["key"].isin(b["key"]), "query"].value_counts()
+    counts = pd.concat([a["query"], b["query"]]).value_counts()
+    return float((both / (counts - both)).sum() / max(queries, 1))
+
+
+def _negatives(facts: Facts, student: str) -> tuple[pd.DataFrame, np.ndarray, np.ndarray]:
+    """Return what a student draws its mined negatives from, the rows that are looked at, and the judged keys."""
+    stage = facts.entries("stages")[facts.entries("systems")[student]["stage"]]
+    path = facts.paths["mined"][student]
+    rows = sampled(count_queries(path))
+    judged = relevant(facts.paths["collections"][stage["collection"]], stage["split"])["key"].to_numpy()
+    return lists(read_run(path, rows), judged, stage["depth"]), rows, judged
+
+
+def audit(facts: Facts) -> tuple[str, pd.DataFrame]:
+    """Return the student that is looked at, and its negatives by rank: its teacher may prefer some to the positive."""
+    student = next((name for name in main_chain(facts) if name in facts.paths.get("teachers", {})), "")
+    if not student:
+        return "", pd.DataFrame(columns=["negatives", "scored", "above"])
+    mined, rows, judged = _negatives(facts, student)
+    return student, above_positive(read_run(facts.paths["teachers"][student], rows), mined, judged)
+
+
+def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.DataFrame:
+    """Count the negatives whose score exceeds that of the best judged passage of their query, by mined rank.
+
+    What the teacher scored and nobody mined was drawn at random: the last row. The frame has the columns negatives,
+    scored (how many) and above (the share).
+    """
+    scores = lists(teacher)
+    positive = scores["key"].isin(judged)
+    best = scores[positive].groupby("query")["score"].max().rename("best")
+    others = scores[~positive].join(best, on="query", how="inner")
+    rank = others["key"].map(mined.set_index("key")["rank"]).fillna(0)
+    labels = [f"rank {low + 1} to {high}" for low, high in itertools.pairwise((0, *RANKS))]
+    label = pd.cut(rank, [-1, 0, *RANKS], labels=[RANDOM, *labels]).cat.reorder_categories([*labels, RANDOM])
+    label = label.rename("negatives")
+    shares = (others["score"] > others["best"]).groupby(label, observed=True).agg(scored="size", above="mean")
+    return shares.reset_index().astype({"negatives": str})
+
+
+# --- queries side by side --------------------------------------------------------------------------------------------
+
+
+def queries(facts: Facts) -> Section | None:
+    """Show which moved most between the two maskings, and which stayed hardest: a folded list of each kind."""
+    frame, pair = cases(facts), compared(facts)
+    if frame.empty:
+        return None
+    before, after = pair
+    heads = {
+        "kind": "kind", "query": "query", "before": f"rank, {before}", "after": f"rank, {after}", "relevant": "judged",
+        "first_before": f"first, {before}", "first_after": f"first, {after}",
+    }  # fmt: skip
+    shown = frame.rename(columns=heads)[list(heads.values())]
+    for column in list(shown)[2:4]:
+        shown[column] = [Cell(rank_in_words(rank), rank or None) for rank in shown[column].tolist()]
+    shown[list(shown)[4:]] = shown[list(shown)[4:]].map(cut)
+    table = Table.of("queries", "Queries side by side", shown, heads=2, texts=list(shown)[4:])
+    by_kind = {kind: group.to_dict("records") for kind, group in frame.groupby("kind", sort=False)}
+    values = {"facts": facts, "target": main_target(facts), "before": before, "after": after, "cases": by_kind}
+    return Section("queries", values | {"cut": cut, "rank": rank_in_words}, [table])
+
+
+def cut(text: str) -> str:
+    """Cut a passage after a word."""
+    return text if len(text) <= LETTERS else text[:LETTERS].rsplit(" ", 1)[0] + " …"
+
+
+def rank_in_words(rank: int) -> str:
+    """Show the rank of a passage, 0 where it was not found."""
+    return formats.count(rank) if rank else "not found"
+
+
+def compared(facts: Facts) -> tuple[str, str] | None:
+    """Return (before, after): the pair of the first screen, else the baseline and the last stage."""
+    pairs, chain = masking_pairs(facts), main_chain(facts)
+    pair = pairs[0][::-1] if pairs else (facts.baseline, chain[-1]) if facts.baseline and chain else None
+    return pair if pair and pair[0] != pair[1] and set(pair) <= set(facts.paths.get("runs", {})) else None
+
+
+def cases(facts: Facts) -> pd.DataFrame:
+    """Return the queries that gained most ranks, those that lost most, and those that are hardest for both.
+
+    The frame has the columns kind, query, before and after (ranks of the first relevant passage, 0: not found),
+    first_before and first_after (the texts of what was ranked first), and relevant (that of a relevant passage).
+    """
+    pair, target = compared(facts), main_target(facts)
+    if not pair or not target or target != Target(*facts.paths["shown"]):
+        return pd.DataFrame()
+    runs = [read_run(facts.paths["runs"][name]) for name in pair]
+    folder = facts.paths["collections"][target.collection]
+    judged = relevant(folder, target.split)
+    judged = judged[judged["passage"] < count_passages(folder)]
+    ranks = np.stack([first_ranks(run, judged["key"].to_numpy()) for run in runs])
+    chosen = select(ranks, np.unique(judged["query"]))
+    frame = pd.DataFrame([(kind, row) for kind, rows in chosen.items() for row in rows], columns=["kind", "row"])
+    passages = frame[[]].assign(
+        first_before=[next(iter(runs[0].ranked(row)[0].tolist()), -1) for row in frame["row"]],  # -1 where it has none
+        first_after=[next(iter(runs[1].ranked(row)[0].tolist()), -1) for row in frame["row"]],
+        relevant=frame["row"].map(judged.drop_duplicates("query").set_index("query")["passage"]),
+    )
+    needed = np.unique(passages)
+    table = take_passages(folder, needed[needed >= 0])
+    texts = [f"{title} {text}".strip() for title, text in zip(*map(table.column, ("title", "text")), strict=True)]
+    texts = dict(zip(needed[needed >= 0].tolist(), texts, strict=True))
+    return frame.assign(
+        query=read_queries(folder, target.split)["text"].to_numpy()[frame["row"]],
+        before=ranks[0, frame["row"]], after=ranks[1, frame["row"]],
+        **passages.map(lambda passage: texts.get(passage, "")),
+    )  # fmt: skip
+
+
+def first_ranks(run: Run, relevant: np.ndarray) -> np.ndarray:
+    """Return the rank of the first relevant passage of every query, int64 [Q]; 0 where the run does not have one."""
+    ranked = lists(run)
+    ranks = ranked[ranked["key"].isin(relevant)].groupby("query")["rank"].min()
+    return ranks.reindex(range(len(run)), fill_value=0).to_numpy()
+
+
+def select(ranks: np.ndarray, judged: np.ndarray) -> dict[str, list[int]]:
+    """Choose rows of queries by their ranks before and after [2, Q]: improved, worsened most (by ratio), and hardest.
+
+    Not found counts as the last rank of all. Of the hardest, often many that nobody found, some are taken evenly.
+    """
+    filled = np.where(ranks[:, judged] > 0, ranks[:, judged], ranks.max(initial=0) + 1)
+    gain = np.log(filled[0] / filled[1])
+    rows = {}
+    for kind, order in (("improved", -gain), ("worsened", gain)):
+        rows[kind] = [row for row in np.argsort(order, kind="stable")[:SHOWN] if order[row] < 0]
+    best = filled.min(0)
+    hard = np.flatnonzero((best == best.max(initial=0)) & (best > 1))
+    rows["hardest"] = hard[np.unique(np.linspace(0, max(len(hard) - 1, 0), min(len(hard), SHOWN)).astype(np.int64))]
+    return {kind: judged[of_kind].tolist() for kind, of_kind in rows.items()}
