@@ -65,7 +65,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
 
 @pytest.mark.parametrize("cls", SCHEMA, ids=lambda cls: cls.__name__)
 def test_every_setting_says_what_it_means(cls):
-    assert all(field.metadata["description"] for field in dataclasses.fields(cls))
+    assert all(field.metadata["rules"]["description"] for field in dataclasses.fields(cls))
 
 
 @pytest.mark.parametrize(
@@ -139,8 +139,9 @@ def test_every_setting_says_what_it_means(cls):
         ("stages.stage1.queries", 65, "stages.stage1.queries is 65; allowed: up to 64, the queries of collections."
          "docs, split train, that have a relevant passage"),
         ("training.queries", 65, "stages.stage1.queries is 65; allowed: up to 64, "),
-        ("stages.stage1.rdrop", 1, "stages.stage1.rdrop is not a setting of a retriever; it takes no max_length"),
-        ("stages.rerank.in_batch", True, "stages.rerank.in_batch is not a setting of a reranker"),
+        ("stages.stage1.rdrop", 1, "stages.stage1.rdrop does not go with kind retriever; of the "
+         "settings that only some kinds know it takes query_length"),
+        ("stages.rerank.in_batch", True, "stages.rerank.in_batch does not go with kind reranker; of the "),
         ("stages.rerank.forward_factor", 3, "stages.rerank: group is 4 and forward_factor is 3; allowed: a factor"),
         ("stages.rerank.forward_factor", 4, "stages.rerank: group is 4 and forward_factor is 4; allowed: a factor"),
         ("systems.one.kind", "dense", "systems.one.kind is dense; allowed: bm25, retriever, reranker, fusion"),
@@ -151,7 +152,8 @@ def test_every_setting_says_what_it_means(cls):
         ("systems.one.negatives", "one", "systems.one.negatives is one: a system cannot be made from its own run"),
         ("systems.one.negatives", "bm52", "systems.one.negatives is bm52; did you mean bm25?"),
         ("systems.one.negatives", "fused", "systems.one.negatives is fused, of kind fusion; allowed: a system of kind"),
-        ("systems.one.k1", 1.0, "systems.one.k1 does not go with kind retriever; allowed: kind, encoder, stage"),
+        ("systems.one.k1", 1.0, "systems.one.k1 does not go with kind retriever; of the settings that "
+         "only some kinds know it takes encoder, stage, negatives, teacher"),
         ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
         ("systems.cross.teacher", "one", "systems.cross.teacher does not go with kind reranker"),
         ("systems.cross.reranks", "", "systems.cross.reranks is missing; kind reranker needs"),

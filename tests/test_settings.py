@@ -10,7 +10,7 @@ from pydantic import Field
 
 from cdmae import fields
 from cdmae.errors import InputError
-from cdmae.fields import asdict, check_partial, known, later, others, parse, reference, setting, unused
+from cdmae.fields import asdict, known, later, others, parse, read, reference, setting, unused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,11 +100,13 @@ def test_all_mistakes_are_told_at_once_and_missing_keys_when_the_others_are_righ
     assert refusal() == "top.name is missing: what it is called"
 
 
-def test_partial_values_are_checked_and_unchanged():
-    assert check_partial(Recipe, {"window": 5}, "defaults") == {"window": 5}
-    assert check_partial(Recipe, None, "defaults") == {}
-    with pytest.raises(InputError, match="^defaults.window is 0; allowed: a whole number from 2$"):
-        check_partial(Recipe, {"window": 0}, "defaults")
+def test_of_some_settings_those_that_fit_are_read_and_the_others_told():
+    assert read(Recipe, {"window": "5"}, ("defaults",)) == ({"window": 5}, [])
+    assert read(Recipe, None) == ({}, [])
+    typed, (mistake,) = read(Recipe, {"window": 0, "tags": ["a"]}, ("defaults",))
+    assert typed == {"tags": ("a",)}
+    assert str(mistake) == "defaults.window is 0; allowed: a whole number from 2"
+    assert mistake.keys == ("defaults", "window")
 
 
 def test_plain_values_survive_json():

@@ -8,6 +8,7 @@ from typing import Any
 
 from cdmae import collections
 from cdmae.config import schema
+from cdmae.config.load import Written
 from cdmae.fields import json_schema, reference
 
 INTRODUCTION = """\
@@ -38,7 +39,7 @@ Relative paths in a config begin at the checkout, where every job runs, wherever
 """
 
 SECTIONS = {
-    "the top level": (schema.Config, "`standalone`, in an overlay: leave `config.yaml` out."),
+    "the top level": (Written, "Beside the sections below."),
     "starts": (schema.Start, "By name. Where encoders start."),
     "importance": (schema.Importance, "By name. Equations 7 and 8."),
     "encoders": (schema.Encoder, "By name. Pre-training; `pretraining` holds defaults for all of them."),
@@ -70,22 +71,12 @@ def _section(name: str, cls: type, text: str) -> str:
 
 def editor_schema() -> dict[str, Any]:
     """Return the JSON schema of a config file: it may leave out any key, and null removes what another file has."""
-    sources = [
-        _part(collections.source(name).Settings, source={"const": name, "type": "string"})
-        for name in collections.names()
-    ]
-    named = {"collections": {"anyOf": sources}}
-    named |= {name: _part(SECTIONS[name][0]) for name in ("starts", "importance", "encoders", "stages", "systems")}
-    entries = {name: {"type": "object", "additionalProperties": entry} for name, entry in named.items()}
-    defaults = {"pretraining": named["encoders"], "training": named["stages"]}
-    single = {name: _part(SECTIONS[name][0]) for name in ("evaluation", "report")}
-    return _removable(_part(schema.Config, **entries, **defaults, **single, standalone={"type": "boolean"}))
-
-
-def _part(cls: type, **more: dict[str, Any]) -> dict[str, Any]:
-    """Return the JSON schema of some settings of a class, and of `more` in the place of what it says."""
-    properties = json_schema(cls)["properties"] | more
-    return {"type": "object", "properties": properties, "additionalProperties": False}
+    sources = [json_schema(collections.source(name).Settings) for name in collections.names()]
+    for name, source in zip(collections.names(), sources, strict=True):
+        source["properties"]["source"] = {"const": name, "type": "string"}
+    rules = json_schema(Written)
+    rules["properties"]["collections"]["additionalProperties"] = {"anyOf": sources}
+    return _removable(rules)
 
 
 def _removable(rule: Any) -> Any:
