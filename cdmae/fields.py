@@ -134,13 +134,13 @@ def _check_texts(value: Any, keys: Keys) -> None:
             _check_texts(item, (*keys, key))
 
 
-def _remove(values: Any, location: Keys) -> None:
+def _remove(values: dict[str, Any], location: Keys) -> None:
     """Remove a value, or the whole list that it is in."""
     first, *rest = location
-    if rest and isinstance(values[first], dict) and rest[0] in values[first]:
+    if rest and isinstance(values.get(first), dict) and rest[0] in values[first]:
         _remove(values[first], tuple(rest))
     else:
-        del values[first]
+        values.pop(first, None)
 
 
 @functools.cache
@@ -201,7 +201,7 @@ def _mistake(error: Any, schema: dict[str, Any], keys: Keys) -> InputError:
     for key in error["loc"]:
         keys = (*keys, key)
         if key not in rule.get("properties", {key: None}):
-            return unknown(keys, rule["properties"])
+            return refusal(keys, f" is not a setting; {suggestion(str(key), rule['properties'])}")
         inner = rule.get("properties", {}).get(key) or rule.get("items") or rule["additionalProperties"]
         rule = whole(inner, schema)
     if value is None and rule.get("type") == "object":
@@ -240,22 +240,6 @@ def _digits(number: float) -> str:
     return str(number) if isinstance(number, int) else f"{number:g}"
 
 
-def reference(cls: type) -> list[dict[str, str]]:
-    """List the settings of `cls`: the name, default, allowed values, unit, meaning and source of each."""
-    schema = json_schema(cls)
-    return [
-        {
-            "name": name,
-            "default": show(rule["default"]) if "default" in rule else "required",
-            "allowed": allowed(whole(rule, schema)),
-            "meaning": rule["description"],
-            **{key: rule[key] for key in ("unit", "source")},
-        }
-        for name, rule in schema["properties"].items()
-        if "description" in rule  # the others are sections of their own
-    ]
-
-
 def mapping(values: Any, *keys: str | int) -> dict[str, Any]:
     """Return the values as a dict with text keys (nothing is an empty one); raise `InputError` for anything else."""
     if values is None:
@@ -269,9 +253,10 @@ def mapping(values: Any, *keys: str | int) -> dict[str, Any]:
     return values
 
 
-def asdict(settings: Any) -> dict[str, Any]:
-    """Return settings as plain JSON values: tuples are lists."""
-    return json.loads(json.dumps(dataclasses.asdict(settings)))
+def asdict(settings: Any, without: Iterable[str] = ()) -> dict[str, Any]:
+    """Return settings as plain JSON values, without some: tuples are lists."""
+    plain = json.loads(json.dumps(dataclasses.asdict(settings)))
+    return {key: value for key, value in plain.items() if key not in without}
 
 
 def known(cls: type, kind: str, *, needed: bool = False) -> list[str]:
@@ -286,20 +271,13 @@ def others(cls: type, kind: str) -> set[str]:
     return {name for name, kinds in only.items() if kinds and kind not in kinds} if known(cls, kind) else set()
 
 
-def later(cls: type) -> set[str]:
-    """Return the settings of `cls` that came when there were results without them."""
-    return {field.name for field in dataclasses.fields(cls) if field.metadata.get("later")}
-
-
 def unused(settings: Any) -> set[str]:
-    """Return those of them that are at their defaults: telling a job of them would make its results again."""
-    defaults = {field.name: field.default for field in dataclasses.fields(settings)}
-    return {name for name in later(type(settings)) if getattr(settings, name) == defaults[name]}
+    """Return the settings that came when there were results without them, and that are at their defaults.
 
-
-def unknown(keys: Keys, names: Iterable[str]) -> InputError:
-    """Make the error for a key that is none of `names`, with the nearest one, or all of them."""
-    return refusal(keys, f" is not a setting; {suggestion(str(keys[-1]), names)}")
+    Telling a job of them would make its results again.
+    """
+    later = [field for field in dataclasses.fields(settings) if field.metadata.get("later")]
+    return {field.name for field in later if getattr(settings, field.name) == field.default}
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:

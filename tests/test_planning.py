@@ -185,11 +185,6 @@ def test_a_source_that_cannot_tell_is_named(planned, toy):
         size(planned.config, "other")
 
 
-@pytest.mark.parametrize("name", sorted({"beir", "msmarco", "pydocs", "ir_datasets"}))
-def test_sources_that_come_along_can_tell(name):
-    assert callable(collections.source(name).expected)
-
-
 def test_text_files_tell_from_their_first_lines(tmp_path):
     lines = "".join(f"{row:05d}\tthree words here\n" for row in range(5000))
     (tmp_path / "collection.tsv").write_text(lines)

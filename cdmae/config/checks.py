@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -18,8 +18,9 @@ from cdmae.fields import Keys, refusal, show, suggestion
 if TYPE_CHECKING:
     from ir_measures import Measure
 
-    from cdmae.config.schema import Config
+    from cdmae.config.schema import Config, Encoder, Stage, System
 
+Rule = tuple[str, bool, str]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
 LONGEST = 64  # letters of a name: a path may join three of them, and file systems take 255 bytes between slashes
@@ -30,9 +31,6 @@ SMALL = 2**24  # bytes of files that are read whenever the config is checked: le
 # left out: it divides by zero where all that a query found is relevant.
 PROVIDERS = ("pytrec_eval", "msmarco", "judged", "compat")
 
-RANDOM_START = (
-    "collection", "vocabulary", "layers", "hidden", "heads", "feedforward", "positions", "initializer", "dropout",
-)  # fmt: skip
 NOT_PRETRAINED = ("start", "objective", "seed")  # the keys of an encoder with objective none
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 MASKING = ("decoder_ratio", "sigma", "max_length")  # what the masks that are shown depend on
@@ -58,20 +56,19 @@ def check(config: Config) -> None:
     _check_results(config.results)
     relevant = {name: _check_collection(config, name) for name in config.collections}
     for keys, name, section in _names(config):
-        _check_entry(config, keys, name, section)
-    for name, start in config.starts.items():
-        if start.checkpoint:
-            with _at("starts", name, "checkpoint"):
-                pretrained.check(start.checkpoint, f"starts.{name}.checkpoint")
-    for name in config.encoders:
-        _check_encoder(config, name)
+        if not name:
+            raise refusal(keys, f" is missing: the name of an entry of {section}")
+        if name not in getattr(config, section):
+            raise refusal(keys, f" is {show(name)}; {suggestion(name, getattr(config, section))}")
+    for section, rules in RULES.items():
+        for name, entry in getattr(config, section).items():
+            for key, wrong, words in rules(config, name, entry):
+                if wrong:
+                    raise refusal((section, name, key), f" is {show(getattr(entry, key))}{words}")
     for name, stage in config.stages.items():
-        _check_split(config, stage.collection, stage.split, ("stages", name, "split"))
         with _at("stages", name, "queries"):
             known = relevant[stage.collection]
             collections.check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, known)
-    for name in config.systems:
-        _check_system(config, name)
     check_cycles("systems", {name: list(system.sources().values()) for name, system in config.systems.items()})
     _check_evaluation(config)
 
@@ -144,9 +141,12 @@ def splits(config: Config, collection: str) -> dict[str, bool]:
 def _names(config: Config) -> Iterator[tuple[Keys, str, str]]:
     """List every name of an entry: where it stands, the name, and the section that it leads to."""
     for name, start in config.starts.items():
-        if not start.checkpoint:
-            if not start.collection:
-                raise refusal(("starts", name), " has neither checkpoint nor collection; allowed: one of them")
+        if start.checkpoint:
+            with _at("starts", name, "checkpoint"):
+                pretrained.check(start.checkpoint, f"starts.{name}.checkpoint")
+        elif not start.collection:
+            raise refusal(("starts", name), " has neither checkpoint nor collection; allowed: one of them")
+        else:
             yield ("starts", name, "collection"), start.collection, "collections"
     for name, encoder in config.encoders.items():
         yield ("encoders", name, "start"), encoder.start, "starts"
@@ -166,145 +166,129 @@ def _names(config: Config) -> Iterator[tuple[Keys, str, str]]:
         yield ("evaluation", "baseline"), config.evaluation.baseline, "systems"
 
 
-def _check_entry(config: Config, keys: Keys, name: str, section: str) -> None:
-    """Refuse a name that leads to no entry of a section."""
-    if not name:
-        raise refusal(keys, f" is missing: the name of an entry of {section}")
-    if name not in getattr(config, section):
-        raise refusal(keys, f" is {show(name)}; {suggestion(name, getattr(config, section))}")
-
-
-def _check_kind(config: Config, keys: Keys, name: str, kinds: tuple[str, ...], section: str = "systems") -> None:
-    """Refuse an entry of a section, named at `keys`, of other kinds than `kinds`."""
-    entries = getattr(config, section)
-    if entries[name].kind not in kinds:
-        fitting = ", ".join(other for other, entry in entries.items() if entry.kind in kinds) or "there is none"
-        raise refusal(
-            keys,
-            f" is {name}, of kind {entries[name].kind}; allowed: a {section[:-1]} of kind {' or '.join(kinds)} "
-            f"({fitting})",
-        )
-
-
-def _check_most(keys: Keys, value: int, most: int | None, whose: str, where: str = "") -> None:
-    """Refuse a number above `most`, which may be unknown before a job."""
-    if most is not None and value > most:
-        raise refusal(keys, f" is {value}; allowed{where}: up to {most}, {whose}")
-
-
-def _check_length(config: Config, start: str, length: int, keys: Keys) -> None:
-    """Refuse a length beyond the positions of a random start; the job that loads a checkpoint tells those of it."""
-    settings = config.starts[start]
-    _check_most(keys, length, None if settings.checkpoint else settings.positions, f"starts.{start}.positions")
-
-
-def _check_split(config: Config, collection: str, split: str, keys: Keys) -> None:
+def _unfit(config: Config, collection: str, split: str) -> str:
+    """Say what is wrong with a split of a collection; nothing where there are judgments of it."""
     judged = splits(config, collection)
     if split not in judged:
-        raise refusal(keys, f" is {show(split)}; {suggestion(split, judged)} (splits of collections.{collection})")
+        return f"; {suggestion(split, judged)} (splits of collections.{collection})"
     if not SPLIT.fullmatch(split):
-        raise refusal(
-            keys,
-            f" is {show(split)}, which cannot be part of a path; allowed: splits of collections.{collection} named by "
-            "letters, digits, ., - and _",
-        )
-    if not judged[split]:
-        names = ", ".join(name for name in judged if judged[name]) or "none"
-        raise refusal(keys, f" is {show(split)}, which has no judgments; allowed: {names}")
+        what = f"splits of collections.{collection} named by letters, digits, ., - and _"
+        return f", which cannot be part of a path; allowed: {what}"
+    names = ", ".join(name for name in judged if judged[name]) or "none"
+    return "" if judged[split] else f", which has no judgments; allowed: {names}"
 
 
-def _check_encoder(config: Config, name: str) -> None:
-    encoder, keys = config.encoders[name], ("encoders", name)
+# --- rules -----------------------------------------------------------------------------------------------------------
+# A rule is the key of a setting, whether its value is wrong, and what is said of that behind the value.
+
+
+def _most(entry: Any, key: str, most: int | None, whose: str, where: str = "") -> Rule:
+    """Refuse a number above `most`, which may be unknown before a job."""
+    wrong = most is not None and getattr(entry, key) > most
+    return key, wrong, f"; allowed{where}: up to {most}, {whose}"
+
+
+def _kind(entry: Any, key: str, entries: dict[str, Any], kinds: tuple[str, ...], what: str) -> Rule:
+    """Refuse an entry, named by a setting, of other kinds than `kinds`; `what` calls the entries of its section."""
+    kind = entries[getattr(entry, key)].kind
+    fitting = ", ".join(name for name in entries if entries[name].kind in kinds) or "there is none"
+    return key, kind not in kinds, f", of kind {kind}; allowed: a {what} of kind {' or '.join(kinds)} ({fitting})"
+
+
+def _positions(config: Config, start: str) -> tuple[int | None, str]:
+    """Return the positions of a random start, and whose they are; the job that loads a checkpoint tells those of it."""
+    return None if config.starts[start].checkpoint else config.starts[start].positions, f"starts.{start}.positions"
+
+
+def _encoder(config: Config, name: str, encoder: Encoder) -> Iterator[Rule]:
     if not encoder.pretrained:
         return
-    if encoder.after and (start := config.encoders[encoder.after].start) != encoder.start:
-        raise refusal(
-            (*keys, "start"),
-            f" is {encoder.start}; allowed: {start}, that of encoders.{encoder.after}, where it begins",
-        )
+    start, owner = config.starts[encoder.start], f"starts.{encoder.start}"
+    if encoder.after:
+        first = config.encoders[encoder.after].start
+        yield "start", first != encoder.start, f"; allowed: {first}, that of encoders.{encoder.after}, where it begins"
     if encoder.snapshot_of:
         whole = config.encoders[encoder.snapshot_of]
         last = whole.take_step or whole.steps or None
-        _check_most((*keys, "take_step"), encoder.take_step, last, f"the last step of encoders.{encoder.snapshot_of}")
-    if "pmi_span" in encoder.maskings and (unit := config.importance[encoder.importance].unit) != "word":
-        raise refusal(
-            (*keys, "importance"),
-            f" is {encoder.importance}, whose unit is {unit}; allowed for pmi_span: one of words",
-        )
-    if encoder.objective == "simlm" and encoder.decoder_ratio < encoder.encoder_ratio:
-        raise refusal(
-            (*keys, "decoder_ratio"),
-            f" is {encoder.decoder_ratio}; allowed with objective simlm, whose decoder masks all that the encoder "
-            f"masks: from encoder_ratio, {encoder.encoder_ratio}",
-        )
-    start, owner = config.starts[encoder.start], f"starts.{encoder.start}"
+        yield _most(encoder, "take_step", last, f"the last step of encoders.{encoder.snapshot_of}")
+    if "pmi_span" in encoder.maskings:
+        unit = config.importance[encoder.importance].unit
+        yield "importance", unit != "word", f", whose unit is {unit}; allowed for pmi_span: one of words"
     layers = pretrained.number(start.checkpoint, "num_hidden_layers") if start.checkpoint else start.layers
     if encoder.objective == "simlm":
+        words = "; allowed with objective simlm, whose decoder masks all that the encoder masks: from encoder_ratio, "
+        yield "decoder_ratio", encoder.decoder_ratio < encoder.encoder_ratio, f"{words}{encoder.encoder_ratio}"
         copied = " with objective simlm, whose decoder begins as a copy of the last layers"
-        _check_most((*keys, "decoder_layers"), encoder.decoder_layers, layers, f"those of {owner}", copied)
+        yield _most(encoder, "decoder_layers", layers, f"those of {owner}", copied)
     if encoder.objective in ("condenser", "cocondenser") and layers is not None:
-        _check_most((*keys, "early_layers"), encoder.early_layers, layers - 1, f"{owner} has {layers} layers")
+        yield _most(encoder, "early_layers", layers - 1, f"{owner} has {layers} layers")
     if encoder.generator:
-        _check_generator(config, name)
-    _check_length(config, encoder.start, encoder.max_length, (*keys, "max_length"))
+        yield from _generator(name, encoder, start.checkpoint)
+    yield _most(encoder, "max_length", *_positions(config, encoder.start))
 
 
-def _check_generator(config: Config, name: str) -> None:
+def _generator(name: str, encoder: Encoder, checkpoint: str) -> Iterator[Rule]:
     """Refuse a generator that cannot have the word-pieces of the start; its job compares them one by one."""
-    encoder, keys = config.encoders[name], ("encoders", name, "generator")
-    generator, checkpoint = encoder.generator, config.starts[encoder.start].checkpoint
-    with _at(*keys):
-        pretrained.check(generator, f"encoders.{name}.generator")
-    if not checkpoint:
-        raise refusal(
-            keys,
-            f" is {show(generator)}, but starts.{encoder.start} has word-pieces of its own; allowed: a generator for a "
-            "start with a checkpoint",
-        )
-    sizes = [pretrained.number(model, "vocab_size") for model in (generator, checkpoint)]
-    if None not in sizes and sizes[0] != sizes[1]:
-        raise refusal(
-            keys,
-            f" is {show(generator)}, which knows {sizes[0]:,} word-pieces; allowed: one with the {sizes[1]:,} of "
-            f"starts.{encoder.start}",
-        )
-    positions = pretrained.number(generator, "max_position_embeddings")
-    whose = f"the positions of the generator {generator}"
-    _check_most(("encoders", name, "max_length"), encoder.max_length, positions, whose)
+    with _at("encoders", name, "generator"):
+        pretrained.check(encoder.generator, f"encoders.{name}.generator")
+    remedy = "has word-pieces of its own; allowed: a generator for a start with a checkpoint"
+    yield "generator", not checkpoint, f", but starts.{encoder.start} {remedy}"
+    own, start = (pretrained.number(model, "vocab_size") for model in (encoder.generator, checkpoint))
+    if own is not None and start is not None:
+        words = f", which knows {own:,} word-pieces; allowed: one with the {start:,} of starts.{encoder.start}"
+        yield "generator", own != start, words
+    positions = pretrained.number(encoder.generator, "max_position_embeddings")
+    yield _most(encoder, "max_length", positions, f"the positions of the generator {encoder.generator}")
 
 
-def _check_system(config: Config, name: str) -> None:
-    system, keys = config.systems[name], ("systems", name)
+def _stage(config: Config, name: str, stage: Stage) -> Iterator[Rule]:
+    unfit = _unfit(config, stage.collection, stage.split)
+    yield "split", bool(unfit), unfit
+    for system in config.systems.values():
+        if system.stage == name:
+            for key in ("query_length", "passage_length") if stage.kind == "retriever" else ("max_length",):
+                yield _most(stage, key, *_positions(config, config.encoders[system.encoder].start))
+
+
+def _system(config: Config, name: str, system: System) -> Iterator[Rule]:
     for place, source in system.sources().items():
         if source == name:
-            raise refusal((*keys, *place), f" is {name}: a system cannot be made from its own run")
+            raise refusal(("systems", name, *place), f" is {name}: a system cannot be made from its own run")
     if system.stage:
-        stage, start = config.stages[system.stage], config.encoders[system.encoder].start
-        _check_kind(config, (*keys, "stage"), system.stage, (system.kind,), "stages")
-        _check_kind(config, (*keys, "negatives"), system.negatives, SEARCHES)
-        _check_triples(config, system.negatives, stage.collection)
-        if system.teacher:
-            _check_kind(config, (*keys, "teacher"), system.teacher, ("reranker",))
-        for key in ("query_length", "passage_length") if system.kind == "retriever" else ("max_length",):
-            _check_length(config, start, getattr(stage, key), ("stages", system.stage, key))
-    if system.kind == "reranker" and system.depth > config.evaluation.depth:
-        words = f" is {system.depth}; allowed: up to evaluation.depth, {config.evaluation.depth}"
-        raise refusal((*keys, "depth"), words)
-    if system.kind == "fusion" and len(set(system.of)) < max(2, len(system.of)):
-        raise refusal((*keys, "of"), f" is {show(list(system.of))}; allowed: at least two systems, each once")
+        yield _kind(system, "stage", config.stages, (system.kind,), "stage")
+        yield _kind(system, "negatives", config.systems, SEARCHES, "system")
+    if system.teacher:
+        yield _kind(system, "teacher", config.systems, ("reranker",), "system")
+    if system.kind == "reranker":
+        most = config.evaluation.depth
+        yield "depth", system.depth > most, f"; allowed: up to evaluation.depth, {most}"
+    if system.kind == "fusion":
+        few = len(set(system.of)) < max(2, len(system.of))
+        yield "of", few, "; allowed: at least two systems, each once"
+    if system.triples:
+        yield from _triples(config, name, system)
     if system.kind == "external":
-        with _at(*keys, "model"):
+        with _at("systems", name, "model"):
             pretrained.check_retriever(system.model, f"systems.{name}.model")
 
 
-def _check_triples(config: Config, name: str, collection: str) -> None:
-    """Refuse published triples of a collection that has none of that name."""
-    triples, entry = config.systems[name].triples, config.collections[collection]
-    source = collections.source(entry.source)
-    allowed = source.triples(entry.settings) if hasattr(source, "triples") else {}
-    if triples and triples not in allowed:
-        remedy = suggestion(triples, allowed) if allowed else f"collections.{collection} has none; leave it out"
-        raise refusal(("systems", name, "triples"), f" is {show(triples)}; {remedy}")
+def _triples(config: Config, name: str, system: System) -> Iterator[Rule]:
+    """Refuse published triples of a collection, on which others are trained, that has none of that name."""
+    trained = [other.stage for other in config.systems.values() if other.negatives == name]
+    for collection in dict.fromkeys(config.stages[stage].collection for stage in trained):
+        entry = config.collections[collection]
+        source = collections.source(entry.source)
+        allowed = source.triples(entry.settings) if hasattr(source, "triples") else {}
+        none = f"collections.{collection} has none; leave it out"
+        remedy = suggestion(system.triples, allowed) if allowed else none
+        yield "triples", system.triples not in allowed, f"; {remedy}"
+
+
+RULES: dict[str, Callable[[Config, str, Any], Iterator[Rule]]] = {
+    "encoders": _encoder,
+    "stages": _stage,
+    "systems": _system,
+}
 
 
 def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
@@ -355,7 +339,8 @@ def _check_evaluation(config: Config) -> None:
         if not chosen or len(set(chosen)) < len(chosen):
             raise refusal(keys, f" is {show(list(chosen))}; allowed: at least one split, each once")
         for split in chosen:
-            _check_split(config, collection, split, keys)
+            if words := _unfit(config, collection, split):
+                raise refusal(keys, f" is {show(split)}{words}")
             for name, system in config.systems.items():
                 stage = config.stages.get(system.stage)
                 if stage and (stage.collection, stage.split) == (collection, split):
@@ -381,7 +366,8 @@ def _check_evaluation(config: Config) -> None:
             start = config.starts[config.encoders[system.encoder].start] if system.encoder else None
             model = start.checkpoint if start else system.model
             positions = pretrained.number(model, "max_position_embeddings") if model else start and start.positions
-            _check_most(keys, length, positions, f"the positions of systems.{name}")
+            if positions is not None and length > positions:
+                raise refusal(keys, f" is {length}; allowed: up to {positions}, the positions of systems.{name}")
     for collection, grades in evaluation.relevant.items():
         for split in grades:
             if split not in evaluation.collections.get(collection, ()):

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -50,9 +50,8 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
     class Loader(yaml.SafeLoader):
         """A loader that keeps the lines of keys, and refuses a list as a key and a repeated key."""
 
-        def construct_yaml_map(self, node: yaml.MappingNode) -> Iterator[Mapping]:
-            values, seen = Mapping(), set()
-            yield values  # before what it holds, which may name it
+        def construct_yaml_map(self, node: yaml.MappingNode) -> Mapping:
+            seen = set()
             for key, _ in node.value:
                 where = f"{path}, line {key.start_mark.line + 1}"
                 if not isinstance(key, yaml.ScalarNode):
@@ -61,8 +60,9 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
                 if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
                     raise InputError(f"{where}: the key {key.value} is there twice")
                 seen.add(key.value)
-            values.update(self.construct_mapping(node))
+            values = Mapping(self.construct_mapping(node, deep=True))
             values.lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}  # with those of anchors
+            return values
 
     Loader.add_constructor("tag:yaml.org,2002:map", Loader.construct_yaml_map)
     try:

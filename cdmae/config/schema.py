@@ -108,7 +108,7 @@ class Start:
 
     def values(self) -> dict[str, Any]:
         """Return what matters: the checkpoint, or everything else."""
-        return checks.pick(asdict(self), ("checkpoint",) if self.checkpoint else checks.RANDOM_START)
+        return checks.pick(asdict(self), ["checkpoint"]) if self.checkpoint else asdict(self, ["checkpoint"])
 
     def tokenizer(self) -> dict[str, Any]:
         """Return what matters to the tokenizer."""
@@ -251,8 +251,7 @@ class Encoder:
         """Return what matters: everything that the objective knows, or that there is no pre-training."""
         if not self.pretrained:
             return checks.pick(asdict(self), checks.NOT_PRETRAINED)
-        left_out = others(Encoder, self.objective) | unused(self)
-        return {key: value for key, value in asdict(self).items() if key not in left_out}
+        return asdict(self, others(Encoder, self.objective) | unused(self))
 
     def masking(self) -> dict[str, Any]:
         """Return what matters to the masks that are shown (`cdmae.masking.terms`)."""
@@ -331,8 +330,7 @@ class Stage:
 
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
         """Return what matters to a training of this kind, with or without a teacher."""
-        left_out = others(Stage, self.kind) | (set() if teacher else {"alpha"})
-        return {key: value for key, value in asdict(self).items() if key not in left_out}
+        return asdict(self, others(Stage, self.kind) | (set() if teacher else {"alpha"}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -373,8 +371,7 @@ class System:
 
     def values(self) -> dict[str, Any]:
         """Return the settings of its kind."""
-        left_out = others(System, self.kind)
-        return {key: value for key, value in asdict(self).items() if key not in left_out}
+        return asdict(self, others(System, self.kind))
 
     def sources(self) -> dict[tuple[str | int, ...], str]:
         """Map where it names the systems that it needs, such as ``("of", 1)``, to their names."""
