@@ -2,44 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
-TOLD = 10  # mistakes that are told at once
-
 
 class InputError(ValueError):
     """Something the user gave is wrong: the message says what was found, where, and what is allowed.
 
-    Where several things are, it has a line for each.
+    Of several mistakes there is a line for each. keys: where in the config a mistake stands, from the top.
     """
 
-
-class Mistakes:
-    """What is wrong in several places that do not depend on each other, to be told at once."""
-
-    def __init__(self) -> None:
-        """Begin with none."""
-        self._found: dict[str, str] = {}
-
-    @contextmanager
-    def noted(self) -> Iterator[None]:
-        """Keep the `InputError` of a block instead of raising it."""
-        try:
-            yield
-        except InputError as error:
-            for sentence in str(error).split("\n"):
-                place, colon, rest = sentence.partition(": ")
-                # "encoders.a: take_step is 9" of every encoder is one mistake, in their defaults.
-                self._found.setdefault(rest if colon and " " not in place else sentence, sentence)
-
-    def tell(self) -> None:
-        """Raise one `InputError` for all that were noted, if there are any."""
-        found = list(self._found.values())
-        if len(found) > TOLD:
-            found[TOLD:] = [f"and {len(found) - TOLD} more"]
-        if found:
-            raise InputError("\n".join(found))
+    def __init__(self, *mistakes: str | InputError, keys: tuple[str | int, ...] = ()) -> None:
+        """Take one sentence, or several errors."""
+        super().__init__("\n".join(map(str, mistakes)))
+        self.keys = keys
+        sentence = len(mistakes) == 1 and isinstance(mistakes[0], str)
+        errors = [InputError(error) if isinstance(error, str) else error for error in mistakes if not sentence]
+        self.several = [part for error in errors for part in error.several] or [self]
 
 
 class Interrupted(BaseException):

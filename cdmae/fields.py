@@ -1,11 +1,13 @@
 """Settings: frozen dataclasses whose fields say type, default, range, unit, meaning and source; pydantic checks values.
 
 A value that does not fit is refused with its key, what it is and what is allowed. Settings stay plain dataclasses, so
-that code which only builds or copies them does not import pydantic.
+that code which only builds or copies them does not import pydantic. It checks some of the settings of a class (`read`):
+what is missing, and what settings demand of each other, is known once all of them are there (`build`).
 """
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import difflib
 import functools
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
 T = TypeVar("T")
+Keys = tuple[str | int, ...]  # where a value stands in a config, from the top
 
 LARGEST = 2**31 - 1  # the cap of whole numbers without a bound of their own: larger ones overflow int32 further on
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")  # YAML 1.1 reads 3e-4, without a dot, as text
@@ -55,95 +58,162 @@ def setting(
         rules["le"] = LARGEST
     if type(default) is float and not endless:
         rules["allow_inf_nan"] = False
-    metadata = {key: value for key, value in rules.items() if value is not None}
-    metadata["description"] = f"{', '.join(only)}: {meaning}" if only else meaning
-    metadata["json_schema_extra"] = {"unit": unit, "source": source} | ({"endless": True} if endless else {})
-    metadata |= {"only": tuple(only), "needed": needed, "later": later}
+    rules = {key: value for key, value in rules.items() if value is not None}
+    rules["description"] = f"{', '.join(only)}: {meaning}" if only else meaning
+    rules["json_schema_extra"] = {"unit": unit, "source": source} | ({"endless": True} if endless else {})
+    metadata = {"rules": rules, "only": tuple(only), "needed": needed, "later": later}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=dict, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
 
 
-def parse(cls: type[T], values: dict[str, Any] | None, path: str = "") -> T:
-    """Build the dataclass `cls` from plain values; `path` is the place of the values in the config, for messages.
+def parse(cls: type[T], values: dict[str, Any] | None, *keys: str) -> T:
+    """Build the dataclass `cls` from plain values; `keys` are the place of the values in the config, for messages.
 
     Raises `InputError` with a line for each mistake: unknown and missing keys, wrong types and values out of range. An
-    `InputError` of ``__post_init__`` gets the path in front.
+    `InputError` of ``__post_init__`` gets the place in front.
     """
-    return _checked(cls, values, path, partial=False)
+    typed, mistakes = read(cls, values, keys)
+    if mistakes:
+        raise InputError(*mistakes)
+    return build(cls, typed, keys)
 
 
-def check_partial(cls: type, values: dict[str, Any] | None, path: str) -> dict[str, Any]:
-    """Check values that are some of the fields of `cls`, such as defaults for several; return them as a mapping."""
-    _checked(cls, values, path, partial=True)
-    return mapping(values, path)
+def read(cls: type, values: dict[str, Any] | None, keys: Keys = ()) -> tuple[dict[str, Any], list[InputError]]:
+    """Check plain values for some of the settings of `cls`, and for those of the classes that these are made of.
 
-
-def _checked(cls: type, values: Any, path: str, *, partial: bool) -> Any:
+    Returns what fits, with the types of the settings, and the mistakes of the rest.
+    """
     from pydantic import ValidationError  # which jobs that build no settings from text do without
 
-    hints = typing.get_type_hints(cls)
-    plain = {key: _numbers(hints.get(key), value) for key, value in mapping(values, path).items()}
-    for key, value in plain.items():
-        if isinstance(value, str) and "\0" in value:
-            raise InputError(
-                f"{join(path, key)} is {show(value)}; allowed: text without a NUL, which no command line can hold"
-            )
+    values = mapping(values, *keys)
+    _check_texts(values, keys)
     try:
-        return _adapter(cls).validate_python(plain)
+        return _adapter(cls).validate_python(values), []
     except ValidationError as invalid:
         errors = invalid.errors(include_url=False)
-    whole = ("missing", "value_error")  # told of whole entries whose values are right
-    mistakes = [error for error in errors if error["type"] not in whole] or ([] if partial else errors)
+    fitting = copy.deepcopy(values)
+    for error in errors:
+        _remove(fitting, error["loc"])
+    schema = json_schema(cls)
+    return _adapter(cls).validate_python(fitting), [_mistake(error, schema, keys) for error in errors]
+
+
+def build(cls: type[T], values: dict[str, Any], keys: Keys) -> T:
+    """Make `cls` of checked values; raises `InputError` for missing ones and for those that do not go together."""
+    mistakes = [
+        refusal((*keys, field.name), f" is missing: {field.metadata['rules']['description']}")
+        for field in dataclasses.fields(cls)
+        if required(field) and field.name not in values
+    ]
     if mistakes:
-        raise InputError("\n".join(_sentence(error, json_schema(cls), path) for error in mistakes))
-    return None
+        raise InputError(*mistakes)
+    try:
+        return cls(**values)
+    except InputError as error:  # it begins with the name of a setting
+        where = f"{dotted(keys)}: " if keys else ""
+        raise InputError(f"{where}{error}", keys=(*keys, str(error).partition(" ")[0])) from None
+
+
+def refusal(keys: Keys, words: str) -> InputError:
+    """Make the error for a mistake at a place of the config; `words` follow its keys."""
+    return InputError(dotted(keys) + words, keys=keys)
+
+
+def required(field: dataclasses.Field) -> bool:
+    """Say whether a setting has no default."""
+    return field.default is MISSING and field.default_factory is MISSING
+
+
+def _check_texts(value: Any, keys: Keys) -> None:
+    """Refuse keys that are no text, and text that no command line can hold."""
+    if isinstance(value, str) and "\0" in value:
+        raise refusal(keys, f" is {show(value)}; allowed: text without a NUL, which no command line can hold")
+    if isinstance(value, dict):
+        for key, item in mapping(value, *keys).items():
+            _check_texts(item, (*keys, key))
+
+
+def _remove(values: dict[str, Any], location: Keys) -> None:
+    """Remove a value, or the whole list that it is in."""
+    first, *rest = location
+    if rest and isinstance(values.get(first), dict) and rest[0] in values[first]:
+        _remove(values[first], tuple(rest))
+    else:
+        values.pop(first, None)
 
 
 @functools.cache
 def _adapter(cls: type) -> TypeAdapter:
-    from pydantic import ConfigDict, TypeAdapter, with_config
+    from pydantic import TypeAdapter
 
-    return TypeAdapter(with_config(ConfigDict(extra="forbid"))(cls))
+    return TypeAdapter(_some(cls))
+
+
+def _some(hint: Any) -> Any:
+    """Return the type of some settings of a class, and of what else is made of settings."""
+    if typing.get_origin(hint) is dict:
+        key, value = typing.get_args(hint)
+        return dict[key, _some(value)]
+    if not dataclasses.is_dataclass(hint):
+        return hint
+    from pydantic import BeforeValidator, Field
+    from typing_extensions import TypedDict
+
+    plain, exact = typing.get_type_hints(hint), typing.get_type_hints(hint, include_extras=True)
+    settings = {}
+    for field in dataclasses.fields(hint):
+        rules = dict(field.metadata.get("rules", {}))
+        if rules and not required(field):
+            default = {} if field.default is MISSING else field.default
+            default = list(default) if isinstance(default, tuple) else default
+            rules["json_schema_extra"] = {"default": default} | rules["json_schema_extra"]
+        numbers = BeforeValidator(functools.partial(_numbers, plain[field.name]))
+        settings[field.name] = typing.Annotated[_some(exact[field.name]), Field(**rules), numbers]
+    typed = TypedDict(hint.__name__, settings, total=False)
+    typed.__pydantic_config__ = {"extra": "forbid"}
+    return typed
 
 
 def json_schema(cls: type) -> dict[str, Any]:
-    """Return the JSON schema of a settings dataclass."""
+    """Return the JSON schema of some settings of a dataclass."""
     return _adapter(cls).json_schema()
 
 
 def _numbers(hint: Any, value: Any) -> Any:
     """Read numbers that are text, as is all that the engine passes on in lists; nothing is an empty mapping."""
-    if typing.get_origin(hint) is dict and value is None:
+    if value is None and (typing.get_origin(hint) is dict or dataclasses.is_dataclass(hint)):
         return {}
     if isinstance(value, list) and typing.get_origin(hint) is tuple:
         return [_numbers(typing.get_args(hint)[0], item) for item in value]
     if isinstance(value, dict) and typing.get_origin(hint) is dict:
-        return {key: _numbers(typing.get_args(hint)[1], item) for key, item in value.items()}
+        inner = typing.get_args(hint)[1]
+        return {key: item if item is None else _numbers(inner, item) for key, item in value.items()}
     if hint in (int, float) and isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
         number = float(value)
         return int(number) if hint is int and number.is_integer() else number
     return value
 
 
-def _sentence(error: Any, rule: dict[str, Any], path: str) -> str:
-    """Say what pydantic found: the key, its value and what is allowed; `rule` is the JSON schema of the whole."""
-    kind, value, location = error["type"], error["input"], error["loc"]
-    if kind == "value_error":
-        return f"{path}: {error['ctx']['error']}" if path else str(error["ctx"]["error"])
-    misnamed = location[-1] == "[key]"
-    for key in location[:-2] if misnamed else location:
+def _mistake(error: Any, schema: dict[str, Any], keys: Keys) -> InputError:
+    """Say what pydantic found: the key, its value and what is allowed; `schema` is the JSON schema of the whole."""
+    value, rule = error["input"], schema
+    for key in error["loc"]:
+        keys = (*keys, key)
         if key not in rule.get("properties", {key: None}):
-            return str(unknown(str(key), rule["properties"], path))
-        path = f"{path}[{key}]" if "items" in rule else join(path, str(key))
-        rule = rule.get("properties", {}).get(key) or rule.get("items") or rule.get("additionalProperties")
-    if misnamed:
-        return f"{join(path, show(value))} is not a text key; put it in quotation marks"
-    if kind == "missing":
-        return f"{path} is missing: {rule['description']}"
+            return refusal(keys, f" is not a setting; {suggestion(str(key), rule['properties'])}")
+        inner = rule.get("properties", {}).get(key) or rule.get("items") or rule["additionalProperties"]
+        rule = whole(inner, schema)
+    if value is None and rule.get("type") == "object":
+        return refusal(keys, " is empty; allowed: a mapping of its settings ({} where all have defaults)")
     if "enum" in rule and isinstance(value, str):
-        return f"{path} is {show(value)}; {suggestion(value, rule['enum'])}"
-    return f"{path} is {show(value)}; allowed: {allowed(rule)}"
+        return refusal(keys, f" is {show(value)}; {suggestion(value, rule['enum'])}")
+    return refusal(keys, f" is {show(value)}; allowed: {allowed(rule)}")
+
+
+def whole(rule: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Return a rule of a JSON schema with what it refers to."""
+    return schema["$defs"][rule["$ref"].rpartition("/")[2]] | rule if "$ref" in rule else rule
 
 
 def allowed(rule: dict[str, Any]) -> str:
@@ -170,37 +240,23 @@ def _digits(number: float) -> str:
     return str(number) if isinstance(number, int) else f"{number:g}"
 
 
-def reference(cls: type) -> list[dict[str, str]]:
-    """List the settings of `cls`: the name, default, allowed values, unit, meaning and source of each."""
-    schema = json_schema(cls)
-    return [
-        {
-            "name": name,
-            "default": "required" if name in schema.get("required", ()) else show(rule.get("default", {})),
-            "allowed": allowed(rule),
-            "meaning": rule["description"],
-            **{key: rule[key] for key in ("unit", "source")},
-        }
-        for name, rule in schema["properties"].items()
-        if "description" in rule  # the others are sections of their own
-    ]
-
-
-def mapping(values: Any, path: str) -> dict[str, Any]:
+def mapping(values: Any, *keys: str | int) -> dict[str, Any]:
     """Return the values as a dict with text keys (nothing is an empty one); raise `InputError` for anything else."""
     if values is None:
         return {}
     if not isinstance(values, dict):
-        raise InputError(f"{path or 'the config'} is {show(values)}; allowed: a mapping of keys to values")
+        what = "" if keys else "the config"
+        raise refusal(keys, f"{what} is {show(values)}; allowed: a mapping of keys to values")
     for key in values:
         if not isinstance(key, str):
-            raise InputError(f"{join(path, show(key))} is not a text key; put it in quotation marks")
+            raise refusal((*keys, show(key)), " is not a text key; put it in quotation marks")
     return values
 
 
-def asdict(settings: Any) -> dict[str, Any]:
-    """Return settings as plain JSON values: tuples are lists."""
-    return json.loads(json.dumps(dataclasses.asdict(settings)))
+def asdict(settings: Any, without: Iterable[str] = ()) -> dict[str, Any]:
+    """Return settings as plain JSON values, without some: tuples are lists."""
+    plain = json.loads(json.dumps(dataclasses.asdict(settings)))
+    return {key: value for key, value in plain.items() if key not in without}
 
 
 def known(cls: type, kind: str, *, needed: bool = False) -> list[str]:
@@ -215,20 +271,13 @@ def others(cls: type, kind: str) -> set[str]:
     return {name for name, kinds in only.items() if kinds and kind not in kinds} if known(cls, kind) else set()
 
 
-def later(cls: type) -> set[str]:
-    """Return the settings of `cls` that came when there were results without them."""
-    return {field.name for field in dataclasses.fields(cls) if field.metadata.get("later")}
-
-
 def unused(settings: Any) -> set[str]:
-    """Return those of them that are at their defaults: telling a job of them would make its results again."""
-    defaults = {field.name: field.default for field in dataclasses.fields(settings)}
-    return {name for name in later(type(settings)) if getattr(settings, name) == defaults[name]}
+    """Return the settings that came when there were results without them, and that are at their defaults.
 
-
-def unknown(key: str, names: Iterable[str], path: str, what: str = "a setting") -> InputError:
-    """Make the error for a name that is none of `names`, with the nearest one, or all of them."""
-    return InputError(f"{join(path, key)} is not {what}; {suggestion(key, names)}")
+    Telling a job of them would make its results again.
+    """
+    later = [field for field in dataclasses.fields(settings) if field.metadata.get("later")]
+    return {field.name for field in later if getattr(settings, field.name) == field.default}
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
@@ -238,9 +287,9 @@ def suggestion(name: str, names: Iterable[str]) -> str:
     return f"did you mean {near[0]}?" if near else f"allowed: {', '.join(names) or 'none'}"
 
 
-def join(path: str, key: str) -> str:
-    """Return the dotted path of a key."""
-    return f"{path}.{key}" if path else key
+def dotted(keys: Keys) -> str:
+    """Write keys as messages do: ``systems.fused.of[1]``."""
+    return "".join(f"[{key}]" if isinstance(key, int) else f".{key}" for key in keys).removeprefix(".")
 
 
 def show(value: Any) -> str:

@@ -9,8 +9,7 @@ from test_exhibits import lines, measured, shipped
 from cdmae.config import systems
 from cdmae.config.load import gather, load, read_yaml
 from cdmae.plan.machine import Machine
-from cdmae.plan.plan import steps
-from cdmae.plan.schedule import course
+from cdmae.plan.plan import course, steps
 from cdmae.plan.work import Planned
 from cdmae.report import comparisons
 from cdmae.report.facts import Target
@@ -79,9 +78,7 @@ def test_steps_in_the_place_of_epochs_are_one_change():
 
 
 def test_it_takes_less_than_an_hour_on_two_cores(config):
-    tasks = [
-        step.task for step in steps(Planned(config), records(config.values(), cores=2), Machine(2), everything=True)
-    ]
+    tasks = steps(Planned(config), records(config.values(), cores=2), Machine(2), everything=True)
     assert course(tasks, 2, 0).seconds < 55 * 60
 
 

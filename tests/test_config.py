@@ -7,13 +7,11 @@ from pathlib import Path
 import pytest
 from made_up import make_model
 
-from cdmae.config import checks, schema, systems
+from cdmae.config import checks, systems
 from cdmae.config.load import load
-from cdmae.config.schema import Config, Encoder, Importance, Stage, Start, concepts
+from cdmae.config.schema import Config, Encoder, Importance, Stage, concepts
 from cdmae.errors import InputError
 from cdmae.fields import known, parse
-
-SCHEMA = [Start, Importance, Encoder, Stage, schema.System, schema.Evaluation, schema.Report]
 
 
 def put(values, path, value):
@@ -61,11 +59,6 @@ def test_the_seed_is_the_config_s_unless_given(values):
     values["encoders"]["mae"]["seed"] = 3
     found = load(values)
     assert (found.encoders["mae"].seed, found.encoders["cdmae"].seed, found.stages["stage1"].seed) == (3, 7, 7)
-
-
-@pytest.mark.parametrize("cls", SCHEMA, ids=lambda cls: cls.__name__)
-def test_every_setting_says_what_it_means(cls):
-    assert all(field.metadata["description"] for field in dataclasses.fields(cls))
 
 
 @pytest.mark.parametrize(
@@ -139,8 +132,9 @@ def test_every_setting_says_what_it_means(cls):
         ("stages.stage1.queries", 65, "stages.stage1.queries is 65; allowed: up to 64, the queries of collections."
          "docs, split train, that have a relevant passage"),
         ("training.queries", 65, "stages.stage1.queries is 65; allowed: up to 64, "),
-        ("stages.stage1.rdrop", 1, "stages.stage1.rdrop is not a setting of a retriever; it takes no max_length"),
-        ("stages.rerank.in_batch", True, "stages.rerank.in_batch is not a setting of a reranker"),
+        ("stages.stage1.rdrop", 1, "stages.stage1.rdrop does not go with kind retriever; of the "
+         "settings that only some kinds know it takes query_length"),
+        ("stages.rerank.in_batch", True, "stages.rerank.in_batch does not go with kind reranker; of the "),
         ("stages.rerank.forward_factor", 3, "stages.rerank: group is 4 and forward_factor is 3; allowed: a factor"),
         ("stages.rerank.forward_factor", 4, "stages.rerank: group is 4 and forward_factor is 4; allowed: a factor"),
         ("systems.one.kind", "dense", "systems.one.kind is dense; allowed: bm25, retriever, reranker, fusion"),
@@ -151,7 +145,8 @@ def test_every_setting_says_what_it_means(cls):
         ("systems.one.negatives", "one", "systems.one.negatives is one: a system cannot be made from its own run"),
         ("systems.one.negatives", "bm52", "systems.one.negatives is bm52; did you mean bm25?"),
         ("systems.one.negatives", "fused", "systems.one.negatives is fused, of kind fusion; allowed: a system of kind"),
-        ("systems.one.k1", 1.0, "systems.one.k1 does not go with kind retriever; allowed: kind, encoder, stage"),
+        ("systems.one.k1", 1.0, "systems.one.k1 does not go with kind retriever; of the settings that "
+         "only some kinds know it takes encoder, stage, negatives, teacher"),
         ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
         ("systems.cross.teacher", "one", "systems.cross.teacher does not go with kind reranker"),
         ("systems.cross.reranks", "", "systems.cross.reranks is missing; kind reranker needs"),
@@ -187,18 +182,13 @@ def test_refused(values, path, value, sentence):
     assert refusal(values).startswith(sentence)
 
 
-@pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "ä", "a\n"])
+@pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "ä", "a\n", 65 * "x"])
 def test_names_that_cannot_be_part_of_a_path(values, name):
-    values["encoders"][name] = {}
-    with pytest.raises(InputError, match="encoders has the name .*; allowed: letters, digits"):
-        load(values)
-
-
-def test_names_that_file_systems_do_not_take(values):
     values["encoders"][64 * "x"] = {}
     load(values)
-    values["encoders"][65 * "x"] = {}
-    assert refusal(values) == f"encoders has the name {57 * 'x'}... of 65 letters; allowed: up to 64"
+    values["encoders"][name] = {}
+    allowed = "65 letters; allowed: up to 64" if "xx" in name else "; allowed: letters, digits, - and _"
+    assert refusal(values).startswith("encoders has the name ") and refusal(values).endswith(allowed)
 
 
 @pytest.mark.parametrize("folder", checks.SOURCES)

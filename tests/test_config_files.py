@@ -44,6 +44,7 @@ def test_a_config_file_is_read(tmp_path):
         ("a:\n\tb: 1\n", "own.yaml, line 2: not YAML ("),
         ("- a\n", 'own.yaml is ["a"]; allowed: a mapping of keys to values'),
         ("1: a\n", "1 is not a text key; put it in quotation marks"),
+        ("a:\n  b: &b\n    c: *b\n", "own.yaml, line 2: not YAML (found unconstructable recursive node)"),
         ("a: " + 5000 * "[", "own.yaml is nested too deeply; allowed: entries with settings"),
     ],
 )

@@ -214,7 +214,7 @@ def test_collocations_are_read_from_the_counts_and_not_from_the_importance(value
     ("edit", "message"),
     [
         ({"sigma": 2.0}, "encoders.mae.sigma is 2.0, but no masking is importance; leave it out"),
-        ({"epochs": 3}, "encoders.mae.epochs is 3, but steps is 10, and counts instead; leave it out"),
+        ({"epochs": 3}, "encoders.mae.epochs is 3.0, but steps is 10, and counts instead; leave it out"),
     ],
 )
 def test_what_has_no_effect_is_refused_where_it_is_written_out(values, edit, message):

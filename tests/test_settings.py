@@ -10,7 +10,7 @@ from pydantic import Field
 
 from cdmae import fields
 from cdmae.errors import InputError
-from cdmae.fields import asdict, check_partial, known, later, others, parse, reference, setting, unused
+from cdmae.fields import asdict, known, others, parse, read, setting, unused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,14 +97,17 @@ def test_all_mistakes_are_told_at_once_and_missing_keys_when_the_others_are_righ
     assert sorted(refusal(windw=2, rate=9).split("\n")) == [
         "top.rate is 9; allowed: a number above 0 to 1", "top.windw is not a setting; did you mean window?",
     ]  # fmt: skip
+    assert refusal(sizes=[0, "1", 0]).count("\n") == 1
     assert refusal() == "top.name is missing: what it is called"
 
 
-def test_partial_values_are_checked_and_unchanged():
-    assert check_partial(Recipe, {"window": 5}, "defaults") == {"window": 5}
-    assert check_partial(Recipe, None, "defaults") == {}
-    with pytest.raises(InputError, match="^defaults.window is 0; allowed: a whole number from 2$"):
-        check_partial(Recipe, {"window": 0}, "defaults")
+def test_of_some_settings_those_that_fit_are_read_and_the_others_told():
+    assert read(Recipe, {"window": "5"}, ("defaults",)) == ({"window": 5}, [])
+    assert read(Recipe, None) == ({}, [])
+    typed, (mistake,) = read(Recipe, {"window": 0, "tags": ["a"]}, ("defaults",))
+    assert typed == {"tags": ("a",)}
+    assert str(mistake) == "defaults.window is 0; allowed: a whole number from 2"
+    assert mistake.keys == ("defaults", "window")
 
 
 def test_plain_values_survive_json():
@@ -112,17 +115,6 @@ def test_plain_values_survive_json():
     plain = json.loads(json.dumps(asdict(recipe)))
     assert plain == asdict(recipe) and plain["tags"] == ["t"]
     assert parse(Recipe, plain) == recipe
-
-
-def test_the_reference_names_every_setting():
-    rows = {row["name"]: row for row in reference(Recipe)}
-    assert list(rows) == [*Recipe.__dataclass_fields__]
-    assert rows["name"]["default"] == "required"
-    assert rows["window"] == {
-        "name": "window", "default": "3", "allowed": "a whole number from 2", "unit": "words", "meaning": "words",
-        "source": "3.2",
-    }  # fmt: skip
-    assert rows["helper"]["meaning"] == "a, b: of some"
 
 
 def test_bounds_have_all_their_digits():
@@ -145,5 +137,5 @@ def test_some_settings_are_known_to_some_kinds_only():
 
 def test_a_setting_that_came_later_counts_only_where_it_is_used():
     """Or every result that was made without it would be made again."""
-    assert later(Recipe) == unused(Recipe(name="n")) == {"helper"}
+    assert unused(Recipe(name="n")) == {"helper"}
     assert unused(Recipe(name="n", helper="one")) == set()

@@ -19,6 +19,7 @@ from cdmae.files import read_json
 from cdmae.layout import place
 from workflow.facts import importance_of
 from workflow.state import adopt, folder_of
+from workflow.surroundings import DEVICE, device_here
 from workflow.targets import check_target
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,6 +117,8 @@ def plan(config: Config, options: argparse.Namespace) -> None:
     memory = None if elsewhere else here.memory
     memory = memory if options.memory is None else options.memory * 2**30
     cores = here.cores if options.cores is None else options.cores
+    device_here()
+    os.environ[DEVICE] = "gpu" if gpus else "cpu"  # jobs ask for the GPUs of the machine that is described
     machine_ = machine.Machine(cores, gpus, options.gpu or here.gpu, memory)
     jobs = list(dry_run(options.configfile, targets, cores=cores, gpus=gpus))
     earlier = [] if elsewhere else [(config, jobs)]

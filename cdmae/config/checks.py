@@ -1,14 +1,11 @@
-"""What the config's entries demand of each other: every name leads somewhere, to the right kind, without a cycle.
-
-An entry takes only the keys of its kind. Written out in the entry, a key without effect is refused; inherited from
-the defaults of a section, it does not apply.
-"""
+"""What the config's entries demand of each other: every name leads somewhere, to the right kind, without a cycle."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,13 +13,14 @@ from typing import TYPE_CHECKING, Any
 from cdmae import collections
 from cdmae.config import pretrained
 from cdmae.errors import InputError
-from cdmae.fields import known, show, suggestion
+from cdmae.fields import Keys, refusal, show, suggestion
 
 if TYPE_CHECKING:
     from ir_measures import Measure
 
-    from cdmae.config.schema import Config, Encoder, Start, System
+    from cdmae.config.schema import Config, Encoder, Stage, System
 
+Rule = tuple[str, bool, str]
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
 LONGEST = 64  # letters of a name: a path may join three of them, and file systems take 255 bytes between slashes
@@ -33,9 +31,6 @@ SMALL = 2**24  # bytes of files that are read whenever the config is checked: le
 # left out: it divides by zero where all that a query found is relevant.
 PROVIDERS = ("pytrec_eval", "msmarco", "judged", "compat")
 
-RANDOM_START = (
-    "collection", "vocabulary", "layers", "hidden", "heads", "feedforward", "positions", "initializer", "dropout",
-)  # fmt: skip
 NOT_PRETRAINED = ("start", "objective", "seed")  # the keys of an encoder with objective none
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
 MASKING = ("decoder_ratio", "sigma", "max_length")  # what the masks that are shown depend on
@@ -43,64 +38,70 @@ MOST_TUNED = 4  # systems of a fusion whose weights are chosen
 SEARCHES = ("bm25", "retriever", "external", "run")  # kinds that search a whole collection, and so can be mined
 
 
-def pick(values: dict[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    """Return the values of some keys, in the order of the schema."""
+def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return the values of some keys, in their own order."""
     return {key: value for key, value in values.items() if key in keys}
 
 
 def check_name(name: str, section: str) -> None:
     """Refuse a name that cannot be part of a path."""
+    what = f"{section} has the name {show(name)}"
     if not NAME.fullmatch(name):
-        raise InputError(f"{section} has the name {show(name)}; allowed: letters, digits, - and _")
+        raise InputError(f"{what}; allowed: letters, digits, - and _", keys=(section, name))
     if len(name) > LONGEST:
-        raise InputError(f"{section} has the name {show(name)} of {len(name)} letters; allowed: up to {LONGEST}")
+        raise InputError(f"{what} of {len(name)} letters; allowed: up to {LONGEST}", keys=(section, name))
 
 
-def check(config: Config, values: dict[str, Any]) -> None:
-    """Check a parsed config; `values` tells what was written out from what is a default."""
+def check(config: Config) -> None:
+    """Check a config whose entries are right, each by itself."""
     _check_results(config.results)
     relevant = {name: _check_collection(config, name) for name in config.collections}
-    for name, start in config.starts.items():
-        _check_start(config, start, f"starts.{name}", values["starts"][name])
-    for name, encoder in config.encoders.items():
-        _check_encoder(config, encoder, f"encoders.{name}")
+    for keys, name, section in _names(config):
+        if not name:
+            raise refusal(keys, f" is missing: the name of an entry of {section}")
+        if name not in getattr(config, section):
+            raise refusal(keys, f" is {show(name)}; {suggestion(name, getattr(config, section))}")
+    for section, rules in RULES.items():
+        for name, entry in getattr(config, section).items():
+            for key, wrong, words in rules(config, name, entry):
+                if wrong:
+                    raise refusal((section, name, key), f" is {show(getattr(entry, key))}{words}")
     for name, stage in config.stages.items():
-        _check_entry(config, f"stages.{name}.collection", stage.collection, "collections")
-        _check_split(config, stage.collection, stage.split, f"stages.{name}.split")
-        collections.check_batch(
-            f"stages.{name}", stage.queries, stage.collection, stage.split, relevant[stage.collection]
-        )
-    for name, system in config.systems.items():
-        _check_system(config, name, system, values["systems"][name])
+        with _at("stages", name, "queries"):
+            known = relevant[stage.collection]
+            collections.check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, known)
     check_cycles("systems", {name: list(system.sources().values()) for name, system in config.systems.items()})
     _check_evaluation(config)
 
 
+@contextmanager
+def _at(*keys: str) -> Iterator[None]:
+    """Tell where in the config the cause of an error lies."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(str(error), keys=keys) from None
+
+
 def _check_results(results: str) -> None:
     """Refuse a folder that paths of the workflow cannot start with, or in which code lies."""
-    what = f"results is {show(results)}"
+
+    def refused(words: str) -> InputError:
+        return refusal(("results",), f" is {show(results)}{words}")
+
     if not results.strip() or not results.isprintable() or re.search(r"[\s*?\[\]{}<>]", results):
-        raise InputError(f"{what}; allowed: a folder without spaces, wildcards, control characters, < and >")
+        raise refused("; allowed: a folder without spaces, wildcards, control characters, < and >")
     if any(len(os.fsencode(part)) > 255 for part in Path(results).parts):
-        raise InputError(f"{what}; allowed: up to 255 bytes between two slashes")
+        raise refused("; allowed: up to 255 bytes between two slashes")
     folder = Path(results).resolve()
     if ROOT.is_relative_to(folder):
-        raise InputError(f"{what}, in which the checkout lies; allowed: a folder of its own")
+        raise refused(", in which the checkout lies; allowed: a folder of its own")
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not nearest.is_dir():
-        raise InputError(f"{what}, but {nearest} is a file; allowed: a folder")
+        raise refused(f", but {nearest} is a file; allowed: a folder")
     for source in SOURCES:
-        if folder.is_relative_to(ROOT / source):
-            raise InputError(f"{what}, inside {source} of the checkout; allowed: a folder of its own")
-
-
-def _ask(config: Config, name: str, question: str) -> Any:
-    """Ask the source of a collection for its ``splits`` or ``depends``; errors get the path in the config."""
-    collection, path = config.collections[name], f"collections.{name}"
-    try:
-        return getattr(collections.source(collection.source), question)(collection.settings)
-    except InputError as error:
-        raise InputError(str(error) if str(error).startswith(path) else f"{path}: {error}") from None
+        if folder.is_relative_to((ROOT / source).resolve()):
+            raise refused(f", inside {source} of the checkout; allowed: a folder of its own")
 
 
 def _check_collection(config: Config, name: str) -> dict[str, int]:
@@ -110,114 +111,27 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
     """
     splits(config, name)
     files = _ask(config, name, "depends")
-    for path in files:
-        if re.search(r"[{}]", str(path)):
-            raise InputError(
-                f"collections.{name}: the path {path} has braces, which Snakemake takes for wildcards; rename it"
-            )
-    if sum(Path(path).stat().st_size for path in files) > SMALL:
-        return {}
+    for file in files:
+        if re.search(r"[{}]", str(file)):
+            words = f": the path {file} has braces, which Snakemake takes for wildcards; rename it"
+            raise refusal(("collections", name), words)
+    small = sum(Path(file).stat().st_size for file in files) <= SMALL
+    return _ask(config, name, "check", name) if small else {}
+
+
+def _ask(config: Config, name: str, question: str, *more: str) -> Any:
+    """Ask the source of a collection for its ``splits``, ``depends`` or ``check``; errors get the path in the config.
+
+    A mistake in a file of its own stands at no place of the config.
+    """
     collection = config.collections[name]
-    return collections.source(collection.source).check(collection.settings, name)
-
-
-def _check_entry(config: Config, path: str, name: str, section: str) -> None:
-    """Refuse a name that leads to no entry of a section."""
-    if not name:
-        raise InputError(f"{path} is missing: the name of an entry of {section}")
-    if name not in getattr(config, section):
-        raise InputError(f"{path} is {show(name)}; {suggestion(name, getattr(config, section))}")
-
-
-def _check_most(path: str, value: int, most: int | None, whose: str, where: str = "") -> None:
-    """Refuse a number above `most`, which may be unknown before a job."""
-    if most is not None and value > most:
-        raise InputError(f"{path} is {value}; allowed{where}: up to {most}, {whose}")
-
-
-def refuse_others(values: dict[str, Any], allowed: Iterable[str], path: str, what: str) -> None:
-    """Refuse values with other keys than those that go with `what`."""
-    for key in values:
-        if key not in allowed:
-            raise InputError(f"{path}.{key} does not go with {what}; allowed: {', '.join(allowed)}")
-
-
-def _check_start(config: Config, start: Start, path: str, values: dict[str, Any]) -> None:
-    if start.checkpoint:
-        refuse_others(values, ("checkpoint",), path, "checkpoint")
-        pretrained.check(start.checkpoint, f"{path}.checkpoint")
-    elif not start.collection:
-        raise InputError(f"{path} has neither checkpoint nor collection; allowed: one of them")
-    else:
-        _check_entry(config, f"{path}.collection", start.collection, "collections")
-
-
-def _check_length(config: Config, start: str, length: int, path: str) -> None:
-    """Refuse a length beyond the positions of a random start; the job that loads a checkpoint tells those of it."""
-    settings = config.starts[start]
-    _check_most(path, length, None if settings.checkpoint else settings.positions, f"starts.{start}.positions")
-
-
-def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
-    _check_entry(config, f"{path}.start", encoder.start, "starts")
-    if not encoder.pretrained:
-        return
-    if encoder.after and (start := config.encoders[encoder.after].start) != encoder.start:
-        raise InputError(
-            f"{path}.start is {encoder.start}; allowed: {start}, that of encoders.{encoder.after}, where it begins"
-        )
-    if encoder.snapshot_of:
-        whole = config.encoders[encoder.snapshot_of]
-        last = whole.take_step or whole.steps or None
-        _check_most(f"{path}.take_step", encoder.take_step, last, f"the last step of encoders.{encoder.snapshot_of}")
-    _check_entry(config, f"{path}.collection", encoder.collection, "collections")
-    if encoder.reads_importance:
-        _check_entry(config, f"{path}.importance", encoder.importance, "importance")
-        unit = config.importance[encoder.importance].unit
-        if "pmi_span" in encoder.maskings and unit != "word":
-            raise InputError(
-                f"{path}.importance is {encoder.importance}, whose unit is {unit}; allowed for pmi_span: one of words"
-            )
-    if encoder.objective == "simlm" and encoder.decoder_ratio < encoder.encoder_ratio:
-        raise InputError(
-            f"{path}.decoder_ratio is {encoder.decoder_ratio}; allowed with objective simlm, whose decoder masks all "
-            f"that the encoder masks: from encoder_ratio, {encoder.encoder_ratio}"
-        )
-    _check_layers(config, encoder, path)
-    if encoder.generator:
-        _check_generator(config, encoder, path)
-    _check_length(config, encoder.start, encoder.max_length, f"{path}.max_length")
-
-
-def _check_layers(config: Config, encoder: Encoder, path: str) -> None:
-    """Refuse more layers of the encoder than its start has, where that is known before the job that loads it."""
-    start, name = config.starts[encoder.start], f"starts.{encoder.start}"
-    layers = pretrained.number(start.checkpoint, "num_hidden_layers") if start.checkpoint else start.layers
-    if encoder.objective == "simlm":
-        copied = " with objective simlm, whose decoder begins as a copy of the last layers"
-        _check_most(f"{path}.decoder_layers", encoder.decoder_layers, layers, f"those of {name}", copied)
-    if encoder.objective in ("condenser", "cocondenser") and layers is not None:
-        _check_most(f"{path}.early_layers", encoder.early_layers, layers - 1, f"{name} has {layers} layers")
-
-
-def _check_generator(config: Config, encoder: Encoder, path: str) -> None:
-    """Refuse a generator that cannot have the word-pieces of the start; its job compares them one by one."""
-    generator, checkpoint = encoder.generator, config.starts[encoder.start].checkpoint
-    pretrained.check(generator, f"{path}.generator")
-    what = f"{path}.generator is {show(generator)}"
-    if not checkpoint:
-        raise InputError(
-            f"{what}, but starts.{encoder.start} has word-pieces of its own; allowed: a generator for a start with a "
-            "checkpoint"
-        )
-    sizes = [pretrained.number(model, "vocab_size") for model in (generator, checkpoint)]
-    if None not in sizes and sizes[0] != sizes[1]:
-        raise InputError(
-            f"{what}, which knows {sizes[0]:,} word-pieces; allowed: one with the {sizes[1]:,} of "
-            f"starts.{encoder.start}"
-        )
-    positions = pretrained.number(generator, "max_position_embeddings")
-    _check_most(f"{path}.max_length", encoder.max_length, positions, f"the positions of the generator {generator}")
+    try:
+        return getattr(collections.source(collection.source), question)(collection.settings, *more)
+    except InputError as error:
+        words = str(error).removeprefix(f"collections.{name}: ")
+        keys = () if re.search(r", line \d", words) else ("collections", name, words.partition(" ")[0])
+        where = "" if words.startswith(f"collections.{name}") else f"collections.{name}: "
+        raise InputError(where + words, keys=keys) from None
 
 
 def splits(config: Config, collection: str) -> dict[str, bool]:
@@ -225,114 +139,193 @@ def splits(config: Config, collection: str) -> dict[str, bool]:
     return dict(_ask(config, collection, "splits"))
 
 
-def _check_split(config: Config, collection: str, split: str, path: str) -> None:
+def _names(config: Config) -> Iterator[tuple[Keys, str, str]]:
+    """List every name of an entry: where it stands, the name, and the section that it leads to."""
+    for name, start in config.starts.items():
+        if start.checkpoint:
+            with _at("starts", name, "checkpoint"):
+                pretrained.check(start.checkpoint, f"starts.{name}.checkpoint")
+        elif not start.collection:
+            raise refusal(("starts", name), " has neither checkpoint nor collection; allowed: one of them")
+        else:
+            yield ("starts", name, "collection"), start.collection, "collections"
+    for name, encoder in config.encoders.items():
+        yield ("encoders", name, "start"), encoder.start, "starts"
+        if encoder.pretrained:
+            yield ("encoders", name, "collection"), encoder.collection, "collections"
+        if encoder.reads_importance:
+            yield ("encoders", name, "importance"), encoder.importance, "importance"
+    for name, stage in config.stages.items():
+        yield ("stages", name, "collection"), stage.collection, "collections"
+    for name, system in config.systems.items():
+        if system.stage:
+            yield ("systems", name, "encoder"), system.encoder, "encoders"
+            yield ("systems", name, "stage"), system.stage, "stages"
+        for keys, source in system.sources().items():
+            yield ("systems", name, *keys), source, "systems"
+    if config.evaluation.baseline:
+        yield ("evaluation", "baseline"), config.evaluation.baseline, "systems"
+
+
+def _unfit(config: Config, collection: str, split: str) -> str:
+    """Say what is wrong with a split of a collection; nothing where there are judgments of it."""
     judged = splits(config, collection)
     if split not in judged:
-        raise InputError(f"{path} is {show(split)}; {suggestion(split, judged)} (splits of collections.{collection})")
+        return f"; {suggestion(split, judged)} (splits of collections.{collection})"
     if not SPLIT.fullmatch(split):
-        raise InputError(
-            f"{path} is {show(split)}, which cannot be part of a path; allowed: splits of collections.{collection} "
-            "named by letters, digits, ., - and _"
-        )
-    if not judged[split]:
-        names = ", ".join(name for name in judged if judged[name]) or "none"
-        raise InputError(f"{path} is {show(split)}, which has no judgments; allowed: {names}")
+        what = f"splits of collections.{collection} named by letters, digits, ., - and _"
+        return f", which cannot be part of a path; allowed: {what}"
+    names = ", ".join(name for name in judged if judged[name]) or "none"
+    return "" if judged[split] else f", which has no judgments; allowed: {names}"
 
 
-def _check_system(config: Config, name: str, system: System, values: dict[str, Any]) -> None:
-    path = f"systems.{name}"
-    refuse_others(values, ("kind", *known(type(system), system.kind)), path, f"kind {system.kind}")
-    needed = known(type(system), system.kind, needed=True)
-    for key in needed:
-        if not getattr(system, key):
-            raise InputError(f"{path}.{key} is missing; kind {system.kind} needs {', '.join(needed)}")
-    for key, source in system.sources().items():
-        _check_entry(config, f"{path}.{key}", source, "systems")
-        if source == name:
-            raise InputError(f"{path}.{key} is {name}: a system cannot be made from its own run")
-    if system.kind in ("retriever", "reranker"):
-        _check_trained(config, system, path)
-    if system.kind == "reranker" and system.depth > config.evaluation.depth:
-        raise InputError(f"{path}.depth is {system.depth}; allowed: up to evaluation.depth, {config.evaluation.depth}")
-    if system.kind == "fusion":
-        _check_fusion(config, system, path)
-    if system.kind == "run":
-        _check_runs(config, system, path)
-    if system.kind == "external":
-        pretrained.check_retriever(system.model, f"{path}.model")
+# --- rules -----------------------------------------------------------------------------------------------------------
+# A rule is the key of a setting, whether its value is wrong, and what is said of that behind the value.
 
 
-def _check_fusion(config: Config, system: System, path: str) -> None:
-    if len(set(system.of)) < max(2, len(system.of)):
-        raise InputError(f"{path}.of is {show(list(system.of))}; allowed: at least two systems, each once")
-    if system.weights and (len(system.weights) != len(system.of) or not any(system.weights) or system.tuned_on):
-        raise InputError(
-            f"{path}.weights is {show(list(system.weights))}; allowed: a weight for each of the {len(system.of)} "
-            "systems, not all 0, and no tuned_on beside them"
-        )
-    targets = [(name, split) for name, splits in config.evaluation.collections.items() for split in splits]
-    if system.tuned_on and (system.tuned_on not in targets or len(system.of) > MOST_TUNED):
-        raise InputError(
-            f"{path}.tuned_on is {show(list(system.tuned_on))}, for {len(system.of)} systems; allowed: for up to "
-            f"{MOST_TUNED} systems, one of {', '.join(show(list(target)) for target in targets)}"
-        )
+def _most(entry: Any, key: str, most: int | None, whose: str, where: str = "") -> Rule:
+    """Refuse a number above `most`, which may be unknown before a job."""
+    wrong = most is not None and getattr(entry, key) > most
+    return key, wrong, f"; allowed{where}: up to {most}, {whose}"
 
 
-def _check_runs(config: Config, system: System, path: str) -> None:
-    """Refuse files that are not there, and a system that lacks the run of a split that is measured or trained on."""
-    for collection, splits_ in system.runs.items():
-        _check_entry(config, f"{path}.runs.{collection}", collection, "collections")
-        for split, file in splits_.items():
-            _check_split(config, collection, split, f"{path}.runs.{collection}.{split}")
-            if not Path(file).expanduser().is_file():
-                raise InputError(f"{path}.runs.{collection}.{split} is {file}, which is no file; allowed: a TREC run")
-    measured = [(name, split) for name, splits_ in config.evaluation.collections.items() for split in splits_]
-    name = next(name for name, other in config.systems.items() if other is system)
-    mined = [
-        (stage.collection, stage.split)
-        for other in config.systems.values()
-        if other.negatives == name and (stage := config.stages.get(other.stage))
-    ]
-    for collection, split in [*measured, *mined]:
-        if split not in system.runs.get(collection, {}):
-            raise InputError(f"{path}.runs.{collection}.{split} is missing; the run is measured there or mined")
+def _kind(entry: Any, key: str, entries: dict[str, Any], kinds: tuple[str, ...], what: str) -> Rule:
+    """Refuse an entry, named by a setting, of other kinds than `kinds`; `what` calls the entries of its section."""
+    kind = entries[getattr(entry, key)].kind
+    fitting = ", ".join(name for name in entries if entries[name].kind in kinds) or "there is none"
+    return key, kind not in kinds, f", of kind {kind}; allowed: a {what} of kind {' or '.join(kinds)} ({fitting})"
 
 
-def _check_trained(config: Config, system: System, path: str) -> None:
-    _check_entry(config, f"{path}.encoder", system.encoder, "encoders")
-    _check_entry(config, f"{path}.stage", system.stage, "stages")
-    stage = config.stages[system.stage]
-    _check_kind(f"{path}.stage", system.stage, config.stages, (system.kind,), "stage")
-    _check_kind(f"{path}.negatives", system.negatives, config.systems, SEARCHES, "system")
-    _check_triples(config, system.negatives, stage.collection)
-    if system.teacher:
-        _check_kind(f"{path}.teacher", system.teacher, config.systems, ("reranker",), "system")
-    start = config.encoders[system.encoder].start
-    lengths = ("query_length", "passage_length") if system.kind == "retriever" else ("max_length",)
-    for key in lengths:
-        _check_length(config, start, getattr(stage, key), f"stages.{system.stage}.{key}")
+def _positions(config: Config, start: str) -> tuple[int | None, str]:
+    """Return the positions of a random start, and whose they are; the job that loads a checkpoint tells those of it."""
+    return None if config.starts[start].checkpoint else config.starts[start].positions, f"starts.{start}.positions"
 
 
-def _check_triples(config: Config, name: str, collection: str) -> None:
-    """Refuse published triples of a collection that has none of that name."""
-    triples, entry = config.systems[name].triples, config.collections[collection]
-    if not triples:
+def _encoder(config: Config, name: str, encoder: Encoder) -> Iterator[Rule]:
+    if not encoder.pretrained:
         return
-    source = collections.source(entry.source)
-    allowed = source.triples(entry.settings) if hasattr(source, "triples") else {}
-    if triples not in allowed:
-        remedy = suggestion(triples, allowed) if allowed else f"collections.{collection} has none; leave it out"
-        raise InputError(f"systems.{name}.triples is {show(triples)}; {remedy}")
+    start, owner = config.starts[encoder.start], f"starts.{encoder.start}"
+    if encoder.after:
+        first = config.encoders[encoder.after].start
+        yield "start", first != encoder.start, f"; allowed: {first}, that of encoders.{encoder.after}, where it begins"
+    if encoder.snapshot_of:
+        whole = config.encoders[encoder.snapshot_of]
+        last = whole.take_step or whole.steps or None
+        yield _most(encoder, "take_step", last, f"the last step of encoders.{encoder.snapshot_of}")
+    if "pmi_span" in encoder.maskings:
+        unit = config.importance[encoder.importance].unit
+        yield "importance", unit != "word", f", whose unit is {unit}; allowed for pmi_span: one of words"
+    layers = pretrained.number(start.checkpoint, "num_hidden_layers") if start.checkpoint else start.layers
+    if encoder.objective == "simlm":
+        words = "; allowed with objective simlm, whose decoder masks all that the encoder masks: from encoder_ratio, "
+        yield "decoder_ratio", encoder.decoder_ratio < encoder.encoder_ratio, f"{words}{encoder.encoder_ratio}"
+        copied = " with objective simlm, whose decoder begins as a copy of the last layers"
+        yield _most(encoder, "decoder_layers", layers, f"those of {owner}", copied)
+    if encoder.objective in ("condenser", "cocondenser") and layers is not None:
+        yield _most(encoder, "early_layers", layers - 1, f"{owner} has {layers} layers")
+    if encoder.generator:
+        yield from _generator(name, encoder, start.checkpoint)
+    yield _most(encoder, "max_length", *_positions(config, encoder.start))
 
 
-def _check_kind(path: str, name: str, entries: dict[str, Any], kinds: tuple[str, ...], what: str) -> None:
-    """Refuse an entry, named at `path`, of other kinds than `kinds`; `what` calls the entries of its section."""
-    if entries[name].kind not in kinds:
-        fitting = ", ".join(other for other, entry in entries.items() if entry.kind in kinds) or "there is none"
-        raise InputError(
-            f"{path} is {name}, of kind {entries[name].kind}; allowed: a {what} of kind {' or '.join(kinds)} "
-            f"({fitting})"
-        )
+def _generator(name: str, encoder: Encoder, checkpoint: str) -> Iterator[Rule]:
+    """Refuse a generator that cannot have the word-pieces of the start; its job compares them one by one."""
+    with _at("encoders", name, "generator"):
+        pretrained.check(encoder.generator, f"encoders.{name}.generator")
+    remedy = "has word-pieces of its own; allowed: a generator for a start with a checkpoint"
+    yield "generator", not checkpoint, f", but starts.{encoder.start} {remedy}"
+    own, start = (pretrained.number(model, "vocab_size") for model in (encoder.generator, checkpoint))
+    if own is not None and start is not None:
+        words = f", which knows {own:,} word-pieces; allowed: one with the {start:,} of starts.{encoder.start}"
+        yield "generator", own != start, words
+    positions = pretrained.number(encoder.generator, "max_position_embeddings")
+    yield _most(encoder, "max_length", positions, f"the positions of the generator {encoder.generator}")
+
+
+def _stage(config: Config, name: str, stage: Stage) -> Iterator[Rule]:
+    unfit = _unfit(config, stage.collection, stage.split)
+    yield "split", bool(unfit), unfit
+    for system in config.systems.values():
+        if system.stage == name:
+            for key in ("query_length", "passage_length") if stage.kind == "retriever" else ("max_length",):
+                yield _most(stage, key, *_positions(config, config.encoders[system.encoder].start))
+
+
+def _system(config: Config, name: str, system: System) -> Iterator[Rule]:
+    for place, source in system.sources().items():
+        if source == name:
+            raise refusal(("systems", name, *place), f" is {name}: a system cannot be made from its own run")
+    if system.stage:
+        yield _kind(system, "stage", config.stages, (system.kind,), "stage")
+        yield _kind(system, "negatives", config.systems, SEARCHES, "system")
+    if system.teacher:
+        yield _kind(system, "teacher", config.systems, ("reranker",), "system")
+    if system.kind == "reranker":
+        most = config.evaluation.depth
+        yield "depth", system.depth > most, f"; allowed: up to evaluation.depth, {most}"
+    if system.kind == "fusion":
+        yield from _fusion(config, system)
+    if system.kind == "run":
+        _check_runs(config, name, system)
+    if system.triples:
+        yield from _triples(config, name, system)
+    if system.kind == "external":
+        with _at("systems", name, "model"):
+            pretrained.check_retriever(system.model, f"systems.{name}.model")
+
+
+def _fusion(config: Config, system: System) -> Iterator[Rule]:
+    few = len(set(system.of)) < max(2, len(system.of))
+    yield "of", few, "; allowed: at least two systems, each once"
+    odd = bool(system.weights) and (len(system.weights) != len(system.of) or not any(system.weights))
+    yield "weights", odd, f"; allowed: one for each of the {len(system.of)} systems, not all 0"
+    yield "weights", bool(system.weights and system.tuned_on), ", but tuned_on chooses them; leave one of the two out"
+    targets = _targets(config)
+    unknown = bool(system.tuned_on) and system.tuned_on not in targets
+    yield "tuned_on", unknown, f"; allowed: one of {', '.join(show(list(target)) for target in targets)}"
+    many = bool(system.tuned_on) and len(system.of) > MOST_TUNED
+    yield "tuned_on", many, f"; allowed with up to {MOST_TUNED} systems, and of has {len(system.of)}"
+
+
+def _targets(config: Config) -> list[tuple[str, str]]:
+    return [(name, split) for name, splits_ in config.evaluation.collections.items() for split in splits_]
+
+
+def _check_runs(config: Config, name: str, system: System) -> None:
+    """Refuse files that are not there, and a system that lacks the run of a split that is measured or trained on."""
+    keys = ("systems", name, "runs")
+    for collection, files in system.runs.items():
+        if collection not in config.collections:
+            raise refusal((*keys, collection), f": not a collection; {suggestion(collection, config.collections)}")
+        for split, file in files.items():
+            if words := _unfit(config, collection, split):
+                raise refusal((*keys, collection, split), f": the split is {split}{words}")
+            if not Path(file).expanduser().is_file():
+                raise refusal((*keys, collection, split), f" is {file}, which is no file; allowed: a run as TREC text")
+    trained = [other.stage for other in config.systems.values() if other.negatives == name]
+    mined = [(config.stages[stage].collection, config.stages[stage].split) for stage in trained]
+    for collection, split in [*_targets(config), *mined]:
+        if split not in system.runs.get(collection, {}):
+            raise refusal(keys, f" lacks {split} of {collection}, where the system is measured or mined")
+
+
+def _triples(config: Config, name: str, system: System) -> Iterator[Rule]:
+    """Refuse published triples of a collection, on which others are trained, that has none of that name."""
+    trained = [other.stage for other in config.systems.values() if other.negatives == name]
+    for collection in dict.fromkeys(config.stages[stage].collection for stage in trained):
+        entry = config.collections[collection]
+        source = collections.source(entry.source)
+        allowed = source.triples(entry.settings) if hasattr(source, "triples") else {}
+        none = f"collections.{collection} has none; leave it out"
+        remedy = suggestion(system.triples, allowed) if allowed else none
+        yield "triples", system.triples not in allowed, f"; {remedy}"
+
+
+RULES: dict[str, Callable[[Config, str, Any], Iterator[Rule]]] = {
+    "encoders": _encoder,
+    "stages": _stage,
+    "systems": _system,
+}
 
 
 def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
@@ -343,7 +336,7 @@ def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
         circle = error.args[1][:0:-1]  # its last name is its first one
         begin = circle.index(next(name for name in needs if name in circle))
         names = " -> ".join([*circle[begin:], *circle[: begin + 1]])
-        raise InputError(f"{section} need each other in a circle: {names}; allowed: chains that end") from None
+        raise refusal((section,), f" need each other in a circle: {names}; allowed: chains that end") from None
 
 
 def read_measure(name: str) -> Measure:
@@ -361,57 +354,61 @@ def read_measure(name: str) -> Measure:
     except Exception:  # its parser raises whatever Python does
         usable = False
     if not usable:
-        raise InputError(
-            f"evaluation.measures has {show(name)}; allowed: what {', '.join(PROVIDERS[:-1])} and {PROVIDERS[-1]} of "
-            "ir_measures compute as a mean, such as nDCG@10, R(rel=2)@1000 or Judged@10"
+        raise refusal(
+            ("evaluation", "measures"),
+            f" has {show(name)}; allowed: what {', '.join(PROVIDERS[:-1])} and {PROVIDERS[-1]} of ir_measures compute "
+            "as a mean, such as nDCG@10, R(rel=2)@1000 or Judged@10",
         )
     if written != name.replace("(rel=1)", ""):  # which has an effect where evaluation.relevant says another grade
-        raise InputError(f"evaluation.measures has {show(name)}; allowed: {written}, as ir_measures writes it")
+        raise refusal(("evaluation", "measures"), f" has {show(name)}; allowed: {written}, as ir_measures writes it")
     return measure
 
 
 def _check_evaluation(config: Config) -> None:
     evaluation = config.evaluation
     if config.systems and not any(evaluation.collections.values()):
-        raise InputError("evaluation.collections names no split, but there are systems; allowed: at least one split")
+        words = " names no split, but there are systems; allowed: at least one split"
+        raise refusal(("evaluation", "collections"), words)
     for collection, chosen in evaluation.collections.items():
-        path = f"evaluation.collections.{collection}"
+        keys = ("evaluation", "collections", collection)
         if collection not in config.collections:
-            raise InputError(f"{path}: not a collection; {suggestion(collection, config.collections)}")
+            raise refusal(keys, f": not a collection; {suggestion(collection, config.collections)}")
         if len(set(chosen)) < len(chosen):
-            raise InputError(f"{path} is {show(list(chosen))}; allowed: each split once, or none: only searched")
+            raise refusal(keys, f" is {show(list(chosen))}; allowed: each split once, or none: only searched")
         for split in chosen:
-            _check_split(config, collection, split, path)
+            if words := _unfit(config, collection, split):
+                raise refusal(keys, f" is {show(split)}{words}")
             for name, system in config.systems.items():
                 stage = config.stages.get(system.stage)
                 if stage and (stage.collection, stage.split) == (collection, split):
-                    raise InputError(
-                        f"{path} names {split}, which stages.{system.stage} trains systems.{name} on; allowed: splits "
-                        "that nothing is trained on"
+                    raise refusal(
+                        keys,
+                        f" names {split}, which stages.{system.stage} trains systems.{name} on; allowed: splits that "
+                        "nothing is trained on",
                     )
     if evaluation.collections and not evaluation.measures:
-        raise InputError("evaluation.measures is []; allowed: at least one measure")
+        raise refusal(("evaluation", "measures"), " is []; allowed: at least one measure")
     for place, measure in enumerate(evaluation.measures):
         if measure in evaluation.measures[:place]:
-            raise InputError(f"evaluation.measures has {show(measure)} twice; allowed: each once")
+            raise refusal(("evaluation", "measures"), f" has {show(measure)} twice; allowed: each once")
         cutoff = read_measure(measure).params.get("cutoff", 1)
         if cutoff > evaluation.depth:
-            raise InputError(f"evaluation.depth is {evaluation.depth}; allowed: from {cutoff}, the depth of {measure}")
+            words = f" is {evaluation.depth}; allowed: from {cutoff}, the depth of {measure}"
+            raise refusal(("evaluation", "depth"), words)
     for collection, length in evaluation.lengths.items():
-        path = f"evaluation.lengths.{collection}"
+        keys = ("evaluation", "lengths", collection)
         if collection not in evaluation.collections:
-            raise InputError(f"{path}: not evaluated; {suggestion(collection, evaluation.collections)}")
+            raise refusal(keys, f": not evaluated; {suggestion(collection, evaluation.collections)}")
         for name, system in config.systems.items():
             start = config.starts[config.encoders[system.encoder].start] if system.encoder else None
             model = start.checkpoint if start else system.model
             positions = pretrained.number(model, "max_position_embeddings") if model else start and start.positions
-            _check_most(path, length, positions, f"the positions of systems.{name}")
+            if positions is not None and length > positions:
+                raise refusal(keys, f" is {length}; allowed: up to {positions}, the positions of systems.{name}")
     for collection, grades in evaluation.relevant.items():
         for split in grades:
             if split not in evaluation.collections.get(collection, ()):
-                raise InputError(
-                    f"evaluation.relevant names {collection} {split}, which is not evaluated; allowed: splits of "
-                    "evaluation.collections"
+                raise refusal(
+                    ("evaluation", "relevant"),
+                    f" names {collection} {split}, which is not evaluated; allowed: splits of evaluation.collections",
                 )
-    if evaluation.baseline:
-        _check_entry(config, "evaluation.baseline", evaluation.baseline, "systems")

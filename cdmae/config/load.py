@@ -5,25 +5,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import fields, replace
-from functools import partial
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from cdmae import collections
-from cdmae.config import checks, seeds
-from cdmae.config.schema import Collection, Config, Encoder, Evaluation, Importance, Report, Stage, Start, System
-from cdmae.errors import InputError, Mistakes
-from cdmae.fields import check_partial, join, known, mapping, others, parse, show, suggestion, unknown
+from cdmae.config import checks, schema, seeds
+from cdmae.config.schema import Collection, Config, Encoder, Stage
+from cdmae.errors import InputError
+from cdmae.fields import Keys, build, known, mapping, others, parse, read, refusal, setting, show, suggestion
 
 Entries = dict[str, dict[str, Any]]  # of a section: the values of each by its name
 
 BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
 OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
+KIND = {"encoders": "objective", "stages": "kind", "systems": "kind"}  # the setting that decides which others count
+TOLD = 10  # mistakes that are told at once
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written(Config):
+    """What config files may say: a config whose encoders and stages have defaults."""
+
+    collections: dict[str, dict[str, Any]] = field(default_factory=dict)
+    pretraining: Encoder = setting({}, meaning="defaults of every encoder")
+    training: Stage = setting({}, meaning="defaults of every stage, as far as they are of its kind")
+    standalone: bool = setting(False, meaning="in an overlay: leaves `config.yaml` out")
 
 
 # --- from files to values --------------------------------------------------------------------------------------------
+
+
+class Mapping(dict):
+    """A mapping of a config file, which knows the line of every key."""
+
+    lines: dict[str, int]
 
 
 def read_yaml(path: Path | str) -> dict[str, Any]:
@@ -31,19 +48,23 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """A loader that refuses a list as a key, and a repeated key, of which YAML would take the last."""
+        """A loader that keeps the lines of keys, and refuses a list as a key and a repeated key."""
 
-        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        def construct_yaml_map(self, node: yaml.MappingNode) -> Mapping:
             seen = set()
             for key, _ in node.value:
+                where = f"{path}, line {key.start_mark.line + 1}"
                 if not isinstance(key, yaml.ScalarNode):
                     kind = "list" if isinstance(key, yaml.SequenceNode) else "mapping"
-                    raise InputError(f"{path}, line {key.start_mark.line + 1}: a key is a {kind}; allowed: text")
+                    raise InputError(f"{where}: a key is a {kind}; allowed: text")
                 if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
-                    raise InputError(f"{path}, line {key.start_mark.line + 1}: the key {key.value} is there twice")
+                    raise InputError(f"{where}: the key {key.value} is there twice")
                 seen.add(key.value)
-            return super().construct_mapping(node, deep)
+            values = Mapping(self.construct_mapping(node, deep=True))
+            values.lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}  # with those of anchors
+            return values
 
+    Loader.add_constructor("tag:yaml.org,2002:map", Loader.construct_yaml_map)
     try:
         values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader)  # a SafeLoader
         if values is None:
@@ -73,11 +94,8 @@ def gather(default: Path | str, overlays: Iterable[Path | str], values: dict[str
 
 def stack(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     """Stack two overlays as the engine does; null stays, because it removes what the default has."""
-    stacked = dict(first)
-    for key, value in second.items():
-        both = isinstance(value, dict) and isinstance(first.get(key), dict)
-        stacked[key] = stack(first[key], value) if both else value
-    return stacked
+    both = {key: stack(first[key], second[key]) for key in _mappings(first, second)}
+    return {**first, **second, **both}
 
 
 def merge(default: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
@@ -87,117 +105,119 @@ def merge(default: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
     """
     if overlay.get("standalone") is True:
         return dict(overlay)
-    merged = dict(default)
-    for key, value in overlay.items():
-        if value is None and key in default:
-            del merged[key]
-        elif isinstance(value, dict) and isinstance(default.get(key), dict):
-            merged[key] = merge(default[key], value)
-        else:
-            merged[key] = value
-    return merged
+    both = {key: merge(default[key], overlay[key]) for key in _mappings(default, overlay)}
+    merged = {**default, **overlay, **both}
+    return {key: value for key, value in merged.items() if value is not None or key not in default}
+
+
+def _mappings(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    return [key for key in second if isinstance(second[key], dict) and isinstance(first.get(key), dict)]
 
 
 # --- from values to a config -----------------------------------------------------------------------------------------
 
 
 def load(values: dict[str, Any]) -> Config:
-    """Parse and check the merged values of the config files; raise `InputError` with a line for each mistake.
+    """Check the merged values of the config files and make a config of them.
 
-    What entries demand of each other is checked once all of them are right.
+    Raises `InputError` with a line for each mistake. What entries demand of each other is checked once all of them are
+    right.
     """
-    values, mistakes = mapping(values, ""), Mistakes()
-    plain, encoder_defaults, stage_defaults = Config(), None, None
-    allowed = [*Config.__dataclass_fields__, "standalone"]
-    for key in values:
-        with mistakes.noted():
-            if key not in allowed:
-                raise unknown(key, allowed, "")
-    with mistakes.noted():
-        if not isinstance(values.get("standalone", False), bool):
-            raise InputError(f"standalone is {show(values['standalone'])}; allowed: true or false")
-    with mistakes.noted():
-        plain = parse(Config, {key: values[key] for key in ("results", "seed", "seeds") if key in values})
-    with mistakes.noted():
-        encoder_defaults = check_partial(Encoder, values.get("pretraining"), "pretraining")
-    with mistakes.noted():
-        stage_defaults = check_partial(Stage, values.get("training"), "training")
-    if None in (encoder_defaults, stage_defaults) or not {"pretraining", "training"} <= values.keys():
-        mistakes.tell()  # without defaults, whose section may be what is mistyped, much would be missing in the entries
+    written, mistakes = read(Written, values)
+    wrong = {error.keys[:2] for error in mistakes}  # entries that cannot be made
+    defaults = {"encoders": written.get("pretraining", {}), "stages": written.get("training", {})}
+    mistyped = {keys[0] for keys in wrong} - set(schema.SECTIONS)
+    if mistyped and (mistyped & {"pretraining", "training"} or not {"pretraining", "training"} <= values.keys()):
+        raise told(mistakes)  # without defaults, whose section may be what is mistyped, much would lack in the entries
 
-    def encoder(entry: dict[str, Any], path: str) -> Encoder:
-        settings = parse(Encoder, encoder_values(entry, encoder_defaults, path), path)
-        return _seeded(_without_unread(settings, entry, path), plain.seed)
+    def noted(make: Callable[..., Any], *arguments: Any) -> Any:
+        try:
+            return make(*arguments)
+        except InputError as error:
+            mistakes.extend(part for part in error.several if part.keys[:2] not in wrong)
 
-    def stage(entry: dict[str, Any], path: str) -> Stage:
-        return _seeded(parse(Stage, stage_values(entry, stage_defaults, path), path), plain.seed)
-
-    readers = {
-        "collections": _collection,
-        "starts": partial(parse, Start),
-        "importance": partial(parse, Importance),
-        "encoders": encoder,
-        "stages": stage,
-        "systems": partial(parse, System),
+    top = Config()
+    if not mistyped & {"results", "seed", "seeds"}:
+        top = noted(build, Config, checks.pick(written, ("results", "seed", "seeds")), ()) or top
+    parts: dict[str, Any] = {
+        name: noted(build, cls, written.get(name, {}), (name,))
+        for name, cls in (("evaluation", schema.Evaluation), ("report", schema.Report))
     }
-    sections: dict[str, Any] = {}
-    for section, read in readers.items():
-        entries, sections[section] = _entries(values, section, mistakes), {}
+    for section in schema.SECTIONS:
+        entries = written.get(section, {})
         if section == "encoders":
-            own, entries = entries, {}
-            with mistakes.noted():
-                entries = inherited(own, encoder_defaults)
-        for name, entry in entries.items():
-            with mistakes.noted():
-                sections[section][name] = read(entry, join(section, name))
-    for name, cls in (("evaluation", Evaluation), ("report", Report)):
-        with mistakes.noted():
-            sections[name] = parse(cls, values.get(name), name)
-    mistakes.tell()
-    config = replace(plain, pretraining=encoder_defaults, training=stage_defaults, **sections)
-    checks.check(config, values)
+            entries = noted(inherited, entries, defaults[section]) or {}
+        made = {
+            name: noted(_entry, entry, defaults.get(section, {}), (section, name), top.seed)
+            for name, entry in entries.items()
+            if not noted(checks.check_name, name, section) and (section, name) not in wrong
+        }
+        parts[section] = made
+    if mistakes:
+        raise told(mistakes)
+    config = replace(top, **parts)
+    checks.check(config)
     return seeds.replicate(config)
 
 
-def _entries(values: dict[str, Any], section: str, mistakes: Mistakes) -> Entries:
-    """Return the entries of a section that are mappings with fitting names."""
-    entries, fitting = {}, {}
-    with mistakes.noted():
-        entries = mapping(values.get(section), section)
-    for name, entry in entries.items():
-        with mistakes.noted():
-            checks.check_name(name, section)
-            path = join(section, name)
-            if entry is None:
-                raise InputError(f"{path} is empty; allowed: a mapping of its settings ({{}} where all have defaults)")
-            fitting[name] = mapping(entry, path)
-    return fitting
+def told(mistakes: list[InputError]) -> InputError:
+    """Make one error of several, a few at most; ``encoders.a: take_step is 9`` of every encoder is one mistake."""
+    several = {}
+    for mistake in mistakes:
+        place, colon, rest = str(mistake).partition(": ")
+        several.setdefault(rest if colon and " " not in place else str(mistake), mistake)
+    more = [f"and {len(several) - TOLD} more"] if len(several) > TOLD else []
+    return InputError(*list(several.values())[:TOLD], *more)
 
 
-def _seeded(entry: Any, seed: int) -> Any:
-    return replace(entry, seed=seed) if entry.seed == -1 else entry
+def _entry(entry: dict[str, Any], defaults: dict[str, Any], keys: Keys, seed: int) -> Any:
+    """Make an entry of a section; raises `InputError` where it says what has no effect on it."""
+    section, _ = keys
+    if section == "collections":
+        return _collection(entry, keys)
+    cls, values, word = schema.SECTIONS[section], {**defaults, **entry}, KIND.get(section, "")
+    kind = values.get(word, Encoder.objective)
+    what, takes = f"{word} {kind}", [key.name for key in fields(cls) if key.name not in others(cls, kind)]
+    if kind == "none":
+        takes = list(checks.NOT_PRETRAINED)
+    if entry.get("checkpoint"):
+        what, takes = "checkpoint", ["checkpoint"]
+    few, needed = known(cls, kind), known(cls, kind, needed=True)
+    for key in entry:
+        if key not in takes:
+            allowed = f"allowed: {', '.join(takes)}"
+            some = f"of the settings that only some {word}s know it takes {', '.join(few)}"
+            raise refusal((*keys, key), f" does not go with {what}; {some if few else allowed}")
+    values = checks.pick(values, takes)
+    if section in ("encoders", "stages") and values.get("seed", -1) == -1:
+        values["seed"] = seed
+    settings = build(cls, values, keys)
+    for key in needed:
+        if not getattr(settings, key):
+            raise refusal((*keys, key), f" is missing; kind {kind} needs {', '.join(needed)}")
+    return _without_unread(settings, entry, keys) if section == "encoders" else settings
 
 
-def _without_unread(encoder: Encoder, entry: dict[str, Any], path: str) -> Encoder:
+def _without_unread(encoder: Encoder, entry: dict[str, Any], keys: Keys) -> Encoder:
     """Set what the encoder does not read to its default: changing that for others then restarts nothing here.
 
     Raises `InputError` where the entry itself says it.
     """
-    defaults = {field.name: field.default for field in fields(encoder) if field.name in encoder.unread}
+    defaults = {key.name: key.default for key in fields(encoder) if key.name in encoder.unread}
     for key, why in encoder.unread.items():
         if key in entry and getattr(encoder, key) != defaults[key]:
-            raise InputError(f"{path}.{key} is {show(entry[key])}, but {why}; leave it out")
+            raise refusal((*keys, key), f" is {show(entry[key])}, but {why}; leave it out")
     return replace(encoder, **defaults)
 
 
-def _collection(values: dict[str, Any], path: str) -> Collection:
-    source, allowed = values.get("source"), collections.names()
+def _collection(entry: dict[str, Any], keys: Keys) -> Collection:
+    source, allowed = entry.get("source"), collections.names()
     if source is None:
-        raise InputError(f"{path}.source is missing; allowed: {', '.join(allowed)}")
+        raise refusal((*keys, "source"), f" is missing; allowed: {', '.join(allowed)}")
     if source not in allowed:
-        raise InputError(f"{path}.source is {show(source)}; {suggestion(str(source), allowed)}")
-    own = {key: value for key, value in values.items() if key != "source"}
-    return Collection(source, parse(collections.source(source).Settings, own, path))
+        raise refusal((*keys, "source"), f" is {show(source)}; {suggestion(str(source), allowed)}")
+    own = {key: value for key, value in entry.items() if key != "source"}
+    return Collection(source, parse(collections.source(source).Settings, own, *keys))
 
 
 # --- what entries inherit --------------------------------------------------------------------------------------------
@@ -211,80 +231,38 @@ def inherited(encoders: Entries, defaults: dict[str, Any]) -> Entries:
     """
     for key in BEFORE:
         if key in defaults:
-            raise InputError(f"pretraining.{key} cannot be a default: the first encoder has none before it")
-    before = {
-        name: {key: values[key] for key in BEFORE if isinstance(values.get(key), str) and values[key]}
-        for name, values in encoders.items()
-    }
+            raise refusal(("pretraining", key), " cannot be a default: the first encoder has none before it")
+    before = {name: {key: values[key] for key in BEFORE if values.get(key)} for name, values in encoders.items()}
     needs = {name: [other for other in needed.values() if other in encoders] for name, needed in before.items()}
     checks.check_cycles("encoders", needs)
     for name, needed in before.items():
         for key, other in needed.items():
             if other not in encoders:
-                raise InputError(f"encoders.{name}.{key} is {show(other)}; {suggestion(other, encoders)}")
-        source = needed.get("snapshot_of", "")
-        first = before.get(source, {}).get("snapshot_of")
-        if first:
-            raise InputError(f"encoders.{name}.snapshot_of is {source}, a snapshot itself; allowed: {first}")
+                raise refusal(("encoders", name, key), f" is {show(other)}; {suggestion(other, encoders)}")
 
     def whole(name: str) -> dict[str, Any]:
-        values, needed = encoders[name], before[name]
-        if "snapshot_of" in needed:
-            return _snapshot(values, whole(needed["snapshot_of"]), defaults, f"encoders.{name}")
-        start = whole(needed["after"]).get("start") if "after" in needed else None
+        values, keys = encoders[name], ("encoders", name)
+        if source := before[name].get("snapshot_of"):
+            if first := before[source].get("snapshot_of"):
+                raise refusal((*keys, "snapshot_of"), f" is {source}, a snapshot itself; allowed: {first}")
+            return _snapshot(values, whole(source), defaults, keys)
+        start = whole(before[name]["after"]).get("start") if "after" in before[name] else None
         return {"start": start, **values} if start else values
 
     return {name: whole(name) for name in encoders}
 
 
-def _snapshot(values: dict[str, Any], source: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
+def _snapshot(values: dict[str, Any], source: dict[str, Any], defaults: dict[str, Any], keys: Keys) -> dict[str, Any]:
     """Give a snapshot the values of the encoder that it is one of, `source`, and its own step."""
     name, whole = values["snapshot_of"], {**defaults, **source}
     if whole.get("objective") == "none":
-        raise InputError(f"{path}.snapshot_of is {name}, which is not pre-trained; allowed: an encoder that is")
+        raise refusal((*keys, "snapshot_of"), f" is {name}, which is not pre-trained; allowed: an encoder that is")
     for key in values:
         if key not in OF_SNAPSHOT and values[key] != whole.get(key):
-            raise InputError(
-                f"{path}.{key} is {show(values[key])}, but a snapshot has all but its take_step from encoders.{name}; "
-                "leave it out"
+            raise refusal(
+                (*keys, key),
+                f" is {show(values[key])}, but a snapshot has all but its take_step from encoders.{name}; leave it out",
             )
     if not values.get("take_step"):
-        raise InputError(f"{path}.take_step is missing: the step of encoders.{name} that is kept")
+        raise refusal((*keys, "take_step"), f" is missing: the step of encoders.{name} that is kept")
     return {**source, **values}
-
-
-def encoder_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
-    """Lay the values of an encoder over the defaults of `pretraining`, without those that do not apply."""
-    both = {**defaults, **values}
-    objective = str(both.get("objective", "mae"))
-    if objective == "none":
-        checks.refuse_others(values, checks.NOT_PRETRAINED, path, "objective none")
-        return checks.pick(both, checks.NOT_PRETRAINED)
-    foreign = others(Encoder, objective)
-    for key in values:
-        if key in foreign:
-            raise InputError(
-                f"{path}.{key} does not go with objective {objective}; of the settings that only some objectives know "
-                f"it takes {', '.join(known(Encoder, objective))}"
-            )
-    both = {key: value for key, value in both.items() if key not in foreign}
-    masks = [both.get("encoder_masking")]
-    if "decoder_masking" not in foreign:
-        masks.append(both.get("decoder_masking", "importance"))
-    if not any(mask in checks.READ_IMPORTANCE for mask in masks):
-        if values.get("importance"):
-            reading = " or ".join(checks.READ_IMPORTANCE)
-            raise InputError(f"{path}.importance is {show(values['importance'])}, but no masking is {reading}")
-        both.pop("importance", None)
-    return both
-
-
-def stage_values(values: dict[str, Any], defaults: dict[str, Any], path: str) -> dict[str, Any]:
-    """Lay the values of a stage over the defaults of `training`, without those of the other kind."""
-    kind = str(values.get("kind", defaults.get("kind")))
-    foreign = others(Stage, kind)
-    for key in values:
-        if key in foreign:
-            names = ", ".join(field.name for field in fields(Stage) if field.name in foreign)
-            raise InputError(f"{path}.{key} is not a setting of a {kind}; it takes no {names}")
-    return {**{key: value for key, value in defaults.items() if key not in foreign}, **values}

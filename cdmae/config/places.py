@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,17 +10,10 @@ from cdmae.config import load as loading
 from cdmae.errors import InputError
 
 if TYPE_CHECKING:
-    import yaml
-
     from cdmae.config.schema import Config
+    from cdmae.fields import Keys
 
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where entries have their defaults from
-DEEPEST = 4  # keys down to a setting, such as collections.docs.parts.size
-# "encoders.a.steps is 3", "seeds[1] is 3", "encoders.a: take_step is 9": the key begins a sentence, its last part may
-# follow a colon.
-KEY = re.compile(r"(?P<path>[\w.-]+)(?=[:\[ ])(: (?P<last>\w+)(?= (?:is|has) ))?")
-
-Keys = tuple[str, ...]
 
 
 def load(
@@ -39,57 +31,44 @@ def load(
 
 
 def located(error: InputError, files: Sequence[Path | str], given: Mapping[str, Any] | None = None) -> InputError:
-    """Put file and line before each sentence whose key stands in one of the config `files`.
+    """Put file and line before each mistake whose keys stand in one of the config `files`, in their order.
 
-    Of several files the last one counts, as for the values. What is `given` on the command line stands in no file, and
-    neither do mistakes in other files, whose place the sentence tells itself.
+    Of several files the last one with a key counts, as for the values. What is `given` on the command line stands in no
+    file.
     """
-    lines: dict[Keys, tuple[Path, int]] = {}
-    for path in map(Path, files):
-        lines |= {keys: (path, line) for keys, line in _lines(path).items()}
-    return InputError("\n".join(_place(sentence, lines, given or {}) + sentence for sentence in str(error).split("\n")))
+    layers = [_values(path) for path in files]
+    placed = [(_place(mistake.keys, layers, given or {}), str(mistake)) for mistake in error.several]
+    sentences = []
+    for place, sentence in sorted(placed, key=lambda pair: pair[0] or (len(files), 0)):
+        path = Path(files[place[0]]) if place else Path()
+        near = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+        sentences.append(f"{near}, line {place[1]}: {sentence}" if place else sentence)
+    return InputError("\n".join(sentences))
 
 
-def _place(sentence: str, lines: dict[Keys, tuple[Path, int]], given: Mapping[str, Any]) -> str:
-    """Return ``FILE, line N: `` of the key itself, of the entry's default for it, or of the nearest key above it."""
-    match = KEY.match(sentence)
-    if match is None or re.search(r", line \d", sentence):
-        return ""
-    keys = tuple(".".join(filter(None, match.groupdict().values())).split("."))
-    default = (DEFAULTS[keys[0]], *keys[2:]) if keys[0] in DEFAULTS else keys
-    above = [keys[:length] for length in range(len(keys) - 1, 0, -1)]
-    nearest = next((place for place in (keys, default, *above) if place in lines), None)
-    if nearest is None or _holds(given, nearest):
-        return ""
-    path, line = lines[nearest]
-    return f"{path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path}, line {line}: "
-
-
-def _holds(values: Any, keys: Keys) -> bool:
-    for key in keys:
-        if not isinstance(values, Mapping) or key not in values:
-            return False
-        values = values[key]
-    return True
-
-
-def _lines(path: Path) -> dict[Keys, int]:
-    """Return the line of every key of a config file; nothing for a file that is none, which its reader has refused."""
-    import yaml
-
-    lines: dict[Keys, int] = {}
-
-    def walk(node: yaml.Node, keys: Keys) -> None:
-        for key, value in node.value if isinstance(node, yaml.MappingNode) and len(keys) < DEEPEST else ():
-            if key.tag == "tag:yaml.org,2002:merge":
-                for mapping in value.value if isinstance(value, yaml.SequenceNode) else [value]:
-                    walk(mapping, keys)
-            elif isinstance(key, yaml.ScalarNode):
-                lines[*keys, key.value] = key.start_mark.line + 1
-                walk(value, (*keys, key.value))
-
+def _values(path: Path | str) -> dict[str, Any]:
+    """Return what a config file says; nothing for a file that is none, which its reader has refused."""
     try:
-        walk(yaml.compose(path.read_text(encoding="utf-8"), yaml.SafeLoader), ())
-    except (OSError, UnicodeDecodeError, RecursionError, yaml.YAMLError):
+        return loading.read_yaml(path)
+    except InputError:
         return {}
-    return lines
+
+
+def _place(keys: Keys, layers: Sequence[dict[str, Any]], given: Mapping[str, Any]) -> tuple[int, int] | None:
+    """Return the file and line of the key itself, of the entry's default for it, or of the nearest key above it."""
+    keys = tuple(key for key in keys if isinstance(key, str))  # a list stands in a line of its own
+    default = [(DEFAULTS[keys[0]], *keys[2:])] if len(keys) > 2 and keys[0] in DEFAULTS else []
+    for place in [keys, *default, *(keys[:length] for length in range(len(keys) - 1, 0, -1))] if keys else []:
+        for number in reversed(range(len(layers))):
+            above = _mapping(layers[number], place[:-1])
+            if place[-1] in above:
+                typed = place[-1] in _mapping(given, place[:-1])
+                return None if typed else (number, above.lines[place[-1]])
+    return None
+
+
+def _mapping(values: Any, keys: Keys) -> Any:
+    """Return the mapping at some keys, an empty one where they lead nowhere."""
+    for key in keys:
+        values = values.get(key) if isinstance(values, Mapping) else None
+    return values if isinstance(values, Mapping) else {}

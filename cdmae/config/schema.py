@@ -108,7 +108,7 @@ class Start:
 
     def values(self) -> dict[str, Any]:
         """Return what matters: the checkpoint, or everything else."""
-        return checks.pick(asdict(self), ("checkpoint",) if self.checkpoint else checks.RANDOM_START)
+        return checks.pick(asdict(self), ["checkpoint"]) if self.checkpoint else asdict(self, ["checkpoint"])
 
     def tokenizer(self) -> dict[str, Any]:
         """Return what matters to the tokenizer."""
@@ -243,14 +243,15 @@ class Encoder:
     def unread(self) -> dict[str, str]:
         """Say what another setting leaves without effect, and why; `cdmae.config.load` sets it to its default."""
         noise = {} if self.masked_by_importance else {"sigma": "no masking is importance"}
+        if not self.reads_importance:
+            noise["importance"] = f"no masking is {' or '.join(checks.READ_IMPORTANCE)}"
         return noise | ({"epochs": f"steps is {self.steps}, and counts instead"} if self.steps else {})
 
     def values(self) -> dict[str, Any]:
         """Return what matters: everything that the objective knows, or that there is no pre-training."""
         if not self.pretrained:
             return checks.pick(asdict(self), checks.NOT_PRETRAINED)
-        left_out = others(Encoder, self.objective) | unused(self)
-        return {key: value for key, value in asdict(self).items() if key not in left_out}
+        return asdict(self, others(Encoder, self.objective) | unused(self))
 
     def masking(self) -> dict[str, Any]:
         """Return what matters to the masks that are shown (`cdmae.masking.terms`)."""
@@ -338,7 +339,7 @@ class Stage:
     def values(self, *, teacher: bool = True) -> dict[str, Any]:
         """Return what matters to a training of this kind, with or without a teacher."""
         left_out = others(Stage, self.kind) | unused(self) | (set() if teacher else {"alpha"})
-        return {key: value for key, value in asdict(self).items() if key not in left_out}
+        return asdict(self, left_out)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -396,13 +397,12 @@ class System:
 
     def values(self) -> dict[str, Any]:
         """Return the settings of its kind."""
-        left_out = others(System, self.kind)
-        return {key: value for key, value in asdict(self).items() if key not in left_out}
+        return asdict(self, others(System, self.kind))
 
-    def sources(self) -> dict[str, str]:
-        """Map where it names the systems that it needs (``negatives``, ``of[1]``) to their names."""
-        single = {key: getattr(self, key) for key in ("negatives", "teacher", "reranks") if getattr(self, key)}
-        return {**single, **{f"of[{index}]": name for index, name in enumerate(self.of)}}
+    def sources(self) -> dict[tuple[str | int, ...], str]:
+        """Map where it names the systems that it needs, such as ``("of", 1)``, to their names."""
+        single = {(key,): getattr(self, key) for key in ("negatives", "teacher", "reranks") if getattr(self, key)}
+        return {**single, **{("of", place): name for place, name in enumerate(self.of)}}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -467,9 +467,7 @@ class Config:
     collections: dict[str, Collection] = field(default_factory=dict)
     starts: dict[str, Start] = field(default_factory=dict)
     importance: dict[str, Importance] = field(default_factory=dict)
-    pretraining: dict[str, Any] = setting({}, meaning="defaults of every encoder")
     encoders: dict[str, Encoder] = field(default_factory=dict)
-    training: dict[str, Any] = setting({}, meaning="defaults of every stage, as far as they are of its kind")
     stages: dict[str, Stage] = field(default_factory=dict)
     systems: dict[str, System] = field(default_factory=dict)
     evaluation: Evaluation = field(default_factory=Evaluation)
@@ -487,8 +485,7 @@ class Config:
 
     def values(self) -> dict[str, Any]:
         """Return plain values that `cdmae.config.load` accepts again: all defaults written out, no replicas."""
-        sections = ("collections", "starts", "importance", "encoders", "stages", "systems")
-        named = {section: getattr(self, section) for section in sections}
+        named = {section: getattr(self, section) for section in SECTIONS}
         return {
             "results": self.results,
             "seed": self.seed,
@@ -497,3 +494,13 @@ class Config:
             "evaluation": asdict(self.evaluation),
             "report": asdict(self.report),
         }
+
+
+SECTIONS = {  # of named entries, in the order in which they are made
+    "collections": Collection,
+    "starts": Start,
+    "importance": Importance,
+    "encoders": Encoder,
+    "stages": Stage,
+    "systems": System,
+}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cdmae.config import seeds
 
 if TYPE_CHECKING:
-    from cdmae.config.schema import Config, Encoder
+    from cdmae.config.schema import Config
 
 TRAINED = ("retriever", "reranker")  # the kinds of system that have a model of their own
 OF_STAGES = ("split", "depth", "group", "random_negatives", "epochs", "seed")
@@ -33,7 +33,9 @@ def encoders(config: Config) -> dict[str, Row]:
             "importance": encoder.importance,
             "after": encoder.after,
             "snapshot_of": encoder.snapshot_of,
-            "estimate": _estimate(encoder),
+            "estimate": (
+                "importance" if encoder.masked_by_importance else "ngrams" if encoder.reads_importance else ""
+            ),
             "checkpoint": model_files(config.starts[encoder.start].checkpoint),
             "generator": model_files(encoder.generator),
             "seed": encoder.seed,
@@ -68,12 +70,6 @@ def _tuned(config: Config, collection: str = "", split: str = "") -> Row:
     """Tell on what the weights of a fusion are chosen."""
     measure = config.evaluation.measured(collection, split)[0] if collection else ""
     return {"tuned_collection": collection, "tuned_split": split, "tuned_measure": measure}
-
-
-def _estimate(encoder: Encoder) -> str:
-    if encoder.masked_by_importance:
-        return "importance"
-    return "ngrams" if encoder.reads_importance else ""
 
 
 def model_files(model: str) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import csv
 import os
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import NamedTuple
 
 from cdmae.errors import InputError
 from cdmae.plan.work import PLAIN, Job, Planned, Work
@@ -17,14 +18,12 @@ PEAK = {  # floating-point operations per second of a GPU, bfloat16 (V100: float
 }  # fmt: skip
 UTILISED = 0.45  # of a GPU's peak, on real word-pieces
 CORE = 100e9  # operations per second of a core that computes a network
-NETWORKS = (
-    "pretrain", "train_retriever", "train_reranker", "teacher", "vectors", "mine", "search", "rerank",
-)  # fmt: skip
 # seconds until a process works: imports of torch, of numba, Java with its compiler, or little
-START = {"index_bm25": 2.0} | dict.fromkeys(NETWORKS, 4.0) | dict.fromkeys(("ngrams", "importance"), 1.5)
-START |= dict.fromkeys(("mine_bm25", "search_bm25"), 5.0)
-START |= dict.fromkeys(("vectors_external", "mine_external", "search_external"), 9.0)
-START |= {"latency": 6.0}
+START = {
+    "index_bm25": 2.0, "mine_bm25": 5.0, "search_bm25": 5.0, "ngrams": 1.5, "importance": 1.5, "latency": 6.0,
+    "pretrain": 4.0, "train_retriever": 4.0, "train_reranker": 4.0, "teacher": 4.0, "rerank": 4.0, "vectors": 4.0,
+    "mine": 4.0, "search": 4.0, "vectors_external": 9.0, "mine_external": 9.0, "search_external": 9.0,
+}  # fmt: skip
 OTHERS_START = 1.0
 ON_GPU = 2.5e9  # bytes of a process's own memory that CUDA and its libraries take
 
@@ -60,67 +59,53 @@ class Machine:
         if self.gpus and self.gpu not in PEAK:
             raise InputError(f"--gpu is {self.gpu or 'missing'}; allowed: {', '.join(PEAK)}")
 
-    def cores_of(self, job: Job) -> int:
-        """Count the cores that a job is given."""
-        return min(self.cores, job.threads)
+    def clipped(self, job: Job) -> Job:
+        """Return a job that is given no more cores and GPUs than there are."""
+        return job._replace(threads=min(self.cores, job.threads), gpus=min(self.gpus, job.gpus))
 
-    def gpus_of(self, job: Job) -> int:
-        """Count the GPUs that a job is given."""
-        return min(self.gpus, job.gpus)
+    def estimate(self, job: Job, work: Work, kinds: Sequence[str]) -> tuple[float, float]:
+        """Return the seconds that a job takes and its bytes of memory at the peak; what GPUs keep is left out.
 
-    def seconds(self, job: Job, work: Work, planned: Planned) -> float:
-        """How long a job takes."""
-        speed = self._speed(job, planned)
-        return speed.start + speed.factor * self._working(job, work)
+        kinds: what jobs of equal speed have in common, the closest first (`Planned.kinds`).
+        """
+        known = (self.corrections[kind] for kind in kinds if kind in self.corrections)
+        speed = next(known, Speed(START.get(job.rule, OTHERS_START)))
+        seconds, memory = self._assumed(job, work)
+        return speed.start + speed.factor * seconds, max(PLAIN / 2, memory + speed.memory)
 
-    def peak(self, job: Job, work: Work, planned: Planned) -> float:
-        """Bytes of memory that a job takes at its peak; what it keeps on GPUs is left out."""
-        return max(PLAIN / 2, self._peak(job, work) + self._speed(job, planned).memory)
-
-    def _speed(self, job: Job, planned: Planned) -> Speed:
-        known = (self.corrections[kind] for kind in planned.kinds(job) if kind in self.corrections)
-        return next(known, Speed(start(job)))
-
-    def _peak(self, job: Job, work: Work) -> float:
-        gpus = self.gpus_of(job)
-        where = gpus * (work.memory + ON_GPU) if gpus else work.memory + work.network
-        return where + self.cores_of(job) * work.a_core
-
-    def _working(self, job: Job, work: Work) -> float:
-        cores, gpus = self.cores_of(job), self.gpus_of(job)
-        rate = gpus * PEAK[self.gpu] * UTILISED if gpus else cores * CORE
-        return work.flops / rate + work.core_seconds / cores
+    def _assumed(self, job: Job, work: Work) -> tuple[float, float]:
+        """Return the seconds that a job works at the assumed speeds, and its bytes of memory."""
+        job = self.clipped(job)
+        rate = job.gpus * PEAK[self.gpu] * UTILISED if job.gpus else job.threads * CORE
+        memory = job.gpus * (work.memory + ON_GPU) if job.gpus else work.memory + work.network
+        return work.flops / rate + work.core_seconds / job.threads, memory + job.threads * work.a_core
 
     def corrected(self, planned: Planned, jobs: Iterable[Job], records: dict[tuple[str, str], Record]) -> Machine:
         """Take over what earlier runs of the jobs took.
 
-        Jobs that mostly start tell how long that takes, others how fast they work. Records tell nothing of networks
-        where there are GPUs: they may be of another device.
+        Records tell nothing of networks where there are GPUs: they may be of another device.
         """
-        runs: dict[str, list[_Run]] = {}
+        runs: dict[str, list[Run]] = {}
         for job in jobs:
             record = records.get((job.rule, job.name.replace("/", ".")))
             if record is None or (self.gpus and job.gpus):
                 continue
-            work = planned.work(job)
-            beyond = record.memory - self._peak(job, work) if record.memory else None
-            run = _Run(record.seconds, start(job), self._working(job, work), beyond)
+            working, memory = self._assumed(job, planned.work(job))
+            beyond = record.memory - memory if record.memory else None
             for kind in planned.kinds(job):
+                run = Run(record.seconds, START.get(job.rule, OTHERS_START), working, beyond)
                 runs.setdefault(kind, []).append(run)
-        speeds = {kind: _speed(several) for kind, several in runs.items()}
-        return replace(self, corrections=self.corrections | speeds)
+        return replace(self, corrections=self.corrections | {kind: shown(several) for kind, several in runs.items()})
 
 
-@dataclass(frozen=True)
-class Record:
+class Record(NamedTuple):
     """What a run of a job took: seconds, and bytes of memory at its peak, 0 where that was not seen."""
 
     seconds: float
     memory: float = 0.0
 
 
-@dataclass(frozen=True)
-class _Run:
+class Run(NamedTuple):
     """Seconds that a job took, those expected of its start and of its work, and bytes beyond those expected."""
 
     taken: float
@@ -129,19 +114,14 @@ class _Run:
     beyond: float | None = None
 
 
-def _speed(runs: list[_Run]) -> Speed:
-    """From the runs of the jobs of a kind."""
-    taken, starting, working = (sum(getattr(run, name) for run in runs) for name in ("taken", "starting", "working"))
+def shown(runs: Sequence[Run]) -> Speed:
+    """Take the speed of a kind of job from its runs: of those that mostly start, how long that takes."""
+    taken, starting, working = (sum(run[place] for run in runs) for place in range(3))
     beyond = [run.beyond for run in runs if run.beyond is not None]
     memory = sum(beyond) / max(1, len(beyond))
     if working > starting:
         return Speed(starting / len(runs), max(0.0, taken - starting) / working, memory)
     return Speed(max(0.0, taken - working) / len(runs), memory=memory)
-
-
-def start(job: Job) -> float:
-    """Seconds until the process of a job begins to work."""
-    return START.get(job.rule, OTHERS_START)
 
 
 def records(folder: Path | str) -> dict[tuple[str, str], Record]:
@@ -166,12 +146,14 @@ def _number(text: str | None) -> float:
 
 
 def here() -> Machine:
-    """Return the machine that runs this, with the GPUs that CUDA_VISIBLE_DEVICES leaves it."""
+    """Return the machine that runs this, with the GPUs that CUDA_VISIBLE_DEVICES and CDMAE_DEVICE leave it."""
     try:
         listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False).stdout
     except OSError:
         listed = ""
     gpus = [line for line in listed.splitlines() if line.startswith("GPU ")]
+    if os.environ.get("CDMAE_DEVICE") == "cpu":
+        gpus = []
     if (chosen := os.environ.get("CUDA_VISIBLE_DEVICES")) is not None:
         gpus = gpus[: len([card for card in chosen.split(",") if card not in ("", "-1")])]
     names = [name for name in PEAK if gpus and name in gpus[0].lower().replace(" ", "")]

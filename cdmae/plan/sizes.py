@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 BYTES_A_WORD = 6.0  # of English text, the space included
 PIECES_A_WORD = 1.35  # BERT's word-pieces; punctuation counts as words of its own
+ROW_GROUP = 1 << 17  # passages that are held at a time, as in collections.store, whose imports take seconds
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,16 @@ class Size:
     words: float
     queries: dict[str, int]
     measured: bool = False
+
+    @property
+    def all_words(self) -> float:
+        """Words of all passages."""
+        return self.passages * self.words
+
+    @property
+    def streamed(self) -> float:
+        """Bytes of the text that is held at a time by who reads or writes all of it."""
+        return 6 * min(self.passages, ROW_GROUP) * self.words * BYTES_A_WORD
 
     def tokens(self, longest: int) -> float:
         """Word-pieces of a passage as a network reads it: cut, with [CLS] and [SEP].
