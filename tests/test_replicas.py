@@ -141,7 +141,7 @@ def test_what_comes_before_an_encoder_is_of_its_seed(values):
     assert found.encoders["early@9"].snapshot_of == "cdmae@9"
     assert found.encoders["later@8"].after == "once"
     jobs = plan(values | {"seeds": SEEDS})
-    assert jobs["pretrain", "cdmae@8"].params["snapshots"] == "--snapshots 5"
+    assert jobs["pretrain", "cdmae@8"].params["snapshots"] == [5]
     assert jobs["snapshot", "early@8"].inputs == {"encoder": ["out/encoders/cdmae@8"]}
     assert jobs["train_retriever", "early@8"].inputs["encoder"] == ["out/encoders/early@8"]
 

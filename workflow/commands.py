@@ -7,8 +7,9 @@ import os
 import sys
 from functools import reduce
 from pathlib import Path
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 
+from cdmae.cli import Parser
 from cdmae.config import places, seeds, systems
 from cdmae.config.load import read_yaml, stack
 from cdmae.config.schema import Config
@@ -40,14 +41,6 @@ class Command(NamedTuple):
     words: tuple[str, str] | None
     options: dict[str, tuple[str, type, str]]
     examples: tuple[str, ...]
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that refuses in a sentence."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise an `InputError`."""
-        raise InputError(f"{message}; {self.prog} --help lists the options")
 
 
 def command(arguments: list[str]) -> None:

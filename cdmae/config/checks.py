@@ -110,10 +110,7 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
     splits(config, name)
     files = _ask(config, name, "depends")
     for path in files:
-        if re.search(r"[{}]", str(path)):
-            raise InputError(
-                f"collections.{name}: the path {path} has braces, which Snakemake takes for wildcards; rename it"
-            )
+        pretrained.check_plain(path, f"collections.{name}")
     if sum(Path(path).stat().st_size for path in files) > SMALL:
         return {}
     collection = config.collections[name]

@@ -119,17 +119,19 @@ def rerank(
 ) -> None:
     """Write other runs anew, one per target: their best `depth` passages by the reranker's scores, the rest below.
 
-    Pairs are cut at the length of the target, or at the model's own where that is 0.
+    `tokens` are one folder per collection. Pairs are cut at the length of the target, or at the model's own where that
+    is 0.
     The rest keeps its order, its scores going down in steps of 1 from the lowest of the reranked (as SimLM does), so
     that recall at depths beyond `depth` stays what it was.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
     judge.network.to(device)
-    parts = zip(collections, tokens, splits, lengths, runs, outputs, strict=True)
-    for collection, pieces, split, length, path, output in parts:
-        passages, run = read_tokens(pieces), read_run(path)
-        checkpoint.check_tokens(judge, passages.word_starts, str(pieces))
+    pieces = dict(zip(dict.fromkeys(collections), tokens, strict=True))
+    parts = zip(collections, splits, lengths, runs, outputs, strict=True)
+    for collection, split, length, path, output in parts:
+        passages, run = read_tokens(pieces[collection]), read_run(path)
+        checkpoint.check_tokens(judge, passages.word_starts, str(pieces[collection]))
         queries = sequences.queries_of(collection, split, model, threads)
         if len(run) != len(queries):
             raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(queries)}")

@@ -44,14 +44,13 @@ rule train_retriever:
         collection=folder("passages"),
         settings=text_of(stage_settings),
         seed=column(system_rows, "seed"),
-        teacher=option("teacher", "--teacher"),
         state=state("train_retriever", stage_settings),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
-        " --negatives {input.negatives:q} {params.teacher} --seed {params.seed} --threads {threads}"
+        " --negatives {input.negatives:q} --teacher {input.teacher:q} --seed {params.seed} --threads {threads}"
         ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
 
 
