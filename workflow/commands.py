@@ -78,7 +78,7 @@ def read(name: str, arguments: list[str]) -> argparse.Namespace:
 
 
 def divided(groups: list[list[str]]) -> tuple[list[str], list[str]]:
-    """Divide what follows each --configfile: config files, and the words behind them, as in `sorted_out`."""
+    """Divide what follows each --configfile: config files, and the words behind them, which end otherwise."""
     files, words = [], []
     for first, *others in groups:
         files.append(first)
