@@ -76,18 +76,24 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
     return run
 
 
-def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name: str = "") -> dict[str, Any]:
-    """Return the keyword arguments of `function` on a command line; raises `InputError` for one that does not fit."""
-    parser = Parser(prog=name or "cdmae", description=inspect.getdoc(function), allow_abbrev=False)
-    annotated = typing.get_type_hints(function)
-    hints = {key: _without_none(hint) for key, hint in annotated.items()}
+def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name: str = "cdmae") -> dict[str, Any]:
+    """Return the arguments of `function` on a command line by name; raises `InputError` for one that does not fit.
+
+    `name` is the program's, in messages. Words of ``*words`` are a list.
+    """
+    form = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(prog=name, description=inspect.getdoc(function), formatter_class=form, allow_abbrev=False)
+    hints = {key: _without_none(hint) for key, hint in typing.get_type_hints(function).items()}
     for key, parameter in inspect.signature(function).parameters.items():
         required = parameter.default is inspect.Parameter.empty
         options: dict[str, Any] = {"required": True} if required else {"default": parameter.default}
         hint = hints[key]
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            parser.add_argument(key, nargs="*")
+            continue
         if typing.get_origin(hint) is list:
             options["nargs"], hint = "+" if required else "*", typing.get_args(hint)[0]
-        elif hint is not annotated[key] and not required:
+        elif hint is Path and not required:
             options["nargs"] = "?"  # a job without this input gives the option without a value
         if hint is bool:
             options["action"] = argparse.BooleanOptionalAction
@@ -96,14 +102,11 @@ def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name:
         else:
             options |= {"type": hint, "metavar": _METAVAR.get(hint, hint.__name__.upper())}
         parser.add_argument(_option(key), **options)
-    return {key: _read(hints[key], value, key) for key, value in vars(parser.parse_args(arguments)).items()}
+    return {key: _read(hints[key], value, key) for key, value in vars(parser.parse_intermixed_args(arguments)).items()}
 
 
-class Parser(argparse.ArgumentParser):
-    """A parser that refuses in a sentence."""
-
+class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Raise an `InputError`."""
         raise InputError(f"{message}; {self.prog} --help lists the options")
 
 

@@ -305,15 +305,15 @@ def test_a_relative_path_in_a_config_begins_at_the_checkout_and_is_told_whole(
 
 @pytest.mark.parametrize("name", ["search", "importance"])
 def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
-    overlay, more, asked = tmp_path / "own.yaml", tmp_path / "more.yaml", []
+    overlay, more = tmp_path / "own.yaml", tmp_path / "more.yaml"
     overlay.write_text("seed: 3\n")
     more.write_text("seed: 4\n")
-    monkeypatch.setattr(commands, name, lambda config, options: asked.append((config.seed, options.words)))
     monkeypatch.chdir(tmp_path)
     Path("lists").touch()  # a word that is a file, too
-    commands.command([name, "--configfile", str(overlay), "sorted", "lists"])
-    commands.command([name, "sorted", "--configfile", str(overlay), str(more), "lists"])
-    assert asked == [(3, ["sorted", "lists"]), (4, ["sorted", "lists"])]
+    words, options = commands.read(name, ["--configfile", "own.yaml", "sorted", "lists"])
+    assert (words, options["configfile"]) == (["sorted", "lists"], [str(overlay)])
+    words, options = commands.read(name, ["sorted", "--configfile", str(overlay), "more.yaml", "lists"])
+    assert (words, commands.configured(options["configfile"]).seed) == (["sorted", "lists"], 4)
 
 
 @pytest.mark.parametrize(
@@ -357,8 +357,9 @@ def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
     said = capsys.readouterr().out
     assert ended.value.code == 0
     assert said.startswith(f"usage: ./run {name} [-h]")
-    for example in commands.COMMANDS[name].examples:
-        assert f"\n  {example}\n" in said
+    examples = re.findall(r"^  (\./run .*)$", said, flags=re.MULTILINE)
+    assert examples
+    for example in examples:
         program, command, *words = shlex.split(example)
         assert (program, command) == ("./run", name)
         commands.read(name, words)

@@ -1,6 +1,8 @@
 """The rules, the graph and the scripts tell the same story."""
 
+import inspect
 import re
+import runpy
 from pathlib import Path
 
 import yaml
@@ -35,6 +37,17 @@ def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code():
     assert re.findall(r"^use rule (\w+) as (\w+) with:", TEXT, flags=re.MULTILINE) == [
         ("search_bm25", "mine_bm25"), ("search", "mine"), ("search_external", "mine_external"), ("table", "figure"),
     ]  # fmt: skip
+
+
+def test_every_rule_gives_its_script_the_options_that_it_takes(monkeypatch):
+    for rule, script, text in rules():
+        commands = []
+        monkeypatch.setattr("cdmae.cli.command", commands.append)
+        runpy.run_path(str(ROOT / script))
+        parameters = inspect.signature(commands[0]).parameters
+        needed = {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
+        options = re.findall(r" --([\w-]+) ", text.partition(f"{script} ")[2].replace(" ", "  "))
+        assert needed <= {option.replace("-", "_") for option in options} <= parameters.keys(), rule
 
 
 def test_snakemakes_linter_has_nothing_to_say(monkeypatch):

@@ -37,8 +37,7 @@ def main(arguments: list[str]) -> None:
     if arguments[:1] == ["--help-snakemake"]:
         arguments = ["--help"]
     options = cli.get_argument_parser().parse_args(arguments)
-    files, words = divided([list(map(str, options.configfile))] if options.configfile else [])
-    files = [str(Path(path).resolve()) for path in files]
+    files, words = divided(list(map(str, options.configfile)))
     targets = [*options.targets, *words]
     check_words(targets)
     os.chdir(ROOT)

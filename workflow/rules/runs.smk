@@ -100,8 +100,7 @@ rule search:
         depth=depth,
     shell:
         "workflow/launch {resources.gpu}"
-        " workflow/scripts/search.py --model {input.model:q} --vectors {input.vectors:q}"
-        " --tokens {input.tokens:q}"
+        " workflow/scripts/search.py --model {input.model:q} --vectors {input.vectors:q} --tokens {input.tokens:q}"
         " --collections {params.collections:q} --splits {params.splits:q} --lengths {params.lengths}"
         " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
