@@ -46,7 +46,7 @@ def test_every_rule_gives_its_script_the_options_that_it_takes(monkeypatch):
         runpy.run_path(str(ROOT / script))
         parameters = inspect.signature(commands[0]).parameters
         needed = {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
-        options = re.findall(r" --([\w-]+) ", text.partition(f"{script} ")[2].replace(" ", "  "))
+        options = re.findall(r" --([a-z][a-z0-9-]*) ", text.partition(script)[2].replace(" ", "  "))
         assert needed <= {option.replace("-", "_") for option in options} <= parameters.keys(), rule
 
 
