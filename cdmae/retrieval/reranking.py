@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -65,31 +66,28 @@ def teacher(
     model: Path,
     collection: Path,
     tokens: Path,
-    split: str,
     negatives: Path,
-    depth: int,
-    group: int,
-    random_negatives: int,
-    epochs: float,
-    seed: int,
+    settings: dict[str, Any],
     output: Path,
     threads: int = 1,
 ) -> None:
     """Write the run from which a student learns: every passage that it will draw, positives included, with its score.
 
-    The settings are the student's: with them what it draws is known beforehand, and nothing else needs a score. The
-    precision is that of training. A killed run goes on after its last piece.
+    The settings are the student's (split, depth, group, random_negatives, epochs, seed): with them what it draws is
+    known beforehand, and nothing else needs a score. The precision is that of training. A killed run goes on after its
+    last piece.
     """
     device = setup.set_up(threads)
     judge, passages = checkpoint.load(model, "reranker"), read_tokens(tokens)
     checkpoint.check_tokens(judge, passages.word_starts, str(tokens))
     judge.network.to(device)
-    settings = {"depth": depth, "group": group, "random_negatives": random_negatives, "seed": seed}
-    examples = groups.read(collection, negatives, split=split, **settings)
-    queries = sequences.queries_of(collection, split, model, threads)
-    rounds = math.ceil(epochs)
-    at_once = max(1, PIECE // (rounds * group))
-    key = [vectors.stamp(model / "model.safetensors"), vectors.stamp(negatives), settings, rounds, at_once]
+    rounds = math.ceil(settings["epochs"])
+    examples = groups.read(
+        collection, negatives, **{name: value for name, value in settings.items() if name != "epochs"}
+    )
+    queries = sequences.queries_of(collection, settings["split"], model, threads)
+    at_once = max(1, PIECE // (rounds * settings["group"]))
+    key = [vectors.stamp(model / "model.safetensors"), vectors.stamp(negatives), settings, at_once]
     ranked = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
     with vectors.pieces(output, key) as folder:
         with Progress(len(examples), unit="queries", label="teach") as progress:
