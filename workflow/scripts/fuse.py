@@ -17,7 +17,3 @@ def main(*, runs: list[Path], outputs: list[Path], k: float, depth: int):
     for number, output in enumerate(outputs):
         parts = [read_run(path) for path in runs[number * systems : (number + 1) * systems]]
         write_run(output, fusion.reciprocal_rank(parts, k, depth))
-
-
-if __name__ == "__main__":
-    main()
