@@ -6,6 +6,7 @@ report: "workflow/report/workflow.rst"
 
 
 include: "workflow/rules/common.smk"
+include: "workflow/rules/process.smk"
 
 
 rule all:

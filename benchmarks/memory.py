@@ -41,14 +41,14 @@ def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tup
         "tokenizer": {"--start": START, "--collection": docs, "--output": folder / "tokenizer"},
         "tokens": {"--tokenizer": folder / "tokenizer", "--collection": docs, "--output": folder / "tokens", **at},
         "ngrams": {
-            "--tokens": folder / "tokens", "--tokenizer": folder / "tokenizer", "--settings": COUNTING,
+            "--tokens": folder / "tokens", "--settings": COUNTING,
             "--output": folder / "ngrams", **at,
         },
         "importance": {
             "--ngrams": folder / "ngrams", "--tokens": folder / "tokens", "--settings": COUNTING,
             "--output": folder / "importance", **at,
         },
-        "index_bm25": {"--collection": docs, "--output": folder / "index", **at},
+        "index_bm25": {"--collection": docs, "--folder": folder / "index", **at},
         "search_bm25": {
             "--indexes": folder / "index", "--collections": docs, "--splits": "dev", "--outputs": run,
             "--depth": 1000, "--k1": 0.9, "--b": 0.4, **at,
@@ -57,7 +57,7 @@ def jobs(folder: Path, passages: int, queries: int, model: Path) -> Iterator[tup
             "--run": run, "--collection": docs, "--split": "dev", "--system": "bm25", "--output": folder / "bm25.run",
         },
         "vectors_external": {
-            "--model": model, "--collection": docs, "--output": folder / "vectors", "--passage-length": 8,
+            "--model": model, "--collection": docs, "--output": folder / "vectors", "--length": 8,
         },
     }  # fmt: skip
     yield "imports alone", ["-c", NOTHING]

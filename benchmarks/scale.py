@@ -73,7 +73,7 @@ def counting(folder: Path, passages: int, threads: int) -> list[Point]:
     for mode, memory in (("", 0), (f", keys in {ROUNDS} rounds", 8 * words // ROUNDS)):
         ngrams, importance = folder / "ngrams", folder / "importance"
         common = ["--tokens", tokens, "--settings", settings, "--threads", threads]
-        count = ["ngrams", *common, "--tokenizer", tokens, "--memory", memory, "--output", ngrams]
+        count = ["ngrams", *common, "--memory", memory, "--output", ngrams]
         score = ["importance", *common, "--ngrams", ngrams, "--output", importance]
         points.append(Point(f"n-grams{mode}", words, _script(*count)))
         points.append(Point("importance", words, _script(*score)))

@@ -1,7 +1,7 @@
 """`@command` makes a command line of a keyword-only function: its annotations are the options, its docstring the help.
 
-A script is then its imports, one function and ``if __name__ == "__main__": main()``. What a user can cause ends in one
-sentence and an exit status, not in a traceback: 1 for wrong input, full disk or memory, 75 for a stop with saved state.
+A script is then its imports and one function. What a user can cause ends in one sentence and an exit status, not in a
+traceback: 1 for wrong input, full disk or memory, 75 for a stop with saved state.
 """
 
 from __future__ import annotations
@@ -45,12 +45,14 @@ _REMEDY = {
 def command(function: Callable[..., Any]) -> Callable[..., Any]:
     """Turn a keyword-only function into a command: called with an argument list, or none, it reads the command line.
 
-    It is named after the file in which this is called: a script of one library call is ``main = command(that.call)``.
+    In a script, a file that Python was started with, it runs at once: one of a library call is ``command(that.call)``.
 
     Annotations: Path, str, int, float, bool (a flag), ``list[...]`` (separated by spaces), ``X | None`` (may be left
-    out), and a settings dataclass or ``dict`` (JSON text). Never returns; ``command.function`` is the function itself.
+    out, or empty), and a settings dataclass or ``dict`` (JSON text). Never returns; ``command.function`` is the
+    function itself.
     """
-    name = Path(sys._getframe(1).f_code.co_filename).stem.replace("_", "-")  # noqa: SLF001 (as collections.namedtuple)
+    caller = sys._getframe(1)  # noqa: SLF001 (as collections.namedtuple)
+    name = Path(caller.f_code.co_filename).stem.replace("_", "-")
 
     @functools.wraps(function)
     def run(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -69,19 +71,30 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
         sys.exit(0)
 
     run.function = function  # type: ignore[attr-defined]
+    if caller.f_globals["__name__"] == "__main__":
+        run()
     return run
 
 
-def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name: str = "") -> dict[str, Any]:
-    """Return the keyword arguments of `function` on a command line; raises `InputError` for one that does not fit."""
-    parser = _Parser(prog=f"cdmae {name}".strip(), description=inspect.getdoc(function), allow_abbrev=False)
+def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name: str = "cdmae") -> dict[str, Any]:
+    """Return the arguments of `function` on a command line by name; raises `InputError` for one that does not fit.
+
+    `name` is the program's, in messages. Words of ``*words`` are a list.
+    """
+    form = argparse.RawDescriptionHelpFormatter
+    parser = _Parser(prog=name, description=inspect.getdoc(function), formatter_class=form, allow_abbrev=False)
     hints = {key: _without_none(hint) for key, hint in typing.get_type_hints(function).items()}
     for key, parameter in inspect.signature(function).parameters.items():
         required = parameter.default is inspect.Parameter.empty
         options: dict[str, Any] = {"required": True} if required else {"default": parameter.default}
         hint = hints[key]
+        if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+            parser.add_argument(key, nargs="*")
+            continue
         if typing.get_origin(hint) is list:
             options["nargs"], hint = "+" if required else "*", typing.get_args(hint)[0]
+        elif hint is Path and not required:
+            options["nargs"] = "?"  # a job without this input gives the option without a value
         if hint is bool:
             options["action"] = argparse.BooleanOptionalAction
         elif _is_json(hint):
@@ -89,12 +102,12 @@ def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name:
         else:
             options |= {"type": hint, "metavar": _METAVAR.get(hint, hint.__name__.upper())}
         parser.add_argument(_option(key), **options)
-    return {key: _read(hints[key], value, key) for key, value in vars(parser.parse_args(arguments)).items()}
+    return {key: _read(hints[key], value, key) for key, value in vars(parser.parse_intermixed_args(arguments)).items()}
 
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        raise InputError(f"{message}; --help lists the options")
+        raise InputError(f"{message}; {self.prog} --help lists the options")
 
 
 def _option(key: str) -> str:

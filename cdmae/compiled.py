@@ -50,39 +50,27 @@ def _prefetch(write: int) -> Callable[..., Any]:
 prefetch_to_read, prefetch_to_write = _prefetch(0), _prefetch(1)
 
 
-class Threads:
-    """So many threads to run compiled functions on; one is the thread that calls."""
+class Threads(ThreadPoolExecutor):
+    """So many threads, one at least, to run compiled functions on."""
 
     def __init__(self, number: int) -> None:
-        """Start at least one."""
+        """Start them when there is work."""
         self.number = max(1, number)
-        self._pool = ThreadPoolExecutor(self.number) if self.number > 1 else None
-
-    def __enter__(self) -> Threads:
-        return self
+        super().__init__(self.number)
 
     def __exit__(self, *_: object) -> None:
-        if self._pool is not None:
-            self._pool.shutdown(cancel_futures=True)
+        self.shutdown(cancel_futures=True)
 
     def run(self, function: Callable[..., Any], *arguments: Iterable[Any]) -> list[Any]:
         """Call `function` with the elements of `arguments` in turn; the results in their order."""
-        return list((self._pool.map if self._pool is not None else map)(function, *arguments))
+        return list(self.map(function, *arguments))
 
     def stream(self, function: Callable[..., Any], arguments: Iterable[Any]) -> Iterator[Any]:
         """Do the same for what does not fit into memory together: at most two arguments a thread are taken ahead."""
         waiting: deque[Future] = deque()
         for argument in arguments:
-            waiting.append(self.start(function, argument))
+            waiting.append(self.submit(function, argument))
             if len(waiting) > 2 * self.number:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()
-
-    def start(self, function: Callable[..., Any], *arguments: Any) -> Future:
-        """Call `function` beside what is run next."""
-        if self._pool is not None:
-            return self._pool.submit(function, *arguments)
-        done: Future = Future()
-        done.set_result(function(*arguments))
-        return done

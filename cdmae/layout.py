@@ -19,10 +19,12 @@ module                  path below ``results/``                  format
 ======================  =======================================  =====================================================
 
 They are made by `cdmae.files`, so that they exist only when complete (written beside their place, synced and renamed).
-Nothing is imported here: a job depends on the formats that it imports, and runs again when these change.
+No format is imported here: a job depends on the formats that it imports, and runs again when these change.
 
 The rules say where a result lies (``workflow/rules``). `place` says it to those who are no rule.
 """
+
+import os
 
 PLACES = {
     "about": "collections/{collection}/about.json",
@@ -48,4 +50,4 @@ PLACES = {
 
 def place(results: str, what: str, **names: str) -> str:
     """Tell where a result lies: ``place("results", "encoder", encoder="mae")`` is ``results/encoders/mae``."""
-    return f"{results.rstrip('/') or '/'}/{PLACES[what].format(**names)}"
+    return os.path.join(os.path.normpath(results), PLACES[what].format(**names))

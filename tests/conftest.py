@@ -137,3 +137,25 @@ def toy(monkeypatch):
     listed = collections.names()
     monkeypatch.setattr(collections, "names", lambda: [*listed, "toy"])
     return module
+
+
+@pytest.fixture
+def own_files(tmp_path, monkeypatch):
+    """The folders that the config files name, and the working folder in which they lie."""
+    make_model(tmp_path / "models/foreign")
+    text = "A first sentence stands here. Another one of seven words follows it."
+    queries = [f"q{number}" for number in range(250)]  # more than in a batch, and than the pseudo-queries of dev
+    judged = "".join(f"{name}\tp1\t1\n" for name in queries)
+    files = {
+        "corpus.jsonl": "".join(
+            f'{{"_id": "p{row}", "title": "one of titles", "text": "{text}"}}\n' for row in range(300)
+        ),
+        "queries.jsonl": "".join(f'{{"_id": "{name}", "text": "a query"}}\n' for name in queries),
+        **{f"qrels/{split}.tsv": judged for split in ("train", "dev", "test", "test_long")},
+        "notes.txt": "\n\n".join([" ".join([text] * 8)] * 300),
+    }
+    for collection, (name, content) in itertools.product(("mine", "medquad", "boolq", "cisi"), files.items()):
+        path = tmp_path / "data" / collection / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    monkeypatch.chdir(tmp_path)

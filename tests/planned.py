@@ -23,6 +23,7 @@ class Planned(NamedTuple):
     reasons: set[str]
     record: Job
     megabytes: int
+    command: str
 
 
 def plan(values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0) -> dict[tuple[str, str], Planned]:
@@ -37,6 +38,7 @@ def plan(values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0) 
             {str(reason) for reason in detail.non_derived_params},
             job,
             detail.resources["mem_mb"],
+            detail.shellcmd or "",
         )
         for job, detail in known.items()
     }

@@ -65,8 +65,8 @@ def test_one_training_and_one_teacher_serve_all_that_share_them(config):
     assert [name for rule, name in jobs if rule == "teacher"] == ["cdmae-stage3"]
     students = [name for name in systems.of_kind(config, "retriever") if config.systems[name].teacher]
     assert len(students) == 3
-    teachers = {jobs["train_retriever", name].params["teacher"] for name in students}
-    assert teachers == {f"--teacher {config.results}/teachers/cdmae-stage3.parquet"}
+    teachers = [jobs["train_retriever", name].inputs["teacher"] for name in students]
+    assert teachers == 3 * [[f"{config.results}/teachers/cdmae-stage3.parquet"]]
 
 
 def test_steps_in_the_place_of_epochs_are_one_change():

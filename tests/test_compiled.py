@@ -74,7 +74,7 @@ def test_asking_for_cache_lines_changes_nothing_and_may_reach_beyond_the_end():
 def test_threads_return_results_in_order(number):
     with Threads(number) as threads:
         assert threads.run(pow, [2, 3, 4], [1, 2, 3]) == [2, 9, 64]
-        assert threads.start(pow, 2, 5).result() == 32
+        assert threads.submit(pow, 2, 5).result() == 32
 
 
 @pytest.mark.parametrize("number", [1, 3])

@@ -7,7 +7,6 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator
-from made_up import make_model
 from planned import records
 
 from cdmae.collections.sources.ir_datasets import catalogue
@@ -90,27 +89,21 @@ def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.yaml")), ids=lambda path: path.stem)
-def test_the_config_files_that_come_along(path, tmp_path, monkeypatch):
-    own = tmp_path / "data" / "mine"
-    for name, text in {
-        "corpus.jsonl": '{"_id": "p1", "title": "", "text": "a passage"}\n',
-        "queries.jsonl": "".join(f'{{"_id": "q{number}", "text": "a query"}}\n' for number in range(100)),
-        "qrels/train.tsv": "".join(f"q{number}\tp1\t1\n" for number in range(100)),  # more than in a batch
-        "qrels/test.tsv": "q1\tp1\t1\n",
-    }.items():
-        (own / name).parent.mkdir(parents=True, exist_ok=True)
-        (own / name).write_text(text)
-    make_model(tmp_path / "models" / "foreign")
-    monkeypatch.chdir(tmp_path)  # the templates name these folders
+def test_the_config_files_that_come_along(path, own_files):
     config = load_file(path)
     assert systems.encoders(config).keys() == config.encoders.keys()
     assert systems.systems(config).keys() == config.systems.keys()
 
 
+LAID_OVER = {"medquad": "minilm", "boolq": "minilm", "cisi": "unlabelled"}
+
+
 def load_file(path):
-    """A config file as a run would take it: over the default."""
-    values = read_yaml(path)
-    return load(values if path.stem == "config" else gather(FILES / "config.yaml", [path], values))
+    """A config file as a run would take it: over the default, and perhaps another one."""
+    if path.stem == "config":
+        return load(read_yaml(path))
+    paths = [*([FILES / f"{LAID_OVER[path.stem]}.yaml"] if path.stem in LAID_OVER else []), path]
+    return load(gather(FILES / "config.yaml", [], reduce(stack, map(read_yaml, paths), {})))
 
 
 def test_published_triples_are_those_of_the_collection():

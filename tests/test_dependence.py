@@ -15,7 +15,6 @@ from typing import Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import pytest
-from made_up import make_model
 from tiny_objectives import V, language_model, learnt, vocabulary
 
 from cdmae import masking
@@ -31,14 +30,14 @@ from cdmae.tokens.corpus import Tokens
 FILES = Path(__file__).resolve().parent.parent / "config"
 RECIPES = [f"recipes/{path.stem}" for path in sorted((FILES / "recipes").glob("*.yaml"))]
 CONFIGS = [
-    ("config",), ("smoke",), ("full",), ("ablations",), ("objectives",), ("collection",), ("unlabelled",),
+    ("config",), ("smoke",), ("full",), ("ablations",), ("objectives",), ("collection",), ("unlabelled",), ("minilm",),
     ("paper", "paper-ablations"), ("paper", *RECIPES),
 ]  # fmt: skip
 # Names are edges of the graph, which decide what is read and not how; the others decide what an entry is.
 NAMES = {
     "start", "after", "collection", "importance", "snapshot_of", "encoder", "stage", "negatives", "teacher", "reranks",
     "of", "split", "collections", "baseline", "checkpoint", "generator", "model", "path", "part", "dataset", "splits",
-    "title_file", "files", "kind", "objective", "triples",
+    "title_file", "files", "kind", "objective", "triples", "runs", "tuned_on", "suffixes", "method",
 }  # fmt: skip
 FITTING = {
     "forward_factor": [1, 2, 4],
@@ -56,7 +55,7 @@ SOME_ENCODERS = {  # the settings that only some of them read
     "early_layers": lambda encoder: encoder.objective in ("condenser", "cocondenser"),
 }
 OF_KIND = {
-    "retriever": ("query_length", "passage_length", "pooling", "in_batch", "temperature", "alpha"),
+    "retriever": ("query_length", "passage_length", "pooling", "similarity", "in_batch", "temperature", "alpha"),
     "reranker": ("max_length", "forward_factor", "rdrop"),
 }
 
@@ -78,19 +77,7 @@ def settled(monkeypatch):
         monkeypatch.setattr(module, name, cache(getattr(module, name)))
 
 
-@pytest.fixture(autouse=True)
-def own(tmp_path, monkeypatch):
-    """The folders that the templates name."""
-    make_model(tmp_path / "models/foreign")
-    (tmp_path / "data/mine/qrels").mkdir(parents=True)
-    monkeypatch.chdir(tmp_path)
-    for name, text in {
-        "corpus.jsonl": '{"_id": "p1", "title": "", "text": "a passage"}\n',
-        "queries.jsonl": "".join(f'{{"_id": "q{number}", "text": "a query"}}\n' for number in range(100)),
-        "qrels/train.tsv": "".join(f"q{number}\tp1\t1\n" for number in range(100)),
-        "qrels/test.tsv": "q1\tp1\t1\n",
-    }.items():
-        Path("data/mine", name).write_text(text)
+pytestmark = pytest.mark.usefixtures("own_files")
 
 
 def values_of(names):

@@ -17,11 +17,13 @@ import pytest
 import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from snakemake import cli
 
-from cdmae.errors import InputError
+from cdmae.errors import InputError, said
 from tests.conftest import together
 from workflow import commands
-from workflow.targets import paths
+from workflow.dry_run import dry_run
+from workflow.targets import paths, resolved
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVS = ROOT / "envs"
@@ -160,56 +162,91 @@ def test_the_help_of_run_names_its_commands_without_an_environment(tmp_path):
     assert not (tmp_path / ".venv").exists()
 
 
-@pytest.mark.parametrize(("kept", "what"), [(True, "./run"), (False, "./run {}/vectors/cdmae-stage3/pydocs")])
-def test_search_says_how_to_get_the_vectors_that_are_missing(tmp_path, monkeypatch, kept, what):
+@pytest.fixture
+def refusal(monkeypatch):
+    """A function that runs `workflow/start.py` in the checkout and gives the sentence in which it ends."""
     start = module(ROOT / "workflow/start.py")
-    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
+    monkeypatch.setattr(cli, "args_to_api", lambda *_: pytest.fail("was handed to Snakemake"))
     monkeypatch.chdir(ROOT)
+
+    def run(*words):
+        with pytest.raises(InputError) as refused:
+            start.main(list(words))
+        return str(refused.value)
+
+    return run
+
+
+@pytest.fixture
+def handed(monkeypatch):
+    """A function that runs `workflow/start.py` and gives the targets and config files that Snakemake gets."""
+    start, asked = module(ROOT / "workflow/start.py"), []
+    monkeypatch.setattr(cli, "args_to_api", lambda options, _: asked.append(options) or True)
+    monkeypatch.chdir(ROOT)
+
+    def run(*words):
+        with pytest.raises(SystemExit) as ended:
+            start.main(list(words))
+        assert ended.value.code == 0
+        return list(asked[-1].targets), asked[-1].configfile
+
+    return run
+
+
+@pytest.mark.parametrize(("kept", "what"), [(True, "./run"), (False, "./run {}/vectors/cdmae-stage3/pydocs")])
+def test_search_says_how_to_get_the_vectors_that_are_missing(tmp_path, refusal, kept, what):
     results = tmp_path / "results"
     (results / "trained/cdmae-stage3").mkdir(parents=True)
     config = tmp_path / "own.yaml"
     config.write_text(f"results: {results}\nevaluation: {{keep_vectors: {str(kept).lower()}}}\n")
-    with pytest.raises(InputError) as refused:
-        start.main(["search", "word", "--configfile", str(config)])
     missing = f"{results}/vectors/cdmae-stage3/pydocs is not made yet; "
-    assert str(refused.value) == f"{missing}{what.format(results)} with the same config files makes it"
+    said = f"{missing}{what.format(results)} with the same config files makes it"
+    assert refusal("search", "word", "--configfile", str(config)) == said
 
 
-@pytest.mark.parametrize("word", ["serch", "serach", "plans", "tset", "adpot", "importnace"])
-def test_a_misspelt_command_is_not_handed_to_snakemake(word, monkeypatch):
-    start = module(ROOT / "workflow/start.py")
-    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
+@pytest.mark.parametrize("word", ["serch", "plans", "tset", "adpot", "importnace"])
+def test_a_misspelt_command_is_not_handed_to_snakemake(word, refusal):
     near = difflib.get_close_matches(word, ["search", "plan", "test", "adopt", "importance"], n=1)[0]
-    with pytest.raises(InputError, match=f"{word} is neither a command nor a rule nor a file; did you mean {near}[?]"):
-        start.main([word, "foo"])
-    with pytest.raises(InputError, match=f"{word} is neither"):
-        start.main(["-n", word])
+    said = f"{word} is neither a command nor a rule nor a file; did you mean {near}?"
+    assert refusal(word, "foo") == refusal("-n", word) == said
 
 
-def test_a_word_that_nothing_knows_is_not_handed_to_snakemake(monkeypatch):
-    start = module(ROOT / "workflow/start.py")
-    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
-    with pytest.raises(InputError, match="^xyz is neither a command nor a rule nor a file; ./run --help lists"):
-        start.main(["--quiet", "rules", "progress", "-n", "xyz"])
+def test_a_word_that_nothing_knows_is_not_handed_to_snakemake(refusal):
+    said = refusal("--quiet", "rules", "progress", "-n", "xyz")
+    assert said.startswith("xyz is neither a command nor a rule nor a file; ./run --help lists")
 
 
-def test_the_options_of_many_values_are_those_of_snakemake():
-    """But for config files, behind which `sorted_out` looks for targets."""
-    from snakemake.cli import get_argument_parser
-
-    start, options = module(ROOT / "workflow/start.py"), get_argument_parser()._actions
-    many = {name for option in options if option.nargs in ("+", "*") for name in option.option_strings}
-    many = {name for name in many if not name.startswith("--slurm")}  # its executor's own, where it is installed
-    assert set(start.LISTS) == many - {"--configfile", "--configfiles"}
-    assert set(start.FLAGS) <= {name for option in options if option.nargs == 0 for name in option.option_strings}
+@pytest.mark.parametrize("word", ["all", "report", "latency", "README.md", "else/where"])
+def test_targets_files_and_options_are_handed_to_snakemake(word, handed):
+    assert handed("-n", word, "--cores", "2")[0] == [word]
 
 
-@pytest.mark.parametrize("word", ["", "all", "report", "searches", "-n", "--cores", "results/serch", "own.yaml"])
-def test_targets_files_and_options_are_handed_to_snakemake(word, tmp_path, monkeypatch):
-    start = module(ROOT / "workflow/start.py")
+def test_the_config_makes_every_result_that_the_rules_name(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    config = commands.configured([])
+    for target in (path for several in paths(config).values() for path in several if "/tables/" not in path):
+        assert resolved(config, target) == target  # of tables some lack their entries in this config
+
+
+@pytest.mark.parametrize("place", ["{}", "./{}", f"{ROOT}/{{}}", "results/../{}", "{}/"])
+def test_a_result_may_be_named_by_any_path_to_it(place, handed, tmp_path):
+    result = "results/encoders/cdmae"
+    assert handed("-n", place.format(result))[0] == [result]
+    assert handed(place.format(result), "--config", "seed=3")[0] == [result], "what only Snakemake checks, too"
+    config = tmp_path / "own.yaml"
+    config.write_text(f"results: {tmp_path}/./out/\n")
+    assert handed(f"{tmp_path}//out/encoders/cdmae", "--configfile", str(config))[0] == [
+        f"{tmp_path}/out/encoders/cdmae"
+    ]
+
+
+def test_behind_the_config_files_stand_targets(handed, tmp_path, monkeypatch):
+    """Snakemake would read them as configs. Config files are looked for where one is, targets in the checkout."""
+    (tmp_path / "own.yaml").write_text("seed: 3\n")
     monkeypatch.chdir(tmp_path)
-    Path("searches").touch()
-    start.check_words([word] if word else [])
+    words = ["--configfile", "own.yaml", f"{ROOT}/config/smoke.yaml", "results/smoke/encoders/cdmae", "report"]
+    files = [tmp_path / "own.yaml", ROOT / "config/smoke.yaml"]
+    assert handed(*words) == (["results/smoke/encoders/cdmae", "report"], files)
 
 
 @pytest.mark.parametrize(
@@ -218,7 +255,6 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, tmp_path, monke
         (["results/measures/cdmae-stag3.tsv"], 0, "did you mean results/measures/cdmae-stage3.tsv?"),
         (["-n", "./results/encoders/cdmea/"], 1, "did you mean results/encoders/cdmae?"),
         (["all", "results/trec/bm25/pydocs.tset.run"], 1, "did you mean results/trec/bm25/pydocs.test.run?"),
-        (["results/tables/table_main.md", "results/tables/table_man.md"], 1, "did you mean results/tables/table_main"),
         ([f"{ROOT}/results/qqq"], 0, "./run -n lists what it makes"),
         (["-c1", "results//encoders/cdmea"], 1, "did you mean results/encoders/cdmae?"),
         (["--rerun-incomplete", "--cores=2", "results/encoders/cdmea"], 2, "did you mean results/encoders/cdmae?"),
@@ -228,24 +264,8 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, tmp_path, monke
         (["results/trained/bm25"], 0, "did you mean results/trained/cdmae-stage2?"),
     ],
 )
-def test_a_result_that_no_job_makes_is_refused_with_the_nearest_one(words, refused, near, monkeypatch):
-    start = module(ROOT / "workflow/start.py")
-    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
-    monkeypatch.chdir(ROOT)
-    with pytest.raises(InputError) as caught:
-        start.main(words)
-    assert str(caught.value).startswith(f"{words[refused]} is nothing that this config makes; {near}")
-
-
-def test_results_values_of_options_and_files_elsewhere_are_handed_to_snakemake(monkeypatch):
-    start = module(ROOT / "workflow/start.py")
-    monkeypatch.chdir(ROOT)
-    config = start.configured([])
-    known = [path for several in paths(config).values() for path in several]
-    every = [path for path in known if "/tables/" not in path]  # some of which this config lacks the entries for
-    elsewhere = (["--report", "results/mine.html"], ["README.md", "elsewhere/x"], ["--cache", "tokens", "ngrams"])
-    for words in (*elsewhere, every, ["report", "all", "latency"]):
-        start.check_targets(words, config)
+def test_a_result_that_no_job_makes_is_refused_with_the_nearest_one(words, refused, near, refusal):
+    assert refusal(*words).startswith(f"{words[refused]} is nothing that this config makes; {near}")
 
 
 @pytest.mark.parametrize("words", [["{}"], ["-n", "{}"], ["plan", "{}"]])
@@ -257,13 +277,8 @@ def test_results_values_of_options_and_files_elsewhere_are_handed_to_snakemake(m
         ("./results/", "a folder of several results; allowed: one of them, such as results/"),
     ],
 )
-def test_what_holds_several_results_is_refused_with_one_of_them(words, target, said, monkeypatch):
-    start = module(ROOT / "workflow/start.py")
-    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
-    monkeypatch.chdir(ROOT)
-    with pytest.raises(InputError) as refused:
-        start.main([word.format(target) for word in words])
-    assert str(refused.value).startswith(f"{target} is {said}")
+def test_what_holds_several_results_is_refused_with_one_of_them(words, target, said, refusal):
+    assert refusal(*(word.format(target) for word in words)).startswith(f"{target} is {said}")
 
 
 @pytest.mark.parametrize(
@@ -276,33 +291,29 @@ def test_what_holds_several_results_is_refused_with_one_of_them(words, target, s
         ("starts: {mine: {checkpoint: ./no/where}}", "starts.mine.checkpoint is ./no/where, and {} is no folder"),
     ],
 )
-def test_a_relative_path_in_a_config_begins_at_the_checkout_and_is_told_whole(setting, said, tmp_path, monkeypatch):
+@pytest.mark.parametrize("word", ["-n", "plan"])
+def test_a_relative_path_in_a_config_begins_at_the_checkout_and_is_told_whole(
+    setting, said, word, tmp_path, refusal, monkeypatch
+):
     """Wherever one is, and wherever the config file lies: a folder of that name beside it does not count."""
-    start = module(ROOT / "workflow/start.py")
-    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
     monkeypatch.chdir(tmp_path)
     (tmp_path / "no/where").mkdir(parents=True)
     (tmp_path / "own.yaml").write_text(f"standalone: true\n{setting}\n")
-    for words in (["-n"], ["plan"]):
-        monkeypatch.chdir(tmp_path)
-        with pytest.raises(InputError) as refused:
-            start.main([*words, "--configfile", "own.yaml"])
-        assert str(refused.value).startswith(
-            f"{tmp_path}/own.yaml, line 2: {said.format(ROOT / 'no/where')}; allowed: a"
-        )
+    sentence = f"{tmp_path}/own.yaml, line 2: {said.format(ROOT / 'no/where')}; allowed: a"
+    assert refusal(word, "--configfile", "own.yaml").startswith(sentence)
 
 
 @pytest.mark.parametrize("name", ["search", "importance"])
 def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
-    overlay, more, asked = tmp_path / "own.yaml", tmp_path / "more.yaml", []
+    overlay, more = tmp_path / "own.yaml", tmp_path / "more.yaml"
     overlay.write_text("seed: 3\n")
     more.write_text("seed: 4\n")
-    monkeypatch.setattr(commands, name, lambda config, options: asked.append((config.seed, options.words)))
     monkeypatch.chdir(tmp_path)
     Path("lists").touch()  # a word that is a file, too
-    commands.command([name, "--configfile", str(overlay), "sorted", "lists"])
-    commands.command([name, "sorted", "--configfile", str(overlay), str(more), "lists"])
-    assert asked == [(3, ["sorted", "lists"]), (4, ["sorted", "lists"])]
+    words, options = commands.read(name, ["--configfile", "own.yaml", "sorted", "lists"])
+    assert (words, options["configfile"]) == (["sorted", "lists"], [str(overlay)])
+    words, options = commands.read(name, ["sorted", "--configfile", str(overlay), "more.yaml", "lists"])
+    assert (words, commands.configured(options["configfile"]).seed) == (["sorted", "lists"], 4)
 
 
 @pytest.mark.parametrize(
@@ -314,14 +325,28 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         (["search", "--dept", "3", "lists"], "unrecognized arguments: --dept; ./run search --help lists the options"),
         (["plan", "--cores", "many"], "argument --cores: invalid int value: 'many'; ./run plan --help lists the opt"),
         (["adopt", "--configfile", "config/smoke.yaml", "mine"], "mine is no config file; ./run adopt --help lists "),
+        (["search", "word", "--configfile", "BARE"], "the config trains no retriever that could be asked; give the "),
+        (["importance", "word", "--configfile", "BARE"], "no encoder of the config is masked by importance, so that "),
+        (["--workflow-profile", "nosuch", "-n"], "--workflow-profile is nosuch; allowed: a folder with a profile.yaml"),
+        (["-n", "--workflow-profile=tests"], "--workflow-profile is tests; allowed: a folder with a profile.yaml, or"),
+        (["--cache", "tokens", "ngrams"], "--cache needs the environment variable SNAKEMAKE_OUTPUT_CACHE"),
     ],
 )
-def test_a_command_refuses_in_a_sentence(words, said, monkeypatch):
-    start = module(ROOT / "workflow/start.py")
-    monkeypatch.chdir(ROOT)
-    with pytest.raises(InputError) as refused:
-        start.main(words)
-    assert str(refused.value).startswith(said)
+def test_what_cannot_be_done_is_refused_in_a_sentence(words, said, refusal, tmp_path, monkeypatch):
+    monkeypatch.delenv("SNAKEMAKE_OUTPUT_CACHE", raising=False)
+    (tmp_path / "bare.yaml").write_text("standalone: true\n")
+    assert refusal(*(str(tmp_path / "bare.yaml") if word == "BARE" else word for word in words)).startswith(said)
+
+
+@pytest.mark.parametrize(("name", "value"), [("CDMAE_DEVICE", "tpu"), ("SNAKEMAKE_OUTPUT_CACHE", "/no/where")])
+def test_variables_that_snakemake_would_stumble_over_are_refused_before_it_starts(name, value, refusal, monkeypatch):
+    monkeypatch.setenv(name, value)
+    assert refusal("-n", "--cache=tokens").startswith(f"the environment variable {name} is {value}; allowed")
+
+
+def test_profiles_that_are_there_are_taken(handed):
+    for profile in ("workflow/profiles/default", "none"):
+        handed("-n", "--workflow-profile", profile)
 
 
 @pytest.mark.parametrize("name", ["plan", "adopt", "search", "importance"])
@@ -332,55 +357,22 @@ def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
     said = capsys.readouterr().out
     assert ended.value.code == 0
     assert said.startswith(f"usage: ./run {name} [-h]")
-    for example in commands.COMMANDS[name].examples:
-        assert f"\n  {example}\n" in said
+    examples = re.findall(r"^  (\./run .*)$", said, flags=re.MULTILINE)
+    assert examples
+    for example in examples:
         program, command, *words = shlex.split(example)
         assert (program, command) == ("./run", name)
         commands.read(name, words)
 
 
-@pytest.mark.parametrize(
-    ("variables", "words", "said"),
-    [
-        ({"CDMAE_DEVICE": "tpu"}, ["-n"], "the environment variable CDMAE_DEVICE is tpu; allowed: cpu, gpu"),
-        ({}, ["--cache", "tokens", "ngrams"], "--cache needs the environment variable SNAKEMAKE_OUTPUT_CACHE"),
-        (
-            {"SNAKEMAKE_OUTPUT_CACHE": "/no/where"},
-            ["-n", "--cache=tokens"],
-            "the environment variable SNAKEMAKE_OUTPUT",
-        ),
-    ],
-)
-def test_what_snakemake_would_stumble_over_is_refused_before_it_starts(variables, words, said, monkeypatch):
-    start = module(ROOT / "workflow/start.py")
-    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
-    monkeypatch.delenv("SNAKEMAKE_OUTPUT_CACHE", raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
+def test_several_mistakes_that_only_snakemake_finds_are_said_once_each(monkeypatch):
+    """As with --config: the Snakefile's own check says who speaks, and so does whoever prints the refusal."""
+    monkeypatch.chdir(ROOT)
+    values = {"importance": {"ami": {"windw": 3}}, "stages": {"stage1": {"kind": "retriver"}}}
     with pytest.raises(InputError) as refused:
-        start.main(words)
-    assert str(refused.value).startswith(said)
-
-
-@pytest.mark.parametrize("words", [["--workflow-profile", "nosuch", "-n"], ["-n", "--workflow-profile=tests"]])
-def test_a_profile_that_is_not_there_is_refused(words, monkeypatch):
-    start = module(ROOT / "workflow/start.py")
-    monkeypatch.setattr(start.os, "execv", lambda *_: pytest.fail("became something else"))
-    with pytest.raises(InputError, match="--workflow-profile is (nosuch|tests); allowed: a folder with a profile.yaml"):
-        start.main(words)
-    for there in ("workflow/profiles/slurm", "none"):
-        start.check_profile(["--workflow-profile", there])
-
-
-def test_what_is_lacking_to_ask_or_to_shade(tmp_path):
-    overlay = tmp_path / "own.yaml"
-    overlay.write_text("standalone: true\n")
-    for name, lacking in (("search", "the config trains no retriever"), ("importance", "no encoder of the config is")):
-        command = [sys.executable, "workflow/start.py", name, "words", "--configfile", str(overlay)]
-        found = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-        assert found.returncode == 1
-        assert found.stderr.startswith(f"cdmae: {lacking}") and "; give the --configfile of a run " in found.stderr
-        assert found.stderr.count("\n") == 1
+        dry_run(values=values)
+    lines = said(refused.value).splitlines()
+    assert len(lines) == 2 and all(line.count("cdmae: ") == 1 and line.startswith("cdmae: ") for line in lines)
 
 
 def test_a_file_of_tests_stays_in_one_process():

@@ -77,13 +77,11 @@ def test_a_target_is_made_last_of_what_it_needs(values, target, last):
 def test_vectors_that_are_not_kept_are_no_jobs_and_searches_read_what_they_are_made_from(values):
     jobs = plan({**values, "evaluation": {**values["evaluation"], "keep_vectors": False}})
     assert not [rule for rule, _ in jobs if rule.startswith("vectors")]
-    assert jobs["mine", "one/docs/train"].inputs["passages"] == ["out/tokens/small/docs"]
+    assert jobs["mine", "one/docs/train"].inputs["tokens"] == ["out/tokens/small/docs"]
     search, foreign = jobs["search", "three"], jobs["search_external", "foreign"]
-    assert search.inputs["passages"] == ["out/tokens/small/docs", "out/tokens/small/other"]
-    twice = ["out/tokens/small/docs", "out/tokens/small/docs", "out/tokens/small/other"]
-    assert search.params["passages"] == ["--tokens", *twice], "one for each target"
+    assert search.inputs["tokens"] == ["out/tokens/small/docs", "out/tokens/small/other"]
+    assert not search.inputs["vectors"] + foreign.inputs["vectors"]
     assert foreign.inputs["passages"] == [f"out/collections/{name}/passages.parquet" for name in ("docs", "other")]
-    assert (foreign.params["passages"], foreign.params["passage_length"]) == ("", 0)
 
 
 def test_negatives_are_as_deep_as_the_deepest_stage_asks(whole, values):
@@ -100,9 +98,9 @@ def test_a_collection_knows_what_stages_take_of_it(values):
 def test_a_retriever_learns_from_its_negatives_and_its_teacher(whole):
     one, three = whole["train_retriever", "one"], whole["train_retriever", "three"]
     assert one.inputs["negatives"] == ["out/negatives/bm25.docs.train.parquet"]
-    assert one.inputs["teacher"] == [] and one.params["teacher"] == ""
+    assert one.inputs["teacher"] == []
     assert "alpha: 0.3" in three.reasons and not [reason for reason in one.reasons if reason.startswith("alpha")]
-    assert three.params["teacher"] == "--teacher out/teachers/three.parquet"
+    assert three.inputs["teacher"] == ["out/teachers/three.parquet"]
     assert whole["teacher", "three"].inputs["model"] == ["out/trained/cross"]
     assert whole["teacher", "three"].inputs["passages"] == ["out/collections/docs/passages.parquet"]
 
@@ -127,7 +125,7 @@ def test_a_length_of_a_collection_is_told_to_all_that_search_it(values, whole):
     vectors = {("vectors", "one/other"), ("vectors", "three/other"), ("vectors_external", "foreign/other")}
     assert changed(whole, jobs) == searching | vectors
     assert jobs["search", "one"].params["lengths"] == jobs["rerank", "cross"].params["lengths"] == ["0", "0", "16"]
-    assert jobs["vectors_external", "foreign/other"].params["passage_length"] == 16
+    assert jobs["vectors_external", "foreign/other"].params["length"] == 16
 
 
 def test_a_length_that_a_system_cannot_read_is_refused_before_any_job(values):
@@ -222,10 +220,33 @@ def test_a_number_that_takes_the_value_of_another_is_seen(values):
 
 
 def test_words_of_the_user_may_have_braces(values):
-    values["report"] = {"title": "Of {some} words", "example": "a {word} of {5,6}"}
+    values["report"] = {"title": "Of {some} <words>", "example": "a {word} of {5,6} <or> more"}
     jobs = plan(values)
-    assert jobs["masked_terms", "cdmae"].params["example"] == "a {word} of {5,6}"
-    assert "Of {some} words" in jobs["report", ""].params["settings"]
+    assert jobs["masked_terms", "cdmae"].params["example"] == "a {word} of {5,6} <or> more"
+    assert "Of {some} <words>" in jobs["report", ""].params["facts"]
+
+
+def test_no_command_is_longer_than_linux_takes(values):
+    """128 KiB: what the report is made from grows with the config, and goes by a file."""
+    values["report"] = {"title": "long" * 50_000}
+    jobs = plan(values, "report", "table_main")
+    assert len(jobs["report", ""].params["facts"]) > 2**17
+    assert max(len(job.command) for job in jobs.values()) < 2**12
+
+
+@pytest.mark.parametrize("name", ["a<b>", "a{b}"])
+@pytest.mark.parametrize("kind", ["collection", "checkpoint"])
+def test_files_whose_names_snakemake_would_fill_in_are_refused_in_a_sentence(name, kind, tmp_path, values):
+    make_model(tmp_path / name)
+    if kind == "checkpoint":
+        values["starts"]["small"] = {"checkpoint": str(tmp_path / name)}
+    else:
+        values["collections"]["docs"] = {"source": "beir", "path": str(tmp_path / name)}
+        (tmp_path / name / "qrels").mkdir()
+        for file in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"):
+            (tmp_path / name / file).touch()
+    with pytest.raises(InputError, match=f"the path {tmp_path}/.*, which Snakemake fills in; rename it"):
+        plan(values)
 
 
 def test_another_seed_leaves_the_data_alone(values, whole):
@@ -288,7 +309,7 @@ def test_encoders_after_another_and_snapshots_share_what_is_upstream(values, who
     added = {name for name in jobs.keys() - whole.keys() if name[0] in ("tokenizer", "tokens", "ngrams", "importance")}
     assert added == {("ngrams", "ami/small/other"), ("importance", "ami/small/other")}, "other masks, other counts"
     assert changed(whole, jobs) == {("pretrain", "cdmae")}, "which now keeps two steps"
-    assert training.params["snapshots"] == "--snapshots 2 8"
+    assert training.params["snapshots"] == [2, 8]
     states = {tuple(known["pretrain", "cdmae"].params["state"]) for known in (whole, jobs)}
     assert len(states) == 2, "no state of before has them"
     assert jobs["snapshot", "cdmae-2"].inputs == {"encoder": ["out/encoders/cdmae"]}

@@ -118,20 +118,12 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path) -> 
 
 def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
     files_ = {name: getattr(tiny, name) for name in ("collection", "negatives")}
-    settings = {"depth": 5, "group": 12, "random_negatives": 3, "seed": 9}
-    how = {
-        "model": reranker,
-        "split": "train",
-        "threads": 1,
-        "epochs": 2.5,
-        "tokens": tiny.tokens,
-        **files_,
-        **settings,
-    }
+    settings = {"split": "train", "depth": 5, "group": 12, "random_negatives": 3, "seed": 9}
+    how = {"model": reranker, "tokens": tiny.tokens, **files_, "settings": settings | {"epochs": 2.5}}
     reranking.teacher(**how, output=tmp_path / "t.parquet")
     run = read_run(tmp_path / "t.parquet")
     taught = groups.Teacher.read(tmp_path / "t.parquet")
-    examples = groups.read(**files_, split="train", **settings)
+    examples = groups.read(**files_, **settings)
     assert len(run) == QUERIES
     taught.check(examples, 3)
     for epoch in range(3):
@@ -163,7 +155,11 @@ def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny
     settings = {key: getattr(recipe, key) for key in ("split", "depth", "group", "random_negatives", "epochs")}
     files_ = {"collection": tiny.collection, "negatives": tiny.negatives}
     reranking.teacher(
-        **{**files_, **settings}, model=tmp_path / "judge", tokens=tmp_path / "t", seed=9, output=tmp_path / "s.parquet"
+        **files_,
+        settings=settings | {"seed": 9},
+        model=tmp_path / "judge",
+        tokens=tmp_path / "t",
+        output=tmp_path / "s.parquet",
     )
     student = checkpoint.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
     data = common.read(recipe, student, **tiny.inputs(), seed=9, threads=1)
@@ -191,7 +187,7 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
 
 
 def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_path) -> None:  # noqa: F811
-    how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens] * 2}
+    how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens]}
     outputs = [tmp_path / "own.parquet", tmp_path / "cut.parquet"]
     reranking.rerank(**how, splits=["train"] * 2, runs=[tiny.negatives] * 2, lengths=[0, 16], outputs=outputs)
     own, cut = map(read_run, outputs)

@@ -7,13 +7,11 @@ import importlib
 import io
 import json
 import pkgutil
-import runpy
 import shutil
 import subprocess
 import sys
 import tarfile
 import zipfile
-from pathlib import Path
 
 import ir_measures
 import numpy as np
@@ -28,11 +26,10 @@ from cdmae.collections.store import read_passages, read_qrels, read_queries, wri
 from cdmae.errors import InputError
 from cdmae.evaluation.measures import measure
 from cdmae.files import read_json
-from cdmae.retrieval import targets
-from cdmae.runs import Run
+from cdmae.retrieval import lexical, targets
+from cdmae.runs import Run, read_run
 
 source = collections.source("ir_datasets")
-SCRIPTS = Path(__file__).resolve().parent.parent / "workflow" / "scripts"
 MSMARCO = {
     "dataset": "msmarco-passage",
     "splits": {"train": "train", "dev": "dev/small", "dl19": "trec-dl-2019", "dl20": "trec-dl-2020"},
@@ -261,9 +258,10 @@ def test_published_triples_are_negatives(home, tmp_path):
     write_collection(tmp_path / "c", loaded(home, **MSMARCO))
     settings = source.Settings(files=str(home), **MSMARCO)
     assert "train/triples-v2" in source.triples(settings)
-    script = runpy.run_path(str(SCRIPTS / "mine_bm25.py"))
     triples = {"name": "train/triples-v2", "source": "ir_datasets", "files": str(home), **MSMARCO}
-    run = script["published"](tmp_path / "c", "train", triples, 10)
+    place = {"collections": [tmp_path / "c"], "splits": ["train"], "outputs": [tmp_path / "run.parquet"]}
+    lexical.search(indexes=[tmp_path], **place, depth=10, k1=0.0, b=0.0, triples=triples)
+    run = read_run(tmp_path / "run.parquet")
     assert run.ranked(0)[0].tolist() == [2, 1]
     assert len(run) == 1
 

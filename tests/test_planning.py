@@ -1,5 +1,6 @@
 """Plans: the arithmetic by hand, the schedule of small graphs, sizes, and what earlier runs change."""
 
+import functools
 import os
 import re
 import shutil
@@ -517,20 +518,32 @@ def test_records_of_this_machine_tell_nothing_of_another(monkeypatch, capsys, op
     assert (" are here" in capsys.readouterr().out) == known, "nor does its memory"
 
 
+def recorded(function, asked):
+    """A command that only notes its words and config files."""
+
+    @functools.wraps(function)
+    def note(*words, configfile, **_):
+        asked.append((list(words), list(configfile)))
+
+    return note
+
+
 def test_the_command_plans_what_a_run_takes(monkeypatch):
     """Targets are named first or behind options and config files; what they do not need is left out."""
     asked = []
     monkeypatch.chdir(ROOT)
-    with monkeypatch.context() as patch:
-        patch.setattr(commands, "plan", lambda config, options: asked.append((config.results, options.words)))
-        commands.command(["plan", "table_latency"])
-        commands.command(["plan", "--configfile", "config/smoke.yaml", "table_latency", "figure_sampling"])
-        commands.command(["plan", "table_latency", "--cores", "4", "results/report/index.html"])
-        commands.command(["plan"])
+    monkeypatch.setitem(commands.COMMANDS, "plan", recorded(commands.plan, asked))
+    for line in (
+        "table_latency", "--configfile config/smoke.yaml table_latency figure_sampling",
+        "table_latency --cores 4 results/report/index.html", "",
+    ):  # fmt: skip
+        commands.command(["plan", *line.split()])
     assert asked == [
-        ("results", ["table_latency"]), ("results/smoke", ["table_latency", "figure_sampling"]),
-        ("results", ["table_latency", "results/report/index.html"]), ("results", []),
+        (["table_latency"], []), (["table_latency", "figure_sampling"], [f"{ROOT}/config/smoke.yaml"]),
+        (["table_latency", "results/report/index.html"], []), ([], []),
     ]  # fmt: skip
+    monkeypatch.undo()
+    monkeypatch.chdir(ROOT)
     for word, near in (("tabel_main", "table_main"), ("results/encoders/cdmea", "results/encoders/cdmae")):
         with pytest.raises(InputError, match=f"{word} is nothing that this config makes; did you mean {near}?"):
             commands.command(["plan", word])

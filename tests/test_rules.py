@@ -1,9 +1,13 @@
 """The rules, the graph and the scripts tell the same story."""
 
+import inspect
 import re
+import runpy
 from pathlib import Path
 
 import yaml
+from snakemake.api import SnakemakeApi
+from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
 
 from cdmae.report.paper import published
 from workflow.fingerprint import fingerprint
@@ -31,8 +35,25 @@ def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code():
         assert f'*code("{rule}")' in text
         assert (ROOT / script).exists()
     assert re.findall(r"^use rule (\w+) as (\w+) with:", TEXT, flags=re.MULTILINE) == [
-        ("search", "mine"), ("search_external", "mine_external"),
+        ("search_bm25", "mine_bm25"), ("search", "mine"), ("search_external", "mine_external"), ("read_run", "mine_run"), ("table", "figure"),
     ]  # fmt: skip
+
+
+def test_every_rule_gives_its_script_the_options_that_it_takes(monkeypatch):
+    for rule, script, text in rules():
+        commands = []
+        monkeypatch.setattr("cdmae.cli.command", commands.append)
+        runpy.run_path(str(ROOT / script))
+        parameters = inspect.signature(commands[0]).parameters
+        needed = {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
+        options = re.findall(r" --([a-z][a-z0-9-]*) ", text.partition(script)[2].replace(" ", "  "))
+        assert needed <= {option.replace("-", "_") for option in options} <= parameters.keys(), rule
+
+
+def test_snakemakes_linter_has_nothing_to_say(monkeypatch):
+    monkeypatch.chdir(ROOT)
+    with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+        assert not api.workflow(ResourceSettings(cores=1), snakefile=ROOT / "Snakefile").lint()
 
 
 def test_what_shows_the_papers_numbers_is_made_again_when_they_change():
@@ -79,6 +100,7 @@ def test_the_page_on_clusters_tells_what_rules_with_gpus_ask_for():
     for rule, _, text in rules():
         if found := re.search(r"gpu=gpus\((\d)\),\n(?: +nodes=1,\n)? +mem_mb=(\d+),\n +runtime=(\d+)", text):
             asked[rule] = found.groups()
-    asked |= {mine: asked[search] for search, mine in re.findall(r"^use rule (\w+) as (\w+)", TEXT, flags=re.MULTILINE)}
+    twins = re.findall(r"^use rule (\w+) as (\w+)", TEXT, flags=re.MULTILINE)
+    asked |= {twin: asked[rule] for rule, twin in twins if rule in asked}
     assert told == asked
     assert len(asked) == 11

@@ -1,15 +1,15 @@
-"""The commands of `./run` that are not Snakemake's: plan, adopt, search, importance."""
+"""The commands of `./run` that are not Snakemake's: a signature is the command line, its docstring the help."""
 
 from __future__ import annotations
 
-import argparse
 import json
 import os
 import sys
 from functools import reduce
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any
 
+from cdmae.cli import read_arguments
 from cdmae.config import places, seeds, systems
 from cdmae.config.load import read_yaml, stack
 from cdmae.config.schema import Config
@@ -17,8 +17,8 @@ from cdmae.errors import InputError
 from cdmae.fields import suggestion
 from cdmae.files import read_json
 from cdmae.layout import place
+from workflow import state
 from workflow.facts import importance_of
-from workflow.state import adopt, folder_of
 from workflow.surroundings import DEVICE, device_here
 from workflow.targets import check_target
 
@@ -33,120 +33,135 @@ def configured(overlays: list[str]) -> Config:
     return places.load(ROOT / "config/config.yaml", overlays, values)
 
 
-class Command(NamedTuple):
-    """A command: what it does, the words it takes (their name and meaning), its options, and what one may type.
-
-    Options are by name: meaning, type (bool is a flag) and what their value is called.
-    """
-
-    meaning: str
-    words: tuple[str, str] | None
-    options: dict[str, tuple[str, type, str]]
-    examples: tuple[str, ...]
-
-
-class Parser(argparse.ArgumentParser):
-    """A parser that refuses in a sentence."""
-
-    def error(self, message: str) -> NoReturn:
-        """Raise an `InputError`."""
-        raise InputError(f"{message}; {self.prog} --help lists the options")
-
-
 def command(arguments: list[str]) -> None:
     """Read the command line of one of our commands and run it."""
     name, *rest = arguments
-    options = read(name, rest)
+    words, options = read(name, rest)
     if name == "compare":
-        compare(options)  # of files that are named from where the user is
-        return
-    options.configfile = [str(Path(path).resolve()) for path in options.configfile]
+        words = [str(Path(word).resolve()) for word in words]
+        options["qrels"] = str(Path(options["qrels"]).resolve())
     os.chdir(ROOT)
-    config = configured(options.configfile)
-    {"plan": plan, "adopt": adopt_states, "search": search, "importance": importance}[name](config, options)
+    COMMANDS[name](*words, **options)
 
 
-def read(name: str, arguments: list[str]) -> argparse.Namespace:
-    """Read what follows a command: options by name, `configfile`, and its `words`."""
-    meaning, words, options, examples = COMMANDS[name]
-    parser = Parser(
-        prog=f"./run {name}",
-        description=f"{meaning[0].upper()}{meaning[1:]}.",
-        epilog="\n  ".join(["examples:", *examples]),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
-    if words:
-        parser.add_argument("words", nargs="*", metavar=words[0], help=words[1])
-    for option, (help_, kind, metavar) in options.items():
-        form = {"action": "store_true"} if kind is bool else {"type": kind, "metavar": metavar}
-        parser.add_argument(f"--{option}", help=help_, **form)
-    parser.add_argument("--configfile", nargs="+", action="append", default=[], metavar="FILE", help=CONFIGFILE)
-    parsed = parser.parse_intermixed_args(arguments)
-    parsed.configfile, after = divided(parsed.configfile)
-    if after and not words:
-        parser.error(f"{after[0]} is no config file")
-    parsed.words = [*getattr(parsed, "words", []), *after]
-    return parsed
+def read(name: str, arguments: list[str]) -> tuple[list[str], dict[str, Any]]:
+    """Read what follows a command: its words, and its options by name."""
+    options = read_arguments(COMMANDS[name], arguments, f"./run {name}")
+    after: list[str] = []
+    if "configfile" in options:
+        options["configfile"], after = divided(options["configfile"])
+    if after and "words" not in options:
+        raise InputError(f"{after[0]} is no config file; ./run {name} --help lists the options")
+    return [*options.pop("words", []), *after], options
 
 
-def divided(groups: list[list[str]]) -> tuple[list[str], list[str]]:
-    """Divide what follows each --configfile: config files, and the words behind them, as in `sorted_out`."""
-    files, words = [], []
-    for first, *others in groups:
-        files.append(first)
-        for word in others:
-            (files if Path(word).suffix in YAML else words).append(word)
-    return files, words
+def divided(given: list[str]) -> tuple[list[str], list[str]]:
+    """Divide what follows --configfile: config files, which begin where one is, and words, which end otherwise."""
+    files = [word for place, word in enumerate(given) if not place or Path(word).suffix in YAML]
+    return [str(Path(file).resolve()) for file in files], [word for word in given if word not in files]
 
 
-def plan(config: Config, options: argparse.Namespace) -> None:
-    """Tell what a run takes; earlier runs of the default config and of the same one tell how fast this machine is.
+def plan(
+    *words: str,
+    configfile: list[str] = (),  # type: ignore[assignment]
+    cores: int | None = None,
+    gpus: int | None = None,
+    gpu: str = "",
+    memory: int | None = None,
+    all: bool = False,
+) -> None:
+    """Tell what a run takes: jobs, hours, disk, memory.
 
-    Of a machine with other GPUs or more cores than this one they tell nothing.
+    Words are targets, as of a run: a table or figure such as table_stages, or a path such as results/report/index.html;
+    without, it is the whole run. The machine is this one, unless it is described:
+
+      --cores       processor cores
+      --gpus        GPUs; where this machine has none and --gpu is given, 1
+      --gpu         their kind: h200, h100, a100, l40s, v100, rtx4090
+      --memory      GB; unknown if another machine is described
+      --all         count what is made already, too
+      --configfile  config files as of a run, laid over config/config.yaml
+
+    Earlier runs of the default config and of the same one tell how fast this machine is, and nothing of a machine with
+    other GPUs or more cores.
+
+    Examples:
+      ./run plan
+      ./run plan table_main
+      ./run plan --configfile config/paper.yaml --cores 128 --gpus 8 --gpu h200 --memory 1024
     """
     from cdmae.plan import machine
     from cdmae.plan.plan import text
     from cdmae.plan.work import Planned
     from workflow.dry_run import dry_run
 
-    targets = [check_target(config, word) for word in options.words]
-    here = machine.here()
-    gpus = here.gpus or int(bool(options.gpu)) if options.gpus is None else options.gpus
-    elsewhere = (options.cores or 0) > here.cores or options.gpus not in (None, here.gpus) or bool(options.gpu)
-    memory = None if elsewhere else here.memory
-    memory = memory if options.memory is None else options.memory * 2**30
-    cores = here.cores if options.cores is None else options.cores
+    config, here = configured(configfile), machine.here()
+    targets = [check_target(config, word) for word in words]
+    elsewhere = (cores or 0) > here.cores or gpus not in (None, here.gpus) or bool(gpu)
+    size = {
+        "cores": here.cores if cores is None else cores,
+        "gpus": here.gpus or int(bool(gpu)) if gpus is None else gpus,
+    }
+    bytes_ = memory * 2**30 if memory is not None else None if elsewhere else here.memory
+    machine_ = machine.Machine(**size, gpu=gpu or here.gpu, memory=bytes_)
     device_here()
-    os.environ[DEVICE] = "gpu" if gpus else "cpu"  # jobs ask for the GPUs of the machine that is described
-    machine_ = machine.Machine(cores, gpus, options.gpu or here.gpu, memory)
-    jobs = list(dry_run(options.configfile, targets, cores=cores, gpus=gpus))
+    os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"  # jobs ask for the GPUs of the machine that is described
+    jobs = list(dry_run(configfile, targets, **size))
     earlier = [] if elsewhere else [(config, jobs)]
-    if earlier and (options.configfile or targets):
-        earlier.insert(0, (configured([]), list(dry_run(cores=cores, gpus=gpus))))
+    if earlier and (configfile or targets):
+        earlier.insert(0, (configured([]), list(dry_run(**size))))
     for other, run in earlier:
         records = machine.records(place(other.results, "benchmarks"))
         machine_ = machine_.corrected(Planned(other), run, records)
-    print(text(Planned(config), jobs, machine_, everything=options.all))
+    print(text(Planned(config), jobs, machine_, everything=all))
 
 
-def adopt_states(config: Config, options: argparse.Namespace) -> None:
-    """Move the newest older state of every training to where the code as it is now looks for one."""
+def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
+    """Go on from the newest training states that an edit of the code has orphaned.
+
+    For edits that leave the results as they are. The states move to where the code as it is now looks for them.
+
+      --configfile  config files as of a run, laid over config/config.yaml
+
+    Examples:
+      ./run adopt
+      ./run adopt --configfile mine.yaml
+    """
     from workflow.dry_run import dry_run
 
+    configured(configfile)
     trainings = {
-        f"{job.rule}/{job.name}": folder_of(*details.params.state, details.input)
-        for job, details in dry_run(options.configfile).items()
+        f"{job.rule}/{job.name}": state.folder_of(*details.params.state, details.input)
+        for job, details in dry_run(configfile).items()
         if job.rule in TRAININGS and all(map(os.path.exists, job.inputs))
     }
-    adopted = [line for name, folder in trainings.items() if (line := adopt(name, folder))]
+    adopted = [line for name, folder in trainings.items() if (line := state.adopt(name, folder))]
     print("\n".join(adopted or ["there is no older training state to go on from"]))
 
 
-def search(config: Config, options: argparse.Namespace) -> None:
-    """Ask a system: the passages that it ranks first for a text."""
-    text = joined("search", options.words)
-    depth = 5 if options.depth is None else options.depth
+def search(
+    *words: str,
+    configfile: list[str] = (),  # type: ignore[assignment]
+    system: str | None = None,
+    collection: str | None = None,
+    depth: int = 5,
+) -> None:
+    """Ask a system: the passages that it ranks first for a text.
+
+    Words are the text, in quotation marks or not.
+
+      --system      a system of the config; default: the best one on dev
+      --collection  a collection of the evaluation; default: the first one
+      --depth       how many passages are shown; default: 5
+      --configfile  config files as of a run, laid over config/config.yaml
+
+    Examples:
+      ./run search "compute the determinant of a matrix"
+      ./run search --system mae-stage1 --collection networkx --depth 3 shortest path
+    """
+    config = configured(configfile)
+    if not words:
+        raise InputError('search needs words, such as ./run search "compute the determinant of a matrix"')
     if depth < 1:
         raise InputError(f"--depth is {depth}; allowed: a whole number from 1")
     asked = [name for name, system in config.systems.items() if system.kind != "run"]
@@ -156,15 +171,15 @@ def search(config: Config, options: argparse.Namespace) -> None:
             "system of kind bm25 or retriever"
         )
     known = list(config.evaluation.collections)
-    collection = chosen("collection", options.collection, known, systems.only_searched(config) or known)
-    system = chosen("system", options.system, asked, [] if options.system else [best_system(config, asked)])
+    collection = chosen("collection", collection, known, systems.only_searched(config) or known)
+    system = chosen("system", system, asked, [] if system else [best_system(config, asked)])
     become(
         "ask",
         {
             "name": system,
             "system": json.dumps(described(config, system, collection)),
             "collection": place(config.results, "collection", collection=collection),
-            "text": text,
+            "text": " ".join(words),
             "depth": config.evaluation.depth,
             "show-best": depth,
             "length": config.evaluation.lengths.get(collection, 0),
@@ -206,41 +221,51 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     return row | {"model": model, "vectors": made("vectors", asked=not config.evaluation.keep_vectors)}
 
 
-def importance(config: Config, options: argparse.Namespace) -> None:
-    """Shade a text by the importance of its words."""
-    text = joined("importance", options.words)
+def importance(*words: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]
+    """Shade a text by the importance of its words.
+
+    Words are the text, in quotation marks or not.
+
+      --encoder     an encoder with importance-aware masks; default: the last one
+      --configfile  config files as of a run, laid over config/config.yaml
+
+    Examples:
+      ./run importance "hokey stuff is a crossword puzzle clue"
+    """
+    config = configured(configfile)
+    if not words:
+        raise InputError('importance needs words, such as ./run importance "hokey stuff is a crossword puzzle clue"')
     encoders = systems.masked_by_importance(config)
     if not encoders:
         raise InputError(
             "no encoder of the config is masked by importance, so that there is none; give the --configfile of a run "
             "that has one, or add an encoder with decoder_masking: importance"
         )
-    encoder = chosen("encoder", options.encoder, encoders, encoders[-1:])
+    encoder = chosen("encoder", encoder, encoders, encoders[-1:])
     tokenizer = place(config.results, "tokenizer", start=config.encoders[encoder].start)
-    become(
-        "shade",
-        {"table": existing(importance_of(config, encoder)), "tokenizer": existing(tokenizer), "text": text},
-    )
+    table = existing(importance_of(config, encoder))
+    become("shade", {"table": table, "tokenizer": existing(tokenizer), "text": " ".join(words)})
 
 
-def compare(options: argparse.Namespace) -> None:
-    """Compare TREC runs of anybody with the first of them."""
+def compare(*words: str, qrels: str, measures: str = "") -> None:
+    """Compare runs of anybody with the first of them: means, differences, paired t-tests corrected by Holm.
+
+    Words are files of lines `query_id Q0 passage_id rank score system`, two or more.
+
+      --qrels     judgments, in TREC's four columns or BEIR's three
+      --measures  of ir_measures, between commas; default: those of a config, RR@10,R@50,R@1000,nDCG@10
+
+    Examples:
+      ./run compare bm25.run mine.run --qrels dev.tsv --measures nDCG@10,RR@10
+    """
     from cdmae.config.checks import read_measure
     from cdmae.config.schema import Evaluation
     from cdmae.evaluation import compare
 
-    if len(options.words) < 2 or not options.qrels:
-        raise InputError(f"compare needs two runs or more and --qrels, such as {COMMANDS['compare'].examples[0]}")
-    names = options.measures.split(",") if options.measures else Evaluation().measures
-    measures = [str(read_measure(name)) for name in names]
-    print(compare.table(compare.compare([Path(word) for word in options.words], Path(options.qrels), measures)))
-
-
-def joined(name: str, words: list[str]) -> str:
-    """Return the words of a question as one text."""
-    if not words:
-        raise InputError(f"{name} needs words, such as {COMMANDS[name].examples[0]}")
-    return " ".join(words)
+    if len(words) < 2:
+        raise InputError("compare needs two runs or more, such as ./run compare bm25.run mine.run --qrels dev.tsv")
+    names = [str(read_measure(name)) for name in (measures.split(",") if measures else Evaluation().measures)]
+    print(compare.table(compare.compare(list(map(Path, words)), Path(qrels), names)))
 
 
 def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
@@ -266,61 +291,4 @@ def become(script: str, options: dict[str, object]) -> None:
     os.execv(sys.executable, [sys.executable, f"workflow/scripts/{script}.py", *words])
 
 
-CONFIGFILE = "config files, as for a run: laid over config/config.yaml, later ones over earlier ones"
-COMMANDS = {
-    "plan": Command(
-        "tell what a run takes: jobs, hours, disk, memory",
-        (
-            "TARGET",
-            "what would be asked of a run: a table or figure such as table_stages, or a path such as "
-            "results/report/index.html; default: the whole run",
-        ),
-        {
-            "cores": ("processor cores; default: those of this machine", int, "N"),
-            "gpus": ("GPUs; default: those of this machine, or 1 if it has none but --gpu is given", int, "N"),
-            "gpu": ("their kind: h200, h100, a100, l40s, v100, rtx4090; default: that of this machine", str, "KIND"),
-            "memory": ("memory; default: that of this machine, unknown if another one is described", int, "GB"),
-            "all": ("count what is made already, too", bool, ""),
-        },
-        (
-            "./run plan",
-            "./run plan table_main",
-            "./run plan --configfile config/paper.yaml --cores 128 --gpus 8 --gpu h200 --memory 1024",
-        ),
-    ),
-    "adopt": Command(
-        "go on from the newest training states that an edit of the code has orphaned; for edits that leave the results "
-        "as they are",
-        None,
-        {},
-        ("./run adopt", "./run adopt --configfile mine.yaml"),
-    ),
-    "search": Command(
-        "ask a system: the passages that it ranks first for a text",
-        ("WORD", "the text, in quotation marks or not"),
-        {
-            "system": ("a system of the config; default: the best one on dev", str, "NAME"),
-            "collection": ("a collection of the evaluation; default: the first one", str, "NAME"),
-            "depth": ("how many passages are shown; default: 5", int, "N"),
-        },
-        (
-            './run search "compute the determinant of a matrix"',
-            "./run search --system mae-stage1 --collection networkx --depth 3 shortest path",
-        ),
-    ),
-    "compare": Command(
-        "compare TREC runs with the first of them: means, differences, paired t-tests corrected by Holm",
-        ("RUN", "files of lines `query_id Q0 passage_id rank score system`, two or more"),
-        {
-            "qrels": ("judgments, in TREC's four columns or BEIR's three", str, "FILE"),
-            "measures": ("of ir_measures, between commas; default: RR@10,R@50,R@1000,nDCG@10", str, "NAMES"),
-        },
-        ("./run compare bm25.run mine.run --qrels dev.tsv --measures nDCG@10,RR@10",),
-    ),
-    "importance": Command(
-        "shade a text by the importance of its words",
-        ("WORD", "the text, in quotation marks or not"),
-        {"encoder": ("an encoder with importance-aware masks; default: the last one", str, "NAME")},
-        ('./run importance "hokey stuff is a crossword puzzle clue"',),
-    ),
-}
+COMMANDS = {"plan": plan, "adopt": adopt, "search": search, "importance": importance, "compare": compare}

@@ -49,7 +49,8 @@ def dry_run(
             workflow._prepare_dag(forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True)
             workflow._build_dag()
         except WorkflowError as error:
-            raise InputError(str(error).partition("cdmae: ")[2] or str(error)) from None
+            ours = str(error).partition("cdmae: ")[2].replace("\ncdmae: ", "\n")  # what `said` has put before each
+            raise InputError(ours or str(error)) from None
         graph = workflow.dag
         rules = [rule.name for rule in workflow.rules]
         levels = (

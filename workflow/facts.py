@@ -13,6 +13,8 @@ TABLES = (
     "table_main", "table_stages", "table_beir", "table_projection", "table_corpus", "table_latency", "table_claims",
 )  # fmt: skip
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
+EXHIBITED = ("measures", "masked_terms", "encoders")  # what an exhibit reads of the facts
+REPORTED = ("trained", "importance", "teachers", "runs", "mined")  # and the report besides
 
 
 def facts(config: Config) -> dict[str, Any]:
@@ -42,6 +44,14 @@ def facts(config: Config) -> dict[str, Any]:
         "runs": {name: place(on, "run", system=name, collection=shown[0], split=shown[1]) for name in ranked},
         "shown": shown,
     }
+
+
+def inputs(sources: dict[str, Any]) -> dict[str, list[str]]:
+    """List the files and folders that a page reads, or an exhibit; of collections those that tell their making."""
+    parts = EXHIBITED if "latency" in sources else (*EXHIBITED, *REPORTED)
+    paths = {part: list(dict.fromkeys(sources[part].values())) for part in parts}
+    paths["latency"] = [sources["latency"]] if sources.get("latency") else []
+    return paths | {"collections": [f"{folder}/about.json" for folder in sources["collections"].values()]}
 
 
 def importance_of(config: Config, encoder: str) -> str:

@@ -1,76 +1,57 @@
 """What `./run` does inside the environment: one of our commands, or Snakemake with the arguments given.
 
-A config file that is missing or malformed is refused here in a sentence; Snakemake would answer with a traceback.
+What Snakemake would answer with a traceback, or hours later, is refused here in a sentence.
 """
 
 from __future__ import annotations
 
 import difflib
 import os
-import re
 import signal
 import sys
-from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import argparse
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
-from cdmae.config.schema import Config  # noqa: E402 (the checkout is not installed)
-from cdmae.errors import InputError, said  # noqa: E402
+from cdmae.errors import InputError, said  # noqa: E402 (the checkout is not installed)
 from workflow import surroundings  # noqa: E402
-from workflow.commands import COMMANDS, YAML, command, configured  # noqa: E402
+from workflow.commands import COMMANDS, YAML, command, configured, divided  # noqa: E402
 from workflow.facts import FIGURES, TABLES  # noqa: E402
-from workflow.targets import ALL, ALONE, check_target, patterns  # noqa: E402
-
-FLAGS = ("-n", "--dry-run", "-f", "--force", "-F", "--forceall", "-k", "--keep-going", "-p", "--printshellcmds",
-         "--rerun-incomplete", "--ri")  # fmt: skip
-# Options of Snakemake that take any number of values: everything up to the next option.
-LISTS = ("--cache", "--resources", "--res", "--set-threads", "--set-resources", "--set-scatter",
-         "--set-resource-scopes", "--default-resources", "--default-res", "--preemptible-rules", "--config", "-C",
-         "--envvars", "--rerun-triggers", "--forcerun", "-R", "--consider-ancient", "--prioritize", "-P", "--until",
-         "-U", "--omit-from", "-O", "--strict-dag-evaluation", "--groups", "--group-components", "--cleanup-metadata",
-         "--cm", "--quiet", "-q", "--wait-for-files", "--omit-flags", "--unneeded-temp-files", "--allowed-rules",
-         "--shared-fs-usage", "--logger", "--software-deployment-method", "--deployment-method", "--deployment",
-         "--sdm", "--target-jobs")  # fmt: skip
-COMPLETE = re.compile(r"=|^-[cj]\d+$")  # options that have their value
+from workflow.targets import ALL, patterns, resolved  # noqa: E402
 
 
 def main(arguments: list[str]) -> None:
-    """Run one of our commands, or become Snakemake."""
+    """Run one of our commands, or Snakemake in this process."""
     os.environ["PYTHONPATH"] = str(ROOT)
     if arguments and arguments[0] in COMMANDS:
         command(arguments)
         sys.stdout.flush()
         return
+    from snakemake import cli
+
     if arguments[:1] == ["--help-snakemake"]:
-        os.execv(sys.executable, [sys.executable, "-m", "snakemake", "--help"])
-    check_words(arguments)
-    arguments, overlays = sorted_out(arguments)
+        arguments = ["--help"]
+    options = cli.get_argument_parser().parse_args(arguments)
+    files, words = divided(list(map(str, options.configfile)))
+    targets = [*options.targets, *words]
+    check_words(targets)
     os.chdir(ROOT)
-    check_profile(arguments)
-    check_surroundings(arguments)
-    if not any(word.partition("=")[0] == "--config" or word.startswith("-C") for word in arguments):
-        config = configured(overlays)  # what is wrong with it is said now; with --config Snakemake finds it out
-        check_targets(arguments, config)
-    os.execv(sys.executable, [sys.executable, "-m", "snakemake", *arguments])
+    check_surroundings(options)
+    config = None if options.config else configured(files)  # with --config Snakemake finds out what is wrong with it
+    targets = [resolved(config, target) for target in targets]
+    parser, options = cli.parse_args(arguments)  # with those of the profile
+    options.targets, options.configfile = targets, list(map(Path, files)) or options.configfile
+    sys.exit(0 if cli.args_to_api(options, parser) else 1)
 
 
-def targets(arguments: list[str]) -> list[str]:
-    """List what is asked for by name: neither an option, nor what follows one and may be its value."""
-    names, before, listed = [], "", False
-    for word in arguments:
-        if word.startswith("-"):
-            listed = word in LISTS
-        elif not listed and (not before.startswith("-") or before in FLAGS or COMPLETE.search(before)):
-            names.append(word)
-        before = word
-    return names
-
-
-def check_words(arguments: list[str]) -> None:
+def check_words(targets: list[str]) -> None:
     """Refuse a misspelt command, of which Snakemake would say that no rule makes it."""
-    for word in targets(arguments):
+    for word in targets:
         if "/" in word or Path(word).suffix in YAML or any(path.exists() for path in (Path(word), ROOT / word)):
             continue
         if word not in (ALL, *patterns(), *TABLES, *FIGURES):
@@ -81,51 +62,15 @@ def check_words(arguments: list[str]) -> None:
             )
 
 
-def check_profile(arguments: list[str]) -> None:
-    """Refuse a profile that is not there: Snakemake runs without it, on this machine instead of the cluster."""
-    for before, word in pairwise([part for argument in arguments for part in argument.split("=", 1)]):
-        if before == "--workflow-profile" and word != "none" and not list(Path(word).glob("*.yaml")):
-            raise InputError(f"--workflow-profile is {word}; allowed: a folder with a profile.yaml, or none")
-
-
-def check_surroundings(arguments: list[str]) -> None:
-    """Refuse variables and folders with which Snakemake would end in a traceback."""
+def check_surroundings(options: argparse.Namespace) -> None:
+    """Refuse variables, folders and profiles with which Snakemake would end in a traceback, or run without them."""
+    profile = options.workflow_profile
+    if profile not in (None, "none") and not list(Path(profile).glob("*.yaml")):
+        raise InputError(f"--workflow-profile is {profile}; allowed: a folder with a profile.yaml, or none")
     surroundings.device_here()
     surroundings.check_records(ROOT)
-    if any(argument.partition("=")[0] == "--cache" for argument in arguments):
+    if options.cache is not None:
         surroundings.check_cache()
-
-
-def check_targets(arguments: list[str], config: Config) -> None:
-    """Refuse a result that no job makes, and a rule that needs to know which of its results is meant."""
-    for word in targets(arguments):
-        path = os.path.normpath(word).removeprefix(f"{ROOT}/")
-        of_results = f"{path}/".startswith(f"{config.results.rstrip('/')}/") and not Path(path).is_file()
-        if of_results or path in {*patterns(), *TABLES, *FIGURES} - {*ALONE}:
-            check_target(config, word)
-
-
-def sorted_out(arguments: list[str]) -> tuple[list[str], list[str]]:
-    """Make the paths of config files absolute, because Snakemake runs in the checkout; list them.
-
-    Without the suffix .yaml or .yml, what follows a config file is a target, which Snakemake would read as a config.
-    """
-    targets, options, files = [], [], []
-    after = 0  # how many arguments ago --configfile was, 0 when it is over
-    for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if name in ("--configfile", "--configfiles"):
-            files += [str(Path(value).resolve())] if equals else []
-            options.append(f"{name}={files[-1]}" if equals else argument)
-            after = 0 if equals else 1
-            continue
-        after = 0 if argument.startswith("-") else after and after + 1
-        if after == 2 or (after and Path(argument).suffix in YAML):
-            files.append(str(Path(argument).resolve()))
-            options.append(files[-1])
-        else:
-            (targets if after else options).append(argument)
-    return targets + options, files
 
 
 if __name__ == "__main__":

@@ -5,8 +5,11 @@ Without them Snakemake ends in a traceback, or in an error hours later. Here eac
 
 from __future__ import annotations
 
+import fcntl
 import os
+import sys
 from pathlib import Path
+from typing import TextIO
 
 from cdmae.errors import InputError
 from cdmae.fields import show
@@ -49,6 +52,30 @@ def check_cache() -> None:
             f"the environment variable {CACHE} is {folder}; allowed with --cache: a folder that exists and can be "
             "written to"
         )
+
+
+def lock(results: str) -> TextIO:
+    """Lock the folder of the results for this process, as long as the file that is returned is open.
+
+    The lock is the operating system's and ends with the process. Snakemake's own, which outlives a kill, is off.
+    """
+    try:
+        Path(results).mkdir(parents=True, exist_ok=True)
+        file = open(f"{results}/.lock", "a+")  # noqa: SIM115 (it stays open)
+    except OSError as error:
+        raise InputError(f"results is {results}, which cannot be written to: {error.strerror}") from None
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        file.seek(0)
+        other = file.read().strip() or "unknown"
+        raise InputError(f"another run ({other}) is working on {results}; wait for it") from None
+    except OSError as error:  # a network file system without locks
+        print(f"{results} cannot be locked ({error.strerror}): start one run at a time", file=sys.stderr)
+    file.truncate(0)
+    file.write(f"process {os.getpid()} on {os.uname().nodename}")
+    file.flush()
+    return file
 
 
 def _writable(folder: Path) -> bool:

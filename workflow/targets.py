@@ -71,14 +71,27 @@ def paths(config: Config) -> dict[str, list[str]]:
     }
     negatives = ["negatives/{}.{}.{}.parquet".format(*key) for key in systems.mined(config)]
     outputs |= {rule: negatives for rule in outputs if "mine" in rule}
-    results = config.results.rstrip("/") or "/"
-    return {rule: [f"{results}/{path}" for path in known] for rule, known in outputs.items()}
+    results = os.path.normpath(config.results)
+    return {rule: [os.path.join(results, path) for path in known] for rule, known in outputs.items()}
 
 
 def _filled(pattern: str, names: dict[str, Sequence[str]]) -> list[str]:
     wildcards = re.findall(r"{(\w+)}", pattern)
     values = itertools.product(*(names[wildcard] for wildcard in wildcards))
     return [pattern.format(**dict(zip(wildcards, row, strict=True))) for row in values]
+
+
+def resolved(config: Config | None, target: str) -> str:
+    """Return what is asked for as the rules name it, whether it begins with ``./`` or the checkout's own path.
+
+    Of a result, rule or exhibit the config must know it, as `check_target` says; Snakemake looks for other files.
+    """
+    path = os.path.normpath(target).removeprefix(f"{ROOT}/") if "/" in target else target
+    if config is None:
+        return path
+    of_results = f"{path}/".startswith(f"{os.path.normpath(config.results)}/") and not Path(path).is_file()
+    named = path in {*patterns(), *TABLES, *FIGURES} - {*ALONE}
+    return check_target(config, target) if of_results or named else path
 
 
 def check_target(config: Config, target: str) -> str:

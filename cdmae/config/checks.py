@@ -111,10 +111,9 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
     """
     splits(config, name)
     files = _ask(config, name, "depends")
-    for file in files:
-        if re.search(r"[{}]", str(file)):
-            words = f": the path {file} has braces, which Snakemake takes for wildcards; rename it"
-            raise refusal(("collections", name), words)
+    with _at("collections", name):
+        for file in files:
+            pretrained.check_plain(file, f"collections.{name}")
     small = sum(Path(file).stat().st_size for file in files) <= SMALL
     return _ask(config, name, "check", name) if small else {}
 

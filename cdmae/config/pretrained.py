@@ -81,6 +81,12 @@ def number(model: str, key: str) -> int | None:
     return value if isinstance(value, int) else None
 
 
+def check_plain(file: Path | str, path: str) -> None:
+    """Refuse a file, named at `path` in the config, in whose name Snakemake would fill in what stands for a part."""
+    if part := re.search(r"[{}]|<[a-z][a-z0-9_]*>", str(file)):
+        raise InputError(f"{path}: the path {file} has {part[0]}, which Snakemake fills in; rename it")
+
+
 def _folder(model: str, path: str) -> Path | None:
     """Return the folder of a model, or None for a possible name at the hub; raise `InputError` for what is neither.
 
@@ -88,6 +94,8 @@ def _folder(model: str, path: str) -> Path | None:
     """
     folder = Path(model)
     if folder.is_dir():
+        for file in folder.iterdir():
+            check_plain(file, path)
         return folder
     below = folder.parent != Path() and folder.parent.is_dir()
     if below or model.startswith((".", "/")) or not HUB_NAME.fullmatch(model):

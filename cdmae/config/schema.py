@@ -392,8 +392,13 @@ class System:
     )  # fmt: skip
 
     def __post_init__(self) -> None:
-        """Find a model in the home folder."""
+        """Find a model and runs in the home folder."""
         _expand(self, "model")
+        runs = {
+            name: {split: os.path.expanduser(file) for split, file in files.items()}
+            for name, files in self.runs.items()
+        }
+        object.__setattr__(self, "runs", runs)
 
     def values(self) -> dict[str, Any]:
         """Return the settings of its kind."""

@@ -103,7 +103,7 @@ def count(
         numbers, rows, repeated = words, None, []
         for order in range(2, window + 1):
             numbers, grams = text.count(order, numbers, counts[order - 2], counts[order - 1])
-            rows = pool.start(_canonical, grams, rows, text.vocabulary)  # beside the counting of the next order
+            rows = pool.submit(_canonical, grams, rows, text.vocabulary)  # beside the counting of the next order
             repeated.append(rows)
         tables = [future.result() for future in repeated]
     lengths = np.diff(segments)

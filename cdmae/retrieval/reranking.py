@@ -9,6 +9,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -54,31 +55,28 @@ def teacher(
     model: Path,
     collection: Path,
     tokens: Path,
-    split: str,
     negatives: Path,
-    depth: int,
-    group: int,
-    random_negatives: int,
-    epochs: float,
-    seed: int,
+    settings: dict[str, Any],
     output: Path,
     threads: int = 1,
 ) -> None:
     """Write the run from which a student learns: every passage that it will draw, positives included, with its score.
 
-    The settings are the student's: with them what it draws is known beforehand, and nothing else needs a score. The
-    precision is that of training. A killed run goes on after its last piece.
+    The settings are the student's (split, depth, group, random_negatives, epochs, seed): with them what it draws is
+    known beforehand, and nothing else needs a score. The precision is that of training. A killed run goes on after its
+    last piece.
     """
     device = setup.set_up(threads)
     judge, passages = checkpoint.load(model, "reranker"), read_tokens(tokens)
     checkpoint.check_tokens(judge, passages.word_starts, str(tokens))
     judge.network.to(device)
-    settings = {"depth": depth, "group": group, "random_negatives": random_negatives, "seed": seed}
-    examples = groups.read(collection, negatives, split=split, **settings)
-    queries = sequences.queries_of(collection, split, model, threads)
-    rounds = math.ceil(epochs)
-    at_once = max(1, PIECE // (rounds * group))
-    key = [vectors.stamp(model / "model.safetensors"), vectors.stamp(negatives), settings, rounds, at_once]
+    rounds = math.ceil(settings["epochs"])
+    examples = groups.read(
+        collection, negatives, **{name: value for name, value in settings.items() if name != "epochs"}
+    )
+    queries = sequences.queries_of(collection, settings["split"], model, threads)
+    at_once = max(1, PIECE // (rounds * settings["group"]))
+    key = [vectors.stamp(model / "model.safetensors"), vectors.stamp(negatives), settings, at_once]
     taught = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
     with vectors.pieces(output, key) as folder:
         with Progress(len(examples), unit="queries", label="teach") as progress:
@@ -108,7 +106,8 @@ def rerank(
 ) -> None:
     """Write other runs anew, one per target: their best `depth` passages by the reranker's scores, the rest below.
 
-    Pairs are cut at the length of the target, or at the model's own where that is 0.
+    `tokens` are one folder per collection. Pairs are cut at the length of the target, or at the model's own where that
+    is 0.
     The rest keeps its order, its scores going down in steps of 1 from the lowest of the reranked (as SimLM does), so
     that recall at depths beyond `depth` stays what it was.
     """
@@ -116,10 +115,11 @@ def rerank(
     judge = checkpoint.load(model, "reranker")
     judge.network.to(device)
     judge = replace(judge, precision=setup.scoring_precision(judge.precision, device))
-    parts = zip(collections, tokens, splits, lengths, runs, outputs, strict=True)
-    for collection, pieces, split, length, path, output in parts:
-        passages, run = read_tokens(pieces), read_run(path)
-        checkpoint.check_tokens(judge, passages.word_starts, str(pieces))
+    pieces = dict(zip(dict.fromkeys(collections), tokens, strict=True))
+    parts = zip(collections, splits, lengths, runs, outputs, strict=True)
+    for collection, split, length, path, output in parts:
+        passages, run = read_tokens(pieces[collection]), read_run(path)
+        checkpoint.check_tokens(judge, passages.word_starts, str(pieces[collection]))
         queries = sequences.queries_of(collection, split, model, threads)
         if len(run) != len(queries):
             raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(queries)}")

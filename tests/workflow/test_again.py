@@ -62,7 +62,7 @@ def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):
 
 def test_a_comment_restarts_nothing(finished):
     finished.edit("cdmae/finetuning/losses.py", "def kl(", "# The Kullback-Leibler divergence.\ndef kl(")
-    finished.edit("workflow/scripts/pretrain.py", "\nmain =", "\n# How it begins.\nmain =")
+    finished.edit("workflow/scripts/pretrain.py", "\ncommand(", "\n# How it begins.\ncommand(")
     assert finished.plan() == Counter()
 
 

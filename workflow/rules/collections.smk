@@ -2,45 +2,13 @@
 
 collection_settings = {name: entry.values() for name, entry in settings.collections.items()}
 tokenizer_settings = {name: start.tokenizer() for name, start in settings.starts.items()}
-
-
-def source_files(wildcards):
-    """List the files that a collection is read from."""
-    entry = settings.collections[wildcards.collection]
-    return list(map(str, collections.source(entry.source).depends(entry.settings)))
-
-
-def source_version(wildcards):
-    """Tell the version of what a collection is made from, as its source knows it."""
-    entry = settings.collections[wildcards.collection]
-    return collections.source(entry.source).version(entry.settings)
-
-
-def source_threads(wildcards):
-    """Count the threads that help to make a collection."""
-    return settings.collections[wildcards.collection].threads
-
-
-def batches(wildcards, output):
-    """Tell what the stages take of a collection per step; they are no reason to make it again."""
-    return json.dumps(systems.batches(settings, wildcards.collection), sort_keys=True)
-
-
-def vocabulary_source(wildcards):
-    """Name the passages that train the tokenizer of a random start; none where it is a checkpoint's."""
-    collection = settings.starts[wildcards.start].collection
-    return expand("<results>/collections/{collection}/passages.parquet", collection=[collection] if collection else [])
-
-
-def checkpoint_files(wildcards):
-    """List the files of a start's checkpoint that is a folder here."""
-    return systems.model_files(settings.starts[wildcards.start].checkpoint)
+taken = {name: systems.batches(settings, name) for name in settings.collections}  # what the stages take per step
 
 
 rule collection:
     """Passages, queries and judgments from their source."""
     input:
-        source_files,
+        of_collection("{files}"),
     output:
         "<results>/collections/{collection}/passages.parquet",
         "<results>/collections/{collection}/queries.parquet",
@@ -53,7 +21,7 @@ rule collection:
     priority: 100  # mistakes in one's own files show before anything is trained
     conda:
         environment
-    threads: source_threads
+    threads: column(collection_rows, "threads")
     resources:
         mem_mb=8000,
         runtime=240,
@@ -62,8 +30,8 @@ rule collection:
         *settings_of(collection_settings),
         plugins=plugins("collection", {name: [entry.module] for name, entry in settings.collections.items()}),
         settings=text_of(collection_settings),
-        version=source_version,
-        batches=batches,
+        version=column(collection_rows, "version"),
+        batches=text_of(taken),
         folder=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/collection.py --name {wildcards.collection} --settings {params.settings:q}"
@@ -74,8 +42,8 @@ rule collection:
 rule tokenizer:
     """The word-pieces of a start: its checkpoint's, or trained on its collection."""
     input:
-        passages=vocabulary_source,
-        checkpoint=checkpoint_files,
+        passages=of_start("<results>/collections/{vocabulary}/passages.parquet"),
+        checkpoint=of_start("{checkpoint}"),
     output:
         directory("<results>/tokenizers/{start}"),
     log:
@@ -92,10 +60,10 @@ rule tokenizer:
         *code("tokenizer"),
         *settings_of(tokenizer_settings),
         start=text_of(tokenizer_settings),
-        collection=option("passages", "--collection", dirname),
+        collection=folder("passages"),
     shell:
-        "python workflow/scripts/tokenizer.py --start {params.start:q} {params.collection} --output {output:q}"
-        " 2>&1 | tee -i {log:q} >&2"
+        "python workflow/scripts/tokenizer.py --start {params.start:q} --collection {params.collection:q}"
+        " --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule tokens:

@@ -1,20 +1,15 @@
 # Reads and checks the config before any rule is defined, and helps the rules to fill in their paths and parameters.
 
-import atexit
-import fcntl
 import json
 import os
 import shlex
 import signal
 import sys
-import time
 from functools import cache
 from os.path import dirname
 from pathlib import Path
 
-from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.exceptions import WorkflowError
-from snakemake.logging import logger
 from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
@@ -22,13 +17,12 @@ min_version("9.20")
 sys.path.insert(0, str(workflow.basedir))
 
 from cdmae import collections
-from cdmae.cli import last_words
 from cdmae.config import systems
 from cdmae.config.places import load
 from cdmae.config.systems import TRAINED
 from cdmae.errors import InputError, said
 from cdmae.plan.work import asked
-from workflow.facts import FIGURES, TABLES, card, exhibit, facts
+from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
 from workflow.state import key_of
 from workflow.surroundings import check_cache, device_here
@@ -45,7 +39,7 @@ try:
     )
 except InputError as error:
     raise WorkflowError(said(error)) from None
-results = settings.results.rstrip("/") or "/"
+results = os.path.normpath(settings.results)
 
 # Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
 # state and ends (cdmae/cli.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
@@ -87,65 +81,68 @@ pathvars:
     benchmarks="<results>/benchmarks",
 
 
+collection_rows = {
+    name: {
+        "files": list(map(str, collections.source(entry.source).depends(entry.settings))),
+        "version": collections.source(entry.source).version(entry.settings),
+        "threads": entry.threads,
+        "length": settings.evaluation.lengths.get(name, 0),  # where systems cut its texts; 0: at their own lengths
+    }
+    for name, entry in settings.collections.items()
+}
+start_rows = {
+    name: {"vocabulary": start.collection, "checkpoint": systems.model_files(start.checkpoint)}
+    for name, start in settings.starts.items()
+}
 encoder_rows, system_rows = systems.encoders(settings), systems.systems(settings)
-evaluated = list(settings.evaluation.collections)
-COLLECTION_FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
+evaluated = list(dict.fromkeys(name for name, _ in systems.targets(settings)))
 TARGETS = [f"{collection}.{split}" for collection, split in systems.targets(settings)]
+COLLECTION_FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
+KEPT = settings.evaluation.keep_vectors
 
 
-def of_encoder(pattern):
-    """Fill in a pattern from the columns of the wildcard's encoder; an empty column gives no path."""
+def of(rows):
+    """Make a function that fills in a pattern from the first wildcard's row; an empty column gives no path.
 
-    def paths(wildcards):
-        return filled(pattern, encoder_rows[wildcards.encoder], wildcards)
-
-    return paths
-
-
-def of_system(pattern):
-    """Fill in a pattern from the columns of the wildcard's system; an empty column gives no path.
-
-    Without a wildcard that names the collection, there is a path for each that is evaluated.
+    Lists give several paths. Without a wildcard that names the collection, there is a path for each that is evaluated.
     """
 
-    def paths(wildcards):
-        return filled(pattern, system_rows[wildcards.system], wildcards)
+    def filler(pattern):
+        def paths(wildcards):
+            known = {"target": TARGETS, "collection": evaluated}
+            columns = {**known, **rows[wildcards[0]], **dict(wildcards.items())}
+            return expand(pattern, **{key: [] if value == "" else value for key, value in columns.items()})
 
-    return paths
+        return paths
 
-
-def filled(pattern, row, wildcards):
-    """Put the columns of a row and the wildcards into a pattern; lists give several paths."""
-    columns = {"target": TARGETS, "collection": evaluated, **row, **dict(wildcards.items())}
-    return expand(pattern, **{key: [] if value == "" else value for key, value in columns.items()})
-
-
-def per_target(pattern):
-    """Fill in a word for every (collection, split) of a job: that of its wildcards, or all that are evaluated."""
-
-    def words(wildcards):
-        about = (wildcards.collection, wildcards.split) if "split" in wildcards.keys() else None
-        row = system_rows[wildcards.system] | {"system": wildcards.system}
-        rows = [row | of_target(*target) for target in ([about] if about else systems.targets(settings))]
-        return [workflow.pathvars.apply(pattern).format(**columns) for columns in rows]
-
-    return words
+    return filler
 
 
-def of_target(collection, split):
-    """Tell where the texts of a target are cut (0: at a system's own lengths) and how it is measured."""
-    length, measures = length_of(collection), settings.evaluation.measured(collection, split)
-    return {"collection": collection, "split": split, "length": length, "measures": " ".join(measures)}
+of_collection, of_start, of_encoder, of_system = map(of, (collection_rows, start_rows, encoder_rows, system_rows))
 
 
-def length_of(collection):
-    """Tell where systems cut the texts of a collection; 0: at their own lengths."""
-    return settings.evaluation.lengths.get(collection, 0)
+def per_target(column):
+    """List a column of every (collection, split) of a job: that of its wildcards, or all that are evaluated.
 
+    collection, folder: its name and where it lies; split; length: where its texts are cut; measures: how it is measured; run:
+    somebody's file.
+    """
 
-def gpus(number):
-    """Ask for GPUs; for none where CDMAE_DEVICE says that there are none, which jobs of SLURM inherit."""
-    return 0 if device == "cpu" else number
+    def values(wildcards):
+        own = [(wildcards.collection, wildcards.split)] if "split" in wildcards.keys() else systems.targets(settings)
+        return [
+            {
+                "collection": collection,
+                "folder": f"{results}/collections/{collection}",
+                "split": split,
+                "length": str(collection_rows[collection]["length"]),
+                "measures": " ".join(settings.evaluation.measured(collection, split)),
+                "run": settings.systems[wildcards.system].runs.get(collection, {}).get(split),
+            }[column]
+            for collection, split in own
+        ]
+
+    return values
 
 
 def only(names):
@@ -214,6 +211,43 @@ def depth(wildcards):
     return systems.mined(settings)[wildcards.system, wildcards.collection, wildcards.split]
 
 
+def length(wildcards):
+    """Tell where the passages of a collection are cut; 0: at a system's own length, which a foreign one may name."""
+    own = system_rows[wildcards.system].get("passage_length", 0)
+    return collection_rows[wildcards.collection]["length"] or own
+
+
+def triples(wildcards):
+    """Describe the published triples in the place of mining: their name and the settings of their collection."""
+    name = system_rows[wildcards.system]["triples"] if "split" in wildcards.keys() else ""
+    return json.dumps({"name": name, **collection_settings[wildcards.collection]} if name else {}, sort_keys=True)
+
+
+def example(wildcards):
+    """Tell the text that is shaded; Snakemake would fill in braces of a plain one."""
+    return settings.report.example
+
+
+def facts_of(wildcards):
+    """List what the report is made from, or the wildcard's exhibit."""
+    return exhibit(settings, wildcards.exhibit) if "exhibit" in wildcards.keys() else facts(settings)
+
+
+def facts_inputs(wildcards):
+    """Name the files and folders among them."""
+    return inputs(facts_of(wildcards))
+
+
+def facts_text(wildcards):
+    """Write them as JSON: the reason to make the report or exhibit again."""
+    return json.dumps(facts_of(wildcards), sort_keys=True)
+
+
+def facts_file(wildcards, output):
+    """Name the file from which the job reads them: a run writes it as it starts, since no command line is so long."""
+    return f"{results}/.facts/{wildcards.get('exhibit', 'report')}.json"
+
+
 @cache
 def code(rule, *modules):
     """List the modules behind a script with their fingerprints, a parameter each: the reason to run again names them.
@@ -244,6 +278,15 @@ def state(rule, *tables, modules=None):
     return words
 
 
+def folder(name):
+    """Name the folder of an input that is a file or a list of files; nothing where there is none."""
+
+    def path(wildcards, input):
+        return dirname(input[name] if isinstance(input[name], str) else next(iter(input[name]), ""))
+
+    return path
+
+
 # --- what jobs ask for -----------------------------------------------------------------------------------------------
 
 waiting_for = systems.waiting(settings)
@@ -264,22 +307,18 @@ def waiting(section, gpus_asked=0):
     return priority
 
 
-def folder(name):
-    """Name the folder of an input that is a list of files."""
-
-    def path(wildcards, input):
-        return dirname(input[name] if isinstance(input[name], str) else input[name][0])
-
-    return path
+def gpus(number):
+    """Ask for GPUs; for none where CDMAE_DEVICE says that there are none, which jobs of SLURM inherit."""
+    return 0 if device == "cpu" else number
 
 
-def option(name, flag, value=str):
-    """Write an option for an input that not every job of a rule has."""
+def memory_of(rule):
+    """Ask for megabytes by the size of the collection, as `./run plan` estimates them."""
 
-    def words(wildcards, input):
-        return f"{flag} {shlex.quote(value(str(input[name])))}" if input[name] else ""
+    def megabytes(wildcards):
+        return asked(settings, rule, *wildcards)
 
-    return words
+    return megabytes
 
 
 def cores(most):
@@ -288,10 +327,9 @@ def cores(most):
     def value(wildcards, input):
         if not all(map(os.path.exists, input)):
             return most
-        folders = [path for path in input if os.path.isdir(path)]
-        inside = [os.path.join(top, name) for path in folders for top, _, names in os.walk(path) for name in names]
-        size = sum(map(os.path.getsize, [*inside, *(path for path in input if path not in folders)]))
-        return max(1, min(most, size >> 24))
+        paths = [Path(name) for name in input]
+        files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+        return max(1, min(most, sum(file.stat().st_size for file in files) >> 24))
 
     return value
 
@@ -304,70 +342,3 @@ def network_cores(most, rows, column="start"):
         return most if start.checkpoint or start.hidden >= 256 else 1
 
     return value
-
-
-# --- how it ends ----------------------------------------------------------------------------------------------------
-
-begun = time.time()
-
-
-def say_last(words):
-    """Say something once Snakemake has said all that it says: what was wrong stands last, where one looks first."""
-    atexit.register(print, words, file=sys.stderr)
-
-
-onerror:
-    for words in reversed(last_words(f"{results}/logs", begun)):
-        say_last(words)
-
-
-def say_where():
-    """Name what there is to look at."""
-    page = f"{results}/report/index.html"
-    exhibits = [name for name in (*TABLES, *FIGURES) if name in sys.argv]
-    for name in exhibits:
-        say_last(f"{name}: {results}/tables/{name}.{'md' if name in TABLES else 'svg'}")
-    if not exhibits and Path(page).exists():
-        say_last(f"report: {page}")
-
-
-onsuccess:
-    say_where()
-
-
-def nothing_to_do(record):
-    """A filter of log records that drops none: where there is nothing to do, Snakemake calls no hook but says so."""
-    if record.msg == NOTHING_TO_BE_DONE_MSG and not workflow.dryrun:
-        say_where()
-    return True
-
-
-logger.addFilter(nothing_to_do)
-
-
-# --- one run at a time ----------------------------------------------------------------------------------------------
-# The lock is the operating system's and ends with this process; Snakemake's own (off: see the profile) outlives a kill.
-
-locks = []
-
-
-onstart:
-    try:
-        Path(results).mkdir(parents=True, exist_ok=True)
-        locks.append(open(f"{results}/.lock", "a+"))
-    except OSError as error:
-        refusal = f"results is {results}, which cannot be written to: {error.strerror}"
-        say_last(said(refusal))
-        raise WorkflowError(said(refusal)) from None
-    try:
-        fcntl.flock(locks[-1], fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        locks[-1].seek(0)
-        refusal = f"another run ({locks[-1].read().strip() or 'unknown'}) is working on {results}; wait for it"
-        say_last(said(refusal))
-        raise WorkflowError(said(refusal))
-    except OSError as error:  # a network file system without locks
-        print(f"{results} cannot be locked ({error.strerror}): start one run at a time", file=sys.stderr)
-    locks[-1].truncate(0)
-    locks[-1].write(f"process {os.getpid()} on {os.uname().nodename}")
-    locks[-1].flush()

@@ -6,15 +6,11 @@ from importlib.metadata import version
 
 from cdmae.plan.describe import describe
 
-
-def card_facts(wildcards):
-    """Write what the card of a model tells as JSON."""
-    return json.dumps(card(settings, wildcards.system), sort_keys=True)
-
-
-def card_sources(wildcards):
-    """Name the files that tell what the collections of a model were made from."""
-    return list(card(settings, wildcards.system)["about"].values())
+cards = {name: card(settings, name) for name in systems.of_kind(settings, *TRAINED)}
+card_rows = {
+    name: {"facts": json.dumps(told, sort_keys=True), "about": list(told["about"].values())}
+    for name, told in cards.items()
+}
 
 
 rule measures:
@@ -36,10 +32,10 @@ rule measures:
         runtime=60,
     params:
         *code("measures"),
-        names=per_target("{collection}"),
-        collections=per_target("<results>/collections/{collection}"),
-        splits=per_target("{split}"),
-        measures=per_target("{measures}"),
+        names=per_target("collection"),
+        collections=per_target("folder"),
+        splits=per_target("split"),
+        measures=per_target("measures"),
     shell:
         "python workflow/scripts/measures.py --system {wildcards.system:q} --names {params.names:q}"
         " --collections {params.collections:q} --splits {params.splits:q} --runs {input.runs:q}"
@@ -51,7 +47,7 @@ rule release:
     input:
         model="<results>/trained/{system}",
         measures="<results>/measures/{system}.tsv",
-        about=card_sources,
+        about=of(card_rows)("{about}"),
         template="cdmae/report/templates/card.md.j2",
     output:
         directory("<results>/models/{system}"),
@@ -68,7 +64,7 @@ rule release:
         runtime=30,
     params:
         *code("release"),
-        facts=card_facts,
+        facts=column(card_rows, "facts"),
     shell:
         "python workflow/scripts/release.py --model {input.model:q} --measures {input.measures:q}"
         " --facts {params.facts:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
@@ -86,37 +82,12 @@ circumstances = {
 
 # words, style and tables of claims and exhibits: files that the code's fingerprint does not follow
 templates = sorted(str(path) for path in Path("cdmae/report").rglob("*.*") if path.suffix in (".j2", ".css", ".csv"))
-EXHIBITED = ("measures", "masked_terms", "encoders")
-REPORTED = (*EXHIBITED, "trained", "importance", "teachers", "runs")
-report_sources = facts(settings)
-
-
-def results_of(sources, parts=REPORTED):
-    """List the paths of some parts of what a page is made from."""
-    return {part: list(sources[part].values()) for part in parts}
-
-
-def abouts_of(sources):
-    """Name the files that tell what the collections of a page were made from."""
-    return expand("<results>/collections/{collection}/about.json", collection=sources["collections"])
-
-
-def report_settings(wildcards):
-    """Write what the report is made from as JSON: the reason to make it again."""
-    return json.dumps(report_sources, sort_keys=True)
-
-
-def report_facts(wildcards, output):
-    """Write the same with the circumstances, which are no reason to make it again."""
-    return json.dumps({**report_sources, **circumstances})
 
 
 rule report:
     """Tables, figures and one page that opens offline."""
     input:
-        **results_of(report_sources),
-        mined=sorted(set(report_sources["mined"].values())),
-        collections=abouts_of(report_sources),
+        unpack(facts_inputs),
         published="config/paper_results.csv",
         templates=templates,
     output:
@@ -152,28 +123,16 @@ rule report:
         runtime=60,
     params:
         *code("report"),
-        settings=report_settings,
-        facts=report_facts,
+        facts=facts_text,
+        file=facts_file,
         folder=subpath(output.page, parent=True),
     shell:
-        "printf '%s' {params.facts:q} >{output.facts:q};"
+        "cp {params.file:q} {output.facts:q};"
         " python workflow/scripts/report.py --facts {output.facts:q} --output {params.folder:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
 
 # --- the paper's tables and figures, on request: ./run table_stages, ./run figure_negatives -------------------------
-
-
-def exhibit_inputs(wildcards):
-    """List what a table or figure is made from."""
-    sources = exhibit(settings, wildcards.exhibit)
-    latency = [sources["latency"]] if sources["latency"] else []
-    return sum(results_of(sources, EXHIBITED).values(), latency + abouts_of(sources))
-
-
-def exhibit_facts(wildcards):
-    """Write the same by name as JSON."""
-    return json.dumps(exhibit(settings, wildcards.exhibit), sort_keys=True)
 
 
 rule latency:
@@ -198,7 +157,7 @@ rule latency:
 rule table:
     """A table of the paper with our numbers beside its own."""
     input:
-        exhibit_inputs,
+        unpack(facts_inputs),
         published="config/paper_results.csv",
         templates=templates,
     output:
@@ -214,37 +173,22 @@ rule table:
         runtime=60,
     params:
         *code("table"),
-        facts=exhibit_facts,
+        facts=facts_text,
+        file=facts_file,
         folder=subpath(output[0], parent=True),
     shell:
-        "python workflow/scripts/table.py --name {wildcards.exhibit} --facts <(printf '%s' {params.facts:q})"
+        "python workflow/scripts/table.py --name {wildcards.exhibit} --facts {params.file:q}"
         " --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
 
 
-rule figure:
-    """A figure of the paper with our numbers beside its own."""
-    input:
-        exhibit_inputs,
-        published="config/paper_results.csv",
-        templates=templates,
+use rule table as figure with:
+    # A figure of the paper with our numbers beside its own.
     output:
         multiext("<results>/tables/{exhibit}", ".svg", ".csv"),
     log:
         "<logs>/figure/{exhibit}.log",
     wildcard_constraints:
         exhibit=only(FIGURES),
-    conda:
-        environment
-    resources:
-        mem_mb=8000,
-        runtime=60,
-    params:
-        *code("figure"),
-        facts=exhibit_facts,
-        folder=subpath(output[0], parent=True),
-    shell:
-        "python workflow/scripts/figure.py --name {wildcards.exhibit} --facts <(printf '%s' {params.facts:q})"
-        " --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
 
 
 for exhibit_name in (*TABLES, *FIGURES):

@@ -44,14 +44,13 @@ rule train_retriever:
         collection=folder("passages"),
         settings=text_of(stage_settings),
         seed=column(system_rows, "seed"),
-        teacher=option("teacher", "--teacher"),
         state=state("train_retriever", stage_settings),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
-        " --negatives {input.negatives:q} {params.teacher} --seed {params.seed} --threads {threads}"
+        " --negatives {input.negatives:q} --teacher {input.teacher:q} --seed {params.seed} --threads {threads}"
         ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
 
 
@@ -126,16 +125,9 @@ rule teacher:
         *code("teacher"),
         *settings_of(drawn),
         collection=folder("passages"),
-        split=column(system_rows, "split"),
-        depth=column(system_rows, "depth"),
-        group=column(system_rows, "group"),
-        random_negatives=column(system_rows, "random_negatives"),
-        epochs=column(system_rows, "epochs"),
-        seed=column(system_rows, "seed"),
+        settings=text_of(drawn),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/teacher.py --model {input.model:q} --collection {params.collection:q}"
-        " --tokens {input.tokens:q} --split {params.split:q} --negatives {input.negatives:q}"
-        " --depth {params.depth} --group {params.group} --random-negatives {params.random_negatives}"
-        " --epochs {params.epochs} --seed {params.seed} --output {output:q} --threads {threads}"
-        " 2>&1 | tee -i {log:q} >&2"
+        " --tokens {input.tokens:q} --negatives {input.negatives:q} --settings {params.settings:q}"
+        " --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"

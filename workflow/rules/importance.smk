@@ -6,20 +6,6 @@ mask_settings = {name: settings.encoders[name].masking() for name in systems.mas
 mask_modules = [f"cdmae.masking.strategies.{name}" for name in ("uniform", "whole_word", "importance")]
 
 
-def memory_of(rule):
-    """Ask for megabytes by the size of the collection, as `./run plan` estimates them."""
-
-    def megabytes(wildcards):
-        return asked(settings, rule, *wildcards)
-
-    return megabytes
-
-
-def example(wildcards):
-    """Tell the text that is shaded; Snakemake would fill in braces of a plain one."""
-    return settings.report.example
-
-
 rule ngrams:
     """How often every n-gram occurs, exactly."""
     input:
@@ -43,8 +29,8 @@ rule ngrams:
         *settings_of(counting_settings),
         settings=text_of(counting_settings),
     shell:
-        "python workflow/scripts/ngrams.py --tokens {input.tokens:q} --tokenizer {input.tokenizer:q}"
-        " --settings {params.settings:q} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "python workflow/scripts/ngrams.py --tokens {input.tokens:q} --settings {params.settings:q}"
+        " --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule importance:

@@ -6,12 +6,6 @@ mining_weights = {  # 0 where published triples take the place of a search
 }
 
 
-def triples(wildcards):
-    """Describe the published triples in the place of a search: their name and the settings of their collection."""
-    name = system_rows[wildcards.system]["triples"]
-    return json.dumps({"name": name, **collection_settings[wildcards.collection]} if name else {}, sort_keys=True)
-
-
 rule index_bm25:
     """An inverted index of titles and texts."""
     input:
@@ -33,43 +27,8 @@ rule index_bm25:
         *code("index_bm25"),
         collection=folder("passages"),
     shell:
-        "python workflow/scripts/index_bm25.py --collection {params.collection:q} --output {output:q}"
+        "python workflow/scripts/index_bm25.py --collection {params.collection:q} --folder {output:q}"
         " --threads {threads} 2>&1 | tee -i {log:q} >&2"
-
-
-rule mine_bm25:
-    """BM25's run over training queries: the negatives of stage 1."""
-    input:
-        indexes=of_system("<results>/bm25/{collection}"),
-        queries=of_system("<results>/collections/{collection}/queries.parquet"),
-        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),  # what they exclude is not found
-    output:
-        "<results>/negatives/{system}.{collection}.{split}.parquet",
-    log:
-        "<logs>/mine_bm25/{system}.{collection}.{split}.log",
-    benchmark:
-        "<benchmarks>/mine_bm25/{system}.{collection}.{split}.tsv"
-    wildcard_constraints:
-        system=of_kind("bm25"),
-    priority: waiting("systems")
-    conda:
-        environment
-    threads: cores(16)
-    resources:
-        mem_mb=16000,
-        runtime=240,
-    params:
-        *code("mine_bm25"),
-        *settings_of(mining_weights),
-        collection=folder("queries"),
-        depth=depth,
-        k1=column(mining_weights, "k1"),
-        b=column(mining_weights, "b"),
-        triples=triples,
-    shell:
-        "python workflow/scripts/mine_bm25.py --index {input.indexes:q} --collection {params.collection:q}"
-        " --split {wildcards.split:q} --output {output:q} --depth {params.depth} --k1 {params.k1} --b {params.b}"
-        " --triples {params.triples:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search_bm25:
@@ -77,7 +36,7 @@ rule search_bm25:
     input:
         indexes=of_system("<results>/bm25/{collection}"),
         queries=of_system("<results>/collections/{collection}/queries.parquet"),
-        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
+        qrels=of_system("<results>/collections/{collection}/qrels.parquet"),  # what they exclude is not found
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -96,13 +55,28 @@ rule search_bm25:
     params:
         *code("search_bm25"),
         *settings_of(weights),
-        indexes=per_target("<results>/bm25/{collection}"),
-        collections=per_target("<results>/collections/{collection}"),
-        splits=per_target("{split}"),
+        collections=per_target("folder"),
+        splits=per_target("split"),
         depth=depth,
         k1=column(weights, "k1"),
         b=column(weights, "b"),
+        triples=triples,
     shell:
-        "python workflow/scripts/search_bm25.py --indexes {params.indexes:q} --collections {params.collections:q}"
+        "python workflow/scripts/search_bm25.py --indexes {input.indexes:q} --collections {params.collections:q}"
         " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} --k1 {params.k1} --b {params.b}"
-        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --triples {params.triples:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+
+
+use rule search_bm25 as mine_bm25 with:
+    # BM25's run over training queries: the negatives of stage 1; or published triples in its place.
+    output:
+        "<results>/negatives/{system}.{collection}.{split}.parquet",
+    log:
+        "<logs>/mine_bm25/{system}.{collection}.{split}.log",
+    benchmark:
+        "<benchmarks>/mine_bm25/{system}.{collection}.{split}.tsv"
+    params:
+        *code("search_bm25"),
+        *settings_of(mining_weights),
+        k1=column(mining_weights, "k1"),
+        b=column(mining_weights, "b"),

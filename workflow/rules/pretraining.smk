@@ -11,11 +11,6 @@ kept_steps = {name: {"snapshots": systems.snapshots(settings, name)} for name in
 snapshots = {name for name, encoder in settings.encoders.items() if encoder.snapshot_of}
 
 
-def snapshot_option(wildcards):
-    """Write the steps of a training that others are snapshots of as an option."""
-    return " ".join(["--snapshots", *map(str, kept_steps[wildcards.encoder]["snapshots"])])
-
-
 rule pretrain:
     """An encoder, pre-trained, or as it starts where the objective is none."""
     input:
@@ -50,17 +45,15 @@ rule pretrain:
         settings=text_of(encoder_settings),
         start=text_of(start_settings),
         seed=column(encoder_rows, "seed"),
-        after=option("after", "--after"),
-        tokens=option("tokens", "--tokens"),
-        importance=option("importance", "--importance"),
-        snapshots=snapshot_option,
+        snapshots=column(kept_steps, "snapshots"),
         state=state("pretrain", encoder_settings, start_settings, kept_steps, modules=modules_of),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/pretrain.py --name {wildcards.encoder} --settings {params.settings:q}"
-        " --start {params.start:q} --tokenizer {input.tokenizer:q} {params.after} {params.tokens}"
-        ' {params.importance} {params.snapshots} --seed {params.seed} --threads {threads} --state "$state"'
+        " --start {params.start:q} --tokenizer {input.tokenizer:q} --after {input.after:q}"
+        " --tokens {input.tokens:q} --importance {input.importance:q} --snapshots {params.snapshots}"
+        ' --seed {params.seed} --threads {threads} --state "$state"'
         " --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 

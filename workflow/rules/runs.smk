@@ -1,29 +1,9 @@
 # Every system's runs: over training queries (negatives for the next stage) and over everything that is evaluated.
 
-KEPT = settings.evaluation.keep_vectors
 foreign_lengths = {
     name: {key: system_rows[name][key] for key in ("query_length", "passage_length")}
     for name in systems.of_kind(settings, "external")
 }
-
-
-def passages_option(pattern):
-    """Write what a system searches for each target as an option: vectors, or tokens that become vectors on the way."""
-
-    def option(wildcards, input):
-        return ["--vectors" if KEPT else "--tokens", *per_target(pattern)(wildcards)]
-
-    return option
-
-
-def passage_length(wildcards):
-    """Tell where a foreign system cuts the passages of a collection; 0: at its own length."""
-    return length_of(wildcards.collection) or system_rows[wildcards.system]["passage_length"]
-
-
-def collection_length(wildcards):
-    """Tell where a collection's passages are cut; 0: at a system's own length."""
-    return length_of(wildcards.collection)
 
 
 rule vectors:
@@ -49,7 +29,7 @@ rule vectors:
         runtime=1440,
     params:
         *code("vectors"),
-        length=collection_length,
+        length=length,
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/vectors.py --model {input.model:q} --tokens {input.tokens:q} --output {output:q}"
@@ -81,11 +61,11 @@ rule vectors_external:
         *code("vectors_external"),
         collection=folder("passages"),
         model=column(system_rows, "model"),
-        passage_length=passage_length,
+        length=length,
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/vectors_external.py --model {params.model:q} --collection {params.collection:q}"
-        " --passage-length {params.passage_length} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        " --length {params.length} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search:
@@ -94,9 +74,8 @@ rule search:
         model="<results>/trained/{system}",
         queries=of_system("<results>/collections/{collection}/queries.parquet"),
         qrels=of_system("<results>/collections/{collection}/qrels.parquet"),  # what they exclude is not found
-        passages=of_system(
-            "<results>/vectors/{system}/{collection}" if KEPT else "<results>/tokens/{start}/{collection}"
-        ),
+        vectors=of_system("<results>/vectors/{system}/{collection}") if KEPT else [],
+        tokens=[] if KEPT else of_system("<results>/tokens/{start}/{collection}"),
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
@@ -115,16 +94,13 @@ rule search:
         runtime=480,
     params:
         *code("search"),
-        passages=passages_option(
-            "<results>/vectors/{system}/{collection}" if KEPT else "<results>/tokens/{start}/{collection}"
-        ),
-        collections=per_target("<results>/collections/{collection}"),
-        splits=per_target("{split}"),
-        lengths=per_target("{length}"),
+        collections=per_target("folder"),
+        splits=per_target("split"),
+        lengths=per_target("length"),
         depth=depth,
     shell:
         "workflow/launch {resources.gpu}"
-        " workflow/scripts/search.py --model {input.model:q} {params.passages:q}"
+        " workflow/scripts/search.py --model {input.model:q} --vectors {input.vectors:q} --tokens {input.tokens:q}"
         " --collections {params.collections:q} --splits {params.splits:q} --lengths {params.lengths}"
         " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
@@ -134,11 +110,8 @@ rule search_external:
     input:
         queries=of_system("<results>/collections/{collection}/queries.parquet"),
         qrels=of_system("<results>/collections/{collection}/qrels.parquet"),
-        passages=of_system(
-            "<results>/vectors/{system}/{collection}"
-            if KEPT
-            else "<results>/collections/{collection}/passages.parquet"
-        ),
+        vectors=of_system("<results>/vectors/{system}/{collection}") if KEPT else [],
+        passages=[] if KEPT else of_system("<results>/collections/{collection}/passages.parquet"),
         checkpoint=of_system("{model_files}"),
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
@@ -159,10 +132,9 @@ rule search_external:
     params:
         *code("search_external"),
         *settings_of(foreign_lengths),
-        passages=passages_option("<results>/vectors/{system}/{collection}") if KEPT else "",
-        collections=per_target("<results>/collections/{collection}"),
-        splits=per_target("{split}"),
-        lengths=per_target("{length}"),
+        collections=per_target("folder"),
+        splits=per_target("split"),
+        lengths=per_target("length"),
         depth=depth,
         model=column(system_rows, "model"),
         query_length=column(system_rows, "query_length"),
@@ -170,7 +142,7 @@ rule search_external:
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
-        " --passage-length {params.passage_length} {params.passages:q} --collections {params.collections:q}"
+        " --passage-length {params.passage_length} --vectors {input.vectors:q} --collections {params.collections:q}"
         " --splits {params.splits:q} --lengths {params.lengths} --outputs {output:q} --depth {params.depth}"
         " --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
@@ -220,15 +192,14 @@ rule rerank:
         runtime=1440,
     params:
         *code("rerank"),
-        collections=per_target("<results>/collections/{collection}"),
-        tokens=per_target("<results>/tokens/{start}/{collection}"),
-        splits=per_target("{split}"),
-        lengths=per_target("{length}"),
+        collections=per_target("folder"),
+        splits=per_target("split"),
+        lengths=per_target("length"),
         depth=column(system_rows, "depth"),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/rerank.py --model {input.model:q} --collections {params.collections:q}"
-        " --tokens {params.tokens:q} --splits {params.splits:q} --lengths {params.lengths} --runs {input.runs:q}"
+        " --tokens {input.tokens:q} --splits {params.splits:q} --lengths {params.lengths} --runs {input.runs:q}"
         " --depth {params.depth} --outputs {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
@@ -258,15 +229,52 @@ rule fuse:
         method=column(system_rows, "method"),
         k=column(system_rows, "k"),
         weights=column(system_rows, "weights"),
-        collection=option("judged", "--collection", dirname),
         split=column(system_rows, "tuned_split"),
         measure=column(system_rows, "tuned_measure"),
         depth=settings.evaluation.depth,
     shell:
         "python workflow/scripts/fuse.py --systems {params.systems:q} --runs {input.runs:q} --outputs {output.runs:q}"
-        " --chosen {output.chosen:q} --method {params.method} --k {params.k} --depth {params.depth}"
-        " --weights {params.weights} {params.collection} --split {params.split:q}"
-        " --measure {params.measure:q} 2>&1 | tee -i {log:q} >&2"
+        " --chosen {output.chosen:q} --method {params.method} --k {params.k} --weights {params.weights}"
+        " --judged {input.judged:q} --split {params.split:q} --measure {params.measure:q} --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
+
+
+rule read_run:
+    """The runs of somebody's system, from TREC's text."""
+    input:
+        files=per_target("run"),
+        collections=of_system("<results>/collections/{collection}/queries.parquet"),
+    output:
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
+    log:
+        "<logs>/read_run/{system}.log",
+    benchmark:
+        "<benchmarks>/read_run/{system}.tsv"
+    wildcard_constraints:
+        system=of_kind("run"),
+    priority: waiting("systems")
+    conda:
+        environment
+    resources:
+        mem_mb=16000,
+        runtime=60,
+    params:
+        *code("read_run"),
+        collections=per_target("folder"),
+        splits=per_target("split"),
+        depth=depth,
+    shell:
+        "python workflow/scripts/read_run.py --files {input.files:q} --collections {params.collections:q}"
+        " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
+
+
+use rule read_run as mine_run with:
+    # Somebody's run over training queries: negatives.
+    output:
+        "<results>/negatives/{system}.{collection}.{split}.parquet",
+    log:
+        "<logs>/mine_run/{system}.{collection}.{split}.log",
+    benchmark:
+        "<benchmarks>/mine_run/{system}.{collection}.{split}.tsv"
 
 
 rule export:

@@ -38,7 +38,3 @@ def main(
     answers = [Answer(score, **row) for score, row in zip(scores[:show_best].tolist(), rows, strict=True)]
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     print(show(text, answers, width=min(shutil.get_terminal_size((100, 24)).columns, 100), coloured=coloured))
-
-
-if __name__ == "__main__":
-    main()

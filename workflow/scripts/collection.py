@@ -31,7 +31,3 @@ def main(*, name: str, settings: dict[str, Any], batches: dict[str, Any], output
         raise error if str(error).startswith((path, "stages.")) else InputError(f"{path}: {error}") from None
     queries = ", ".join(f"{len(frame):,} {split}" for split, frame in collection.queries.items()) or "none"
     say(f"{path}: {count:,} passages; queries: {queries}")
-
-
-if __name__ == "__main__":
-    main()

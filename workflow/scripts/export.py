@@ -14,7 +14,3 @@ def main(*, run: Path, collection: Path, split: str, system: str, output: Path):
     query_ids = read_queries(collection, split)["query_id"].tolist()
     passage_ids = read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
     trec.write_run(output, read_run(run), query_ids, passage_ids, system)
-
-
-if __name__ == "__main__":
-    main()

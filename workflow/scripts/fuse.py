@@ -23,14 +23,14 @@ def main(
     k: float,
     depth: int,
     weights: list[float] | None = None,
-    collection: list[Path] | None = None,
+    judged: Path | None = None,
     split: str = "",
     measure: str = "",
 ):
     """Fuse the runs of several systems: for each output in turn, one run of every system.
 
-    The weights are equal, `weights`, or those with the best `measure` on the judged `split` of `collection`, whose
-    output is then among the others. `chosen` tells them.
+    The weights are equal, `weights`, or those with the best `measure` on a `split` of the collection in whose folder
+    `judged` lies, and whose output is then among the others. `chosen` tells them.
     """
     if len(runs) != len(systems) * len(outputs):
         raise InputError(f"--runs are {len(runs)}; allowed: {len(systems)} for each of {len(outputs)} outputs")
@@ -40,16 +40,13 @@ def main(
         return Fusion([read_run(path) for path in parts], method, k)
 
     about = {"method": method, "systems": systems, "weights": weights or [1.0] * len(systems)}
-    for folder in collection or []:
-        judged = [path.stem for path in outputs].index(f"{folder.name}.{split}")
+    if judged:
+        folder = judged.parent
+        number = [path.stem for path in outputs].index(f"{folder.name}.{split}")
         queries = read_queries(folder, split)["query_id"]
-        best, value = best_weights(fusion(judged), read_qrels(folder, split), queries, measure, depth)
+        best, value = best_weights(fusion(number), read_qrels(folder, split), queries, measure, depth)
         about |= {"weights": best, "on": [folder.name, split], "measure": measure, "value": value}
         say(", ".join(f"{weight:g} x {name}" for weight, name in zip(best, systems, strict=True)))
     for number, output in enumerate(outputs):
         write_run(output, fusion(number).run(about["weights"], depth))
     write_json(chosen, about)
-
-
-if __name__ == "__main__":
-    main()

@@ -17,7 +17,3 @@ def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path, 
     words = ami.ami(counts.counts, counts.totals, **formula, threads=threads)
     values = ami.broadcast(words, read_tokens(tokens), counts.table.unit)
     ami.write(output, values, ami.Table(counts.table, formula))
-
-
-if __name__ == "__main__":
-    main()

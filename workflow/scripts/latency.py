@@ -11,7 +11,3 @@ from cdmae.files import write_json
 def main(*, output: Path):
     """Write the milliseconds of every method to the JSON file `output`."""
     write_json(output, measure())
-
-
-if __name__ == "__main__":
-    main()

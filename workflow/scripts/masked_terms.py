@@ -23,7 +23,3 @@ def main(
     """Mask passages by importance and at random; write which words were masked, and how an example fares."""
     found = terms.describe(read_tokens(tokens), tokenizer, importance, settings=settings, seed=seed, example=example)
     write_json(output, found)
-
-
-if __name__ == "__main__":
-    main()

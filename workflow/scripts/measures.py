@@ -34,7 +34,3 @@ def main(
         for label, value in found.groupby("measure", sort=False)["value"].mean().items():
             print(f"{system} {name} {split}: {label} {value:.4f} over {found['query_id'].nunique():,} queries")
     write_measures(output, pd.concat(frames))
-
-
-if __name__ == "__main__":
-    main()

@@ -3,7 +3,4 @@
 from cdmae.cli import command
 from cdmae.pretraining import trainer
 
-main = command(trainer.pretrain)
-
-if __name__ == "__main__":
-    main()
+command(trainer.pretrain)

@@ -26,18 +26,16 @@ def main(
 ):
     """Search each collection for the queries of its split; write the run to the output in its place.
 
-    For each of them its vectors, or its tokens, whose vectors are then made while they are searched and not kept; and
-    where its queries and passages are cut, 0 at the model's own lengths.
+    For each collection once its vectors, or its tokens, whose vectors are then made while they are searched and not
+    kept. Where one of the `lengths` is not 0, the queries and passages are cut there and not at the model's own.
     """
+    folders = dict(zip(dict.fromkeys(collections), vectors or tokens, strict=True))
 
     def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
         length = lengths[number]
         queries = [inference.encode_queries(model, each, threads, length) for each in texts]
-        shards = read_vectors(vectors[number]) if vectors else inference.shards(model, tokens[number], threads, length)
+        folder = folders[collections[number]]
+        shards = read_vectors(folder) if vectors else inference.shards(model, folder, threads, length)
         return search_together(queries, shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)
-
-
-if __name__ == "__main__":
-    main()

@@ -26,22 +26,19 @@ def main(
 ):
     """Search each collection for the queries of its split; write the run to the output in its place.
 
-    Without `vectors`, those of each collection are made while they are searched, and not kept. Where one of the
-    `lengths` is not 0, the queries and passages of its collection are cut there.
+    For each collection once its vectors; without, they are made while they are searched, and not kept. Where one of
+    the `lengths` is not 0, the queries and passages of its collection are cut there.
     """
     setup.set_up(threads)
+    kept = dict(zip(dict.fromkeys(collections), vectors, strict=True)) if vectors else {}
 
     def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
         length = lengths[number]
         queries = [external.encode_queries(model, each, length or query_length) for each in texts]
         if vectors:
-            shards = read_vectors(vectors[number])
+            shards = read_vectors(kept[collections[number]])
         else:
             shards = external.shards(model, collections[number], length or passage_length)
         return search_together(queries, shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)
-
-
-if __name__ == "__main__":
-    main()

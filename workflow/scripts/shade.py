@@ -14,7 +14,3 @@ def main(*, table: Path, tokenizer: Path, text: str):
     words = shading.score(text, table, tokenizer)
     coloured = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     print(shading.for_terminal(words) if coloured else shading.as_numbers(words))
-
-
-if __name__ == "__main__":
-    main()

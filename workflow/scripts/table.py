@@ -1,16 +1,6 @@
-"""One of the paper's tables, from what was measured here."""
-
-from pathlib import Path
+"""Write one of the paper's tables or figures, from what was measured here."""
 
 from cdmae.cli import command
-from cdmae.report.page import write_exhibit
+from cdmae.report import page
 
-
-@command
-def main(*, name: str, facts: Path, output: Path):
-    """Write the table `name` as CSV, Markdown, LaTeX and HTML into the folder `output`."""
-    write_exhibit(name, facts, output)
-
-
-if __name__ == "__main__":
-    main()
+command(page.write_exhibit)

@@ -3,7 +3,4 @@
 from cdmae.cli import command
 from cdmae.retrieval import reranking
 
-main = command(reranking.teacher)
-
-if __name__ == "__main__":
-    main()
+command(reranking.teacher)

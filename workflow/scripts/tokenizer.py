@@ -17,7 +17,3 @@ def main(*, start: dict[str, Any], collection: Path | None = None, output: Path)
         tokenizer = tokenise.train_tokenizer(tokenise.Texts(collection), start["vocabulary"])
     with complete(output) as aside:
         tokenizer.save_pretrained(aside)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,7 +3,4 @@
 from cdmae.cli import command
 from cdmae.finetuning import reranker
 
-main = command(reranker.train)
-
-if __name__ == "__main__":
-    main()
+command(reranker.train)

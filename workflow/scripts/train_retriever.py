@@ -3,7 +3,4 @@
 from cdmae.cli import command
 from cdmae.finetuning import retriever
 
-main = command(retriever.train)
-
-if __name__ == "__main__":
-    main()
+command(retriever.train)

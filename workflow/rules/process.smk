@@ -1,0 +1,58 @@
+# How a run begins, alone on its results, and what it says last.
+
+import atexit
+import time
+
+from snakemake.common import NOTHING_TO_BE_DONE_MSG
+from snakemake.logging import logger
+
+from cdmae.cli import last_words
+from cdmae.files import write_json
+from workflow import surroundings
+
+begun, locks = time.time(), []
+
+
+onstart:
+    try:
+        locks.append(surroundings.lock(results))
+    except InputError as error:
+        say_last(said(error))
+        raise WorkflowError(said(error)) from None
+    for job in workflow.dag.needrun_jobs():
+        if "facts" in job.params.keys() and "file" in job.params.keys():
+            write_json(job.params.file, {**json.loads(job.params.facts), **circumstances})
+
+
+def say_last(words):
+    """Say something once Snakemake has said all that it says: what was wrong stands last, where one looks first."""
+    atexit.register(print, words, file=sys.stderr)
+
+
+onerror:
+    for words in reversed(last_words(f"{results}/logs", begun)):
+        say_last(words)
+
+
+def say_where():
+    """Name what there is to look at."""
+    page = f"{results}/report/index.html"
+    exhibits = [name for name in (*TABLES, *FIGURES) if name in sys.argv]
+    for name in exhibits:
+        say_last(f"{name}: {results}/tables/{name}.{'md' if name in TABLES else 'svg'}")
+    if not exhibits and Path(page).exists():
+        say_last(f"report: {page}")
+
+
+onsuccess:
+    say_where()
+
+
+def nothing_to_do(record):
+    """A filter of log records that drops none: where there is nothing to do, Snakemake calls no hook but says so."""
+    if record.msg == NOTHING_TO_BE_DONE_MSG and not workflow.dryrun:
+        say_where()
+    return True
+
+
+logger.addFilter(nothing_to_do)
