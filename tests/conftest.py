@@ -2,12 +2,14 @@
 
 import copy
 import gc
+import itertools
 import os
 import sys
 import types
 from dataclasses import dataclass
 
 import pytest
+from made_up import make_model
 from published_models import fetch
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # a test that would download must fail at once

@@ -158,7 +158,6 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.fused.of", "one", "systems.fused.of is one; allowed: a list"),
         ("systems.foreign.model", "", "systems.foreign.model is missing; kind external needs model"),
         ("systems.foreign.model", "/nowhere", "systems.foreign.model is /nowhere, and /nowhere is no folder; allow"),
-        ("evaluation.collections.docs", [], "evaluation.collections names no split, but there are systems"),
         ("evaluation.collections.docs", ["dev", "dev"], 'evaluation.collections.docs is ["dev", "dev"]; allowed'),
         ("evaluation.collections.docs", ["tests"], "evaluation.collections.docs is tests; did you mean test?"),
         ("evaluation.collections.docs", ["train"], "evaluation.collections.docs names train, which stages.stage1 "),

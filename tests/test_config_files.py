@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+from functools import reduce
 from pathlib import Path
 
 import pytest

@@ -145,7 +145,7 @@ def test_every_script_has_one(script):
 @pytest.mark.parametrize(
     ("script", "formats"),
     [
-        ("fuse", {"files", "arrays", "runs"}),
+        ("fuse", {"files", "arrays", "runs", "collections.store"}),
         ("ngrams", {"files", "arrays", "tokens.corpus"}),
         ("pretrain", {"files", "arrays", "tokens.corpus", "collections.store"}),
         ("snapshot", {"files"}),
