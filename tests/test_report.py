@@ -262,7 +262,10 @@ def test_the_page_tells_machine_versions_and_config(page):
     ("entry", "words"),
     [
         ({"kind": "bm25", "k1": 0.9, "b": 0.4}, "BM25, k1 0.9, b 0.4"),
-        ({"kind": "fusion", "of": ["a", "b"]}, "reciprocal rank fusion of a and b"),
+        ({"kind": "fusion", "of": ["a", "b"]}, "reciprocal ranks of a and b, summed"),
+        ({"kind": "fusion", "of": ["a", "b"], "method": "convex", "tuned_on": ["x", "dev"]},
+         "scores of a and b, summed, weights chosen on x dev"),
+        ({"kind": "run", "runs": {}}, "runs of others, read from files"),
         ({"kind": "external", "model": "models/<e5>"}, "retriever from outside: models/<e5>"),
         ({"kind": "retriever", "encoder": "mae"}, "retriever from mae"),
         ({"kind": "reranker", "encoder": "mae", "depth": 9, "reranks": "a"},

@@ -49,7 +49,14 @@ def section(facts: Facts) -> Section | None:
     entry, jobs = facts.entries("encoders")[ours], facts.benchmarks
     job = f"{entry.get('importance')}/{entry.get('start')}/{entry.get('collection')}"
     counting = jobs[jobs["rule"].isin(COUNTING) & (jobs["job"] == job)]["seconds"]
+    kinds = {name: facts.entries("systems").get(name, {}) for name in facts.systems}
+    reranked = {name: entry["reranks"] for name, entry in kinds.items() if entry.get("kind") == "reranker"}
     values |= {
+        "rerankers": [
+            (name, other, change)
+            for name, other in reranked.items()
+            if (change := facts.difference(name, other, target, measure))
+        ],
         "a": a,
         "b": b,
         "verdict": verdict(gap, values["noise"]),
