@@ -23,6 +23,7 @@ SIZES = {  # in config.json, as far as it tells, and the most that can be meant
 }  # fmt: skip
 WEIGHTS = ("*.safetensors", "*.bin")
 TOKENIZERS = ("tokenizer.json", "vocab.txt")
+PIECES = ("WordPiece", "BPE", "Unigram")  # the types, in tokenizer.json, of tokenizers
 NAMED = 3  # files of a folder that are named where the right one is not there
 
 
@@ -52,6 +53,15 @@ def check(model: str, path: str) -> None:
     _check_weights(folder, what, allowed)
     if not any((folder / name).is_file() for name in TOKENIZERS):
         raise InputError(f"{what}, {_instead(folder, ' or '.join(TOKENIZERS))}; {allowed}, with its tokenizer")
+
+
+def check_tokenizer(parts: dict[str, Any], what: str) -> None:
+    """Refuse a tokenizer, as it stands in ``tokenizer.json``, that has other pieces or does not divide a text first."""
+    model = (parts.get("model") or {}).get("type")
+    if model not in PIECES:
+        raise InputError(f"{what} is of the type {show(model)}; allowed: {', '.join(PIECES)}")
+    if not parts.get("pre_tokenizer"):
+        raise InputError(f"{what} does not divide texts into words: it has no pre_tokenizer; allowed: one with it")
 
 
 def check_retriever(model: str, path: str) -> None:

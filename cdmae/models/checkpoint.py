@@ -105,10 +105,10 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> BertForMask
     model, head = read(f"the checkpoint {name}", os.path.expanduser(name), "encoder", new=("cls.",), seed=seed)
     if head:
         say(f"{name} has no LM head: new and random are {_some(head)}")
-    if model.config.vocab_size < vocabulary.size:
+    if model.config.vocab_size < vocabulary.pieces:
         raise InputError(
             f"{name} knows {model.config.vocab_size:,} word-pieces and its tokenizer in {tokenizer} "
-            f"makes {vocabulary.size:,}; they do not belong together"
+            f"makes {vocabulary.pieces:,}; they do not belong together"
         )
     return model
 

@@ -304,7 +304,8 @@ class Reader:
             if side.beyond:
                 masked[real] = others[side.beyond].chosen[here]
             seen, predicted = self.choose(name, batch, masked, epoch)
-            inputs[here], chosen[here], labels[here] = seen[real], predicted[real], batch.ids[real]
+            inputs[here], chosen[here] = self.vocabulary.of_model(seen[real]), predicted[real]
+            labels[here] = self.vocabulary.of_model(batch.ids[real])
             if draws is not None:
                 key = masking.key(self.seed, name, epoch)
                 draws[here] = uniforms(key, batch.rows, batch.ids.shape[1], salt=masking.SAMPLE)[real]
