@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 import tiny_objectives
 import torch
@@ -12,7 +10,6 @@ from torch import Tensor
 from torch.nn import functional
 
 from cdmae.config.schema import Encoder
-from cdmae.errors import InputError
 from cdmae.pretraining.batches import Step
 from cdmae.pretraining.objectives import mae
 from cdmae.training import setup
@@ -166,9 +163,3 @@ def test_spread_is_zero_where_all_vectors_are_the_same() -> None:
     batch = whole(next(reader().steps(0, 1)))
     assert collapsed(batch)[1]["spread"] < 1e-4
     assert alive(batch)[1]["spread"] > 0.1
-
-
-def test_only_a_bert_can_be_pretrained() -> None:
-    model = SimpleNamespace(config=SimpleNamespace(model_type="electra"))
-    with pytest.raises(InputError, match="needs a BERT .* type electra"):
-        mae.create(model, SETTINGS, seed=1)

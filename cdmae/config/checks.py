@@ -152,9 +152,12 @@ def _check_start(config: Config, start: Start, path: str, values: dict[str, Any]
 
 
 def _check_length(config: Config, start: str, length: int, path: str) -> None:
-    """Refuse a length beyond the positions of a random start; the job that loads a checkpoint tells those of it."""
+    """Refuse a length beyond the positions of a start, as far as they are known before the job that loads it."""
     settings = config.starts[start]
-    _check_most(path, length, None if settings.checkpoint else settings.positions, f"starts.{start}.positions")
+    if settings.checkpoint:
+        _check_most(path, length, pretrained.positions(settings.checkpoint), f"the positions of starts.{start}")
+    else:
+        _check_most(path, length, settings.positions, f"starts.{start}.positions")
 
 
 def _check_encoder(config: Config, encoder: Encoder, path: str) -> None:
@@ -215,7 +218,7 @@ def _check_generator(config: Config, encoder: Encoder, path: str) -> None:
             f"{what}, which knows {sizes[0]:,} word-pieces; allowed: one with the {sizes[1]:,} of "
             f"starts.{encoder.start}"
         )
-    positions = pretrained.number(generator, "max_position_embeddings")
+    positions = pretrained.positions(generator)
     _check_most(f"{path}.max_length", encoder.max_length, positions, f"the positions of the generator {generator}")
 
 
@@ -365,7 +368,7 @@ def _check_evaluation(config: Config) -> None:
         for name, system in config.systems.items():
             start = config.starts[config.encoders[system.encoder].start] if system.encoder else None
             model = start.checkpoint if start else system.model
-            positions = pretrained.number(model, "max_position_embeddings") if model else start and start.positions
+            positions = pretrained.positions(model) if model else start and start.positions
             _check_most(path, length, positions, f"the positions of systems.{name}")
     for collection, grades in evaluation.relevant.items():
         for split in grades:

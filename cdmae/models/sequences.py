@@ -27,8 +27,8 @@ from cdmae.tokens.vocabulary import Vocabulary
 class Sequences:
     """Sequences end to end: sequence i is ``ids[starts[i]:starts[i + 1]]``.
 
-    ids: int64 [S], special tokens included; starts: int64 [n + 1]; types: int64 [S], for pairs, 1 for what follows the
-    first [SEP], else 0.
+    ids: int64 [S], special tokens included; starts: int64 [n + 1]; types: int64 [S], for pairs, as the tokenizer
+    says; BERT's: 1 for what follows the first [SEP], else 0.
     """
 
     ids: np.ndarray
@@ -103,7 +103,7 @@ def pairs(
     ):
         places, inner = _places(source.starts[rows], kept)
         ids[_shifted(inner, begin)] = vocabulary.of_model(source.ids[places])
-    types[_places(after, cut[1] + 1)[0]] = 1
+    types[_places(after, cut[1] + 1)[0]] = vocabulary.second
     return Sequences(ids, starts, types)
 
 

@@ -27,7 +27,7 @@ class Vocabulary:
 
     special: bool [V], the tokens that are never masked; ordinary: int32 [.], the ids that may replace a masked one
     (neither special nor ``[unused...]``); word_starts: bool [V], whether a word-piece begins a word; separators: how
-    many stand between the two texts of a pair.
+    many stand between the two texts of a pair; second: the type of the second one's tokens.
 
     doubled: a tokenizer whose pieces do not tell by themselves whether they begin a word ("mail" of "mail" and of
     "e-mail" in byte-level BPE). Each of its pieces has two ids here, its own where it begins a word, and that plus
@@ -43,6 +43,7 @@ class Vocabulary:
     ordinary: np.ndarray
     word_starts: np.ndarray
     separators: int = 1
+    second: int = 1
     doubled: bool = False
 
     @property
@@ -94,15 +95,17 @@ def _named(folder: Path | str) -> dict[str, str]:
 
 
 def _frame(tokenizer: Tokenizer, folder: Path | str) -> dict[str, int]:
-    """Return the ids of what the tokenizer puts before and behind a text, and how many of the latter divide a pair."""
+    """Return the ids of what the tokenizer puts before and behind a text, and how it divides a pair."""
     empty = [tokenizer.encode("", add_special_tokens=False) for _ in range(2)]
-    single, pair = (tokenizer.post_process(empty[0], second, True).ids for second in (None, empty[1]))
+    framed = [tokenizer.post_process(empty[0], second, True) for second in (None, empty[1])]
+    single, pair = (encoding.ids for encoding in framed)
     if len(single) != 2 or pair[:1] != single[:1] or len(pair) not in (3, 4) or set(pair[1:]) != {single[1]}:
         raise InputError(
             f"the tokenizer in {folder} puts {len(single)} special tokens around a text and {len(pair)} around a pair; "
             "allowed: one before it, one behind it, and one or two of the latter between two texts"
         )
-    return {"cls_id": single[0], "sep_id": single[1], "separators": len(pair) - 2}
+    second = framed[1].type_ids[-1]
+    return {"cls_id": single[0], "sep_id": single[1], "separators": len(pair) - 2, "second": second}
 
 
 def read_pieces(folder: Path | str) -> list[str]:

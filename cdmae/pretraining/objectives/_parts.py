@@ -10,22 +10,39 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Generator, Tensor, nn
 
-from cdmae.errors import InputError
-from cdmae.models import attention
+from cdmae.models import architectures, attention, weights
+from cdmae.models.packed import Packed
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
 
-def check_bert(model: BertForMaskedLM, objective: str) -> None:
-    """Raise `InputError` for a start that is no BERT: objectives predict with its LM head."""
-    if model.config.model_type != "bert":
-        raise InputError(
-            f"objective {objective} needs a BERT with its LM head; the start is of the type {model.config.model_type}"
-        )
+class Inputs(nn.Module):
+    """What a decoder reads of an encoder: its word and position vectors.
+
+    ModernBERT has no position vectors, because its attention rotates. Its decoders, which are BERT's layers, get new
+    ones that are trained along and begin as large as the word vectors that they are added to.
+    """
+
+    def __init__(self, model: PreTrainedModel, generator: Generator) -> None:
+        """Draw what is new by `generator`; for other encoders nothing is."""
+        super().__init__()
+        self.own: nn.Embedding | None = None
+        if model.config.model_type == "modernbert":
+            size, spread = model.config.max_position_embeddings, model.base_model.embeddings.norm.weight.mean().item()
+            self.own = weights.new(lambda: nn.Embedding(size, model.config.hidden_size), spread, generator)
+
+    def forward(self, model: PreTrainedModel, packed: Packed, generator: Generator | None = None) -> Tensor:
+        """Return a decoder's input for all rows, [S, D]."""
+        states = attention.embed(model.base_model, packed, generator=generator)
+        return states if self.own is None else states + self.own(packed.positions)
+
+    def positions(self, model: PreTrainedModel, positions: Tensor) -> Tensor:
+        """Return the vectors of positions, int64 [R], alone: [R, D]."""
+        return attention.position_vectors(model.base_model, positions) if self.own is None else self.own(positions)
 
 
 def weights_of(seed: int, purpose: str) -> Generator:
@@ -33,9 +50,10 @@ def weights_of(seed: int, purpose: str) -> Generator:
     return setup.generator(torch.device("cpu"), seed, purpose)
 
 
-def encode(model: BertForMaskedLM, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
+def encode(model: PreTrainedModel, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
     """Equation 2: the [CLS] states h_c [B, D], and the states of the predicted tokens [M, D]."""
-    return read_states(attention.hidden_states(model.bert, view.inputs, last_rows=view.rows, generator=generator), view)
+    states = attention.hidden_states(model.base_model, view.inputs, last_rows=view.rows, generator=generator)
+    return read_states(states, view)
 
 
 def read_states(states: Tensor, view: View) -> tuple[Tensor, Tensor]:
@@ -44,7 +62,7 @@ def read_states(states: Tensor, view: View) -> tuple[Tensor, Tensor]:
 
 
 def losses_of(
-    model: BertForMaskedLM, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]
+    model: PreTrainedModel, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]
 ) -> tuple[Tensor, dict[str, Tensor]]:
     """Predict from the states [M, D] of several views; return the loss, their sum, and the numbers to show.
 
@@ -52,7 +70,7 @@ def losses_of(
     """
     views = [view for _, view in sides]
     labels, weights = (torch.cat([getattr(view, name) for view in views]) for name in ("labels", "weights"))
-    loss, losses = predict(model.cls.predictions, torch.cat([states for states, _ in sides]), labels, weights)
+    loss, losses = predict(architectures.head(model), torch.cat([states for states, _ in sides]), labels, weights)
     first, others = views[0].weights, torch.cat([view.weights for view in views[1:]])
     return loss, {
         "encoder_loss": torch.dot(losses[: len(first)], first),

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING
 from torch import Generator, Tensor, nn
 
 from cdmae import masking
+from cdmae.models import architectures
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives import _bags
-from cdmae.pretraining.objectives._parts import check_bert, encode, spread
+from cdmae.pretraining.objectives._parts import encode, spread
 from cdmae.pretraining.objectives._prediction import predict
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -31,17 +32,16 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
     return {"encoder": encoder, "passage": masking.PLAIN}
 
 
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> BowDpr:
-    """Build the objective around a BERT with its LM head; nothing is new, so nothing depends on `seed`."""
+def create(model: PreTrainedModel, settings: Encoder, seed: int) -> BowDpr:
+    """Build the objective around an encoder with its LM head; nothing is new, so nothing depends on `seed`."""
     del seed
-    check_bert(model, "bowdpr")
     return BowDpr(model, settings.bag_weight)
 
 
 class BowDpr(nn.Module):
     """Encoder and bag of words."""
 
-    def __init__(self, model: BertForMaskedLM, bag_weight: float) -> None:
+    def __init__(self, model: PreTrainedModel, bag_weight: float) -> None:
         """`bag_weight`: of the second loss."""
         super().__init__()
         self.model, self.bag_weight = model, bag_weight
@@ -50,7 +50,7 @@ class BowDpr(nn.Module):
         """L = L_mlm + bag_weight x L_bow, the latter a mean over passages; it is shown as the decoder's."""
         view = batch["encoder"]
         h_c, encoded = encode(self.model, view, generator)
-        mlm, _ = predict(self.model.cls.predictions, encoded, view.labels, view.weights)
+        mlm, _ = predict(architectures.head(self.model), encoded, view.labels, view.weights)
         bow = self.bag_weight * batch.share * self.bag_losses(h_c, batch).mean()
         return mlm + bow, {
             "encoder_loss": mlm.detach(),
@@ -60,6 +60,6 @@ class BowDpr(nn.Module):
 
     def bag_losses(self, h_c: Tensor, batch: Batch) -> Tensor:
         """L_bow of each passage: [B]."""
-        head = self.model.cls.predictions
+        head = architectures.head(self.model)
         bags, _ = _bags.bags(batch["passage"], len(head.bias))
         return _bags.loss(head(h_c), bags / bags.sum(1, keepdim=True).clamp_min(1))

@@ -26,7 +26,7 @@ from cdmae.pretraining.objectives.condenser import Condenser
 from cdmae.training.ranks import Ranks
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -38,8 +38,8 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
     return {"encoder": replace(encoder, spans=2)}
 
 
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> CoCondenser:
-    """Build the objective around a BERT with its LM head; the head's random weights depend on `seed`."""
+def create(model: PreTrainedModel, settings: Encoder, seed: int) -> CoCondenser:
+    """Build the objective around an encoder with its LM head; the head's random weights depend on `seed`."""
     return CoCondenser(*condenser.parts(model, settings, seed, "cocondenser"))
 
 

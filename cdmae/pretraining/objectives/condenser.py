@@ -15,12 +15,12 @@ from torch import Generator, Tensor, nn
 
 from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.models import attention, weights
+from cdmae.models import architectures, attention, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import check_bert, losses_of, read_states, weights_of
+from cdmae.pretraining.objectives._parts import losses_of, read_states, weights_of
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -32,16 +32,15 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
     return {"encoder": encoder}
 
 
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Condenser:
-    """Build the objective around a BERT with its LM head; the head's random weights depend on `seed`."""
+def create(model: PreTrainedModel, settings: Encoder, seed: int) -> Condenser:
+    """Build the objective around an encoder with its LM head; the head's random weights depend on `seed`."""
     return Condenser(*parts(model, settings, seed, "condenser"))
 
 
 def parts(
-    model: BertForMaskedLM, settings: Encoder, seed: int, name: str
-) -> tuple[BertForMaskedLM, int, int, Generator]:
+    model: PreTrainedModel, settings: Encoder, seed: int, name: str
+) -> tuple[PreTrainedModel, int, int, Generator]:
     """Return the parts of a Condenser for the objective `name`; raises `InputError` where they do not fit together."""
-    check_bert(model, name)
     layers = model.config.num_hidden_layers
     if settings.early_layers >= layers:
         raise InputError(
@@ -54,7 +53,7 @@ def parts(
 class Condenser(nn.Module):
     """Encoder and head."""
 
-    def __init__(self, model: BertForMaskedLM, early: int, head_layers: int, generator: Generator) -> None:
+    def __init__(self, model: PreTrainedModel, early: int, head_layers: int, generator: Generator) -> None:
         """early: layers after which the head reads the tokens; `generator` draws the head's weights."""
         super().__init__()
         self.model, self.early = model, early
@@ -74,23 +73,18 @@ class Condenser(nn.Module):
 
     def encode(self, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return the early states [S, D], the late [CLS] [B, D] and the late states of the masked tokens [M, D]."""
-        states = attention.embed(self.model.bert, view.inputs, generator=generator)
-        layers = self.model.bert.encoder.layer
+        encoder, inputs = self.model.base_model, view.inputs
+        states, layers = attention.embed(encoder, inputs, generator=generator), architectures.layers(encoder)
         if self.early:
-            states = self.run(layers[: self.early], states, view, generator)
-        late = self.run(layers[self.early :], states, view, generator, last=True)
-        return states, *read_states(late, view)
+            states = attention.run(encoder, layers[: self.early], states, inputs, generator=generator)
+        late = attention.run(encoder, layers[self.early :], states, inputs, last_rows=view.rows, generator=generator)
+        return attention.finish(encoder, states), *read_states(attention.finish(encoder, late), view)
 
     def condense(self, early: Tensor, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
         """Return the head's states of the masked tokens [M, D]."""
         states = early.index_copy(0, view.inputs.starts[:-1].long(), h_c)
-        return self.run(self.head, states, view, generator, last=True).index_select(0, view.masked)
-
-    def run(
-        self, layers: nn.ModuleList, states: Tensor, view: View, generator: Generator | None, *, last: bool = False
-    ) -> Tensor:
-        """Run some layers over the rows of a view; `last`: the last of them where its states are read only."""
-        rows, dropout = view.rows if last else None, self.model.config.hidden_dropout_prob
-        return attention.run_layers(
-            layers, states, view.inputs.layout, last_rows=rows, dropout=dropout, generator=generator
+        dropout = architectures.dropout(self.model.config)
+        states = attention.run_layers(
+            self.head, states, view.inputs.layout, last_rows=view.rows, dropout=dropout, generator=generator
         )
+        return states.index_select(0, view.masked)

@@ -11,11 +11,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from cdmae import masking
-from cdmae.pretraining.objectives._parts import check_bert, weights_of
+from cdmae.pretraining.objectives._parts import weights_of
 from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -27,7 +27,6 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
     return {"encoder": encoder, "decoder": replace(decoder, next=True)}
 
 
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Mae:
-    """Build the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
-    check_bert(model, "cotmae")
+def create(model: PreTrainedModel, settings: Encoder, seed: int) -> Mae:
+    """Build the objective around an encoder with its LM head; the decoder's random weights depend on `seed`."""
     return Mae(model, settings.decoder_layers, False, weights_of(seed, "decoder"))

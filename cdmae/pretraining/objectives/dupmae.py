@@ -16,16 +16,16 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from cdmae import masking
-from cdmae.models import attention
+from cdmae.models import architectures, attention
 from cdmae.models.attention import Grid
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives import _bags, retromae
-from cdmae.pretraining.objectives._parts import check_bert, losses_of, weights_of
+from cdmae.pretraining.objectives._parts import losses_of, weights_of
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE
 from cdmae.pretraining.objectives.retromae import RetroMae
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -36,16 +36,15 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
     return {**retromae.sides(settings, unit), "passage": masking.PLAIN}
 
 
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> DupMae:
-    """Build the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
-    check_bert(model, "dupmae")
+def create(model: PreTrainedModel, settings: Encoder, seed: int) -> DupMae:
+    """Build the objective around an encoder with its LM head; the decoder's random weights depend on `seed`."""
     return DupMae(model, settings.bag_weight, weights_of(seed, "decoder"))
 
 
 class DupMae(RetroMae):
     """Encoder, enhanced decoder and bag of words."""
 
-    def __init__(self, model: BertForMaskedLM, bag_weight: float, generator: Generator) -> None:
+    def __init__(self, model: PreTrainedModel, bag_weight: float, generator: Generator) -> None:
         """`bag_weight`: of the third loss."""
         super().__init__(model, generator)
         self.bag_weight = bag_weight
@@ -53,7 +52,7 @@ class DupMae(RetroMae):
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec + bag_weight x L_bow; the last two are shown together, as the decoder's."""
         encoder, decoder = batch["encoder"], batch["decoder"]
-        states = attention.hidden_states(self.model.bert, encoder.inputs, generator=generator)
+        states = attention.hidden_states(self.model.base_model, encoder.inputs, generator=generator)
         h_c = states.index_select(0, encoder.inputs.starts[:-1])
         encoded = states.index_select(0, encoder.rows.index).index_select(0, encoder.masked)
         decoded = self.decode(h_c, decoder, generator)
@@ -63,7 +62,7 @@ class DupMae(RetroMae):
 
     def bag_losses(self, states: Tensor, batch: Batch) -> Tensor:
         """L_bow of each passage [B], from the encoder's last states [S, D]."""
-        bags, number = _bags.bags(batch["passage"], len(self.model.cls.predictions.bias))
+        bags, number = _bags.bags(batch["passage"], len(architectures.head(self.model).bias))
         return _bags.loss(self.pooled(states, batch["encoder"]), bags / number)
 
     def pooled(self, states: Tensor, view: View) -> Tensor:
@@ -71,7 +70,7 @@ class DupMae(RetroMae):
 
         Some passages at a time: what is kept for the backward pass is where the largest stood, and no logit.
         """
-        head, layout = self.model.cls.predictions, view.inputs.layout
+        head, layout = architectures.head(self.model), view.inputs.layout
         grid, longest = Grid(layout, 1), layout.longest
         seen = (
             torch.ones(len(layout), longest, dtype=torch.bool, device=states.device) if grid.real is None else grid.real
@@ -84,7 +83,7 @@ class DupMae(RetroMae):
         for first in range(0, len(layout), at_once):
             cut = slice(first, min(first + at_once, len(layout)))
             rows = grid.sources[cut.start * longest : cut.stop * longest]
-            logits = functional.linear(states.index_select(0, rows), head.decoder.weight, head.decoder.bias)
+            logits = functional.linear(states.index_select(0, rows), head.output.weight, head.output.bias)
             logits = logits.view(-1, longest, logits.shape[1]).masked_fill(~seen[cut, :, None], -torch.inf)
             largest.append(logits.max(dim=1).values)
         return torch.cat(largest)

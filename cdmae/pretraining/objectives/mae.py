@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 from torch import Generator, Tensor, nn
 
 from cdmae import masking
-from cdmae.models import attention, weights
+from cdmae.models import architectures, attention, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import check_bert, encode, losses_of, weights_of
+from cdmae.pretraining.objectives._parts import Inputs, encode, losses_of, weights_of
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -30,16 +30,15 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
     return dict(zip(("encoder", "decoder"), masking.sides(settings, unit), strict=True))
 
 
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Mae:
-    """Build the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
-    check_bert(model, "mae")
+def create(model: PreTrainedModel, settings: Encoder, seed: int) -> Mae:
+    """Build the objective around an encoder with its LM head; the decoder's random weights depend on `seed`."""
     return Mae(model, settings.decoder_layers, settings.projection, weights_of(seed, "decoder"))
 
 
 class Mae(nn.Module):
     """Encoder, bottleneck and decoder."""
 
-    def __init__(self, model: BertForMaskedLM, decoder_layers: int, projection: bool, generator: Generator) -> None:
+    def __init__(self, model: PreTrainedModel, decoder_layers: int, projection: bool, generator: Generator) -> None:
         """Draw the decoder's weights by `generator`."""
         super().__init__()
         config, width = model.config, model.config.hidden_size
@@ -48,6 +47,7 @@ class Mae(nn.Module):
         self.projection: nn.Module = nn.Identity()
         if projection:
             self.projection = weights.new(lambda: nn.Linear(width, width), config.initializer_range, generator)
+        self.inputs = Inputs(model, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """Equation 9, L = L_enc + L_dec: the mean over the masked tokens of the global batch, per side.
@@ -76,9 +76,9 @@ class Mae(nn.Module):
 
     def restore(self, layers: nn.Module, h_b: Tensor, view: View, generator: Generator | None) -> Tensor:
         """Return the states [M, D] of a view's masked tokens after a decoder's `layers`; h_b [B, D] is beside them."""
-        inputs = attention.embed(self.model.bert, view.inputs, generator=generator)
+        inputs = self.inputs(self.model, view.inputs, generator)
         inputs = inputs.index_copy(0, view.inputs.starts[:-1].long(), h_b)
-        dropout = self.model.config.hidden_dropout_prob
+        dropout = architectures.dropout(self.model.config)
         return attention.run_layers(
             layers, inputs, view.inputs.layout, last_rows=view.rows, dropout=dropout, generator=generator
         )

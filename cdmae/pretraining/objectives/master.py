@@ -24,11 +24,11 @@ from torch import Generator, Tensor
 from cdmae import masking
 from cdmae.models import weights
 from cdmae.pretraining.batches import Batch
-from cdmae.pretraining.objectives._parts import check_bert, losses_of, weights_of
+from cdmae.pretraining.objectives._parts import losses_of, weights_of
 from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -40,16 +40,15 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
     return {"encoder": encoder, "decoder": decoder, "neighbour": replace(decoder, next=True)}
 
 
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> Master:
-    """Build the objective around a BERT with its LM head; the decoders' random weights depend on `seed`."""
-    check_bert(model, "master")
+def create(model: PreTrainedModel, settings: Encoder, seed: int) -> Master:
+    """Build the objective around an encoder with its LM head; the decoders' random weights depend on `seed`."""
     return Master(model, settings.decoder_layers, seed)
 
 
 class Master(Mae):
     """Encoder, and a decoder for each task."""
 
-    def __init__(self, model: BertForMaskedLM, decoder_layers: int, seed: int) -> None:
+    def __init__(self, model: PreTrainedModel, decoder_layers: int, seed: int) -> None:
         """`seed` draws the weights of either decoder."""
         super().__init__(model, decoder_layers, False, weights_of(seed, "decoder"))
         self.neighbour = weights.layers(model.config, decoder_layers, weights_of(seed, "neighbour"))

@@ -14,15 +14,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torch import Generator, Tensor, nn
-from torch.nn import functional
 
 from cdmae import masking
-from cdmae.models import attention, weights
+from cdmae.models import architectures, attention, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import check_bert, encode, losses_of, passages_of, weights_of
+from cdmae.pretraining.objectives._parts import Inputs, encode, losses_of, passages_of, weights_of
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -34,20 +33,20 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
     return {"encoder": encoder, "decoder": replace(decoder, per_position=True)}
 
 
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> RetroMae:
-    """Build the objective around a BERT with its LM head; the decoder's random weights depend on `seed`."""
-    check_bert(model, "retromae")
+def create(model: PreTrainedModel, settings: Encoder, seed: int) -> RetroMae:
+    """Build the objective around an encoder with its LM head; the decoder's random weights depend on `seed`."""
     return RetroMae(model, weights_of(seed, "decoder"))
 
 
 class RetroMae(nn.Module):
     """Encoder and enhanced decoder."""
 
-    def __init__(self, model: BertForMaskedLM, generator: Generator) -> None:
+    def __init__(self, model: PreTrainedModel, generator: Generator) -> None:
         """Draw the decoder's weights by `generator`."""
         super().__init__()
         self.model = model
         self.decoder = weights.layers(model.config, 1, generator)
+        self.inputs = Inputs(model, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec: the mean over the encoder's masked tokens, and over all tokens."""
@@ -59,9 +58,8 @@ class RetroMae(nn.Module):
     def decode(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
         """Return the states of all tokens [M, D] from the sentences' vectors [B, D]."""
         positions = view.inputs.positions.index_select(0, view.rows.index)
-        of_position = functional.embedding(positions, self.model.bert.embeddings.position_embeddings.weight)
-        queries = h_c.index_select(0, passages_of(view)) + of_position
-        context = attention.embed(self.model.bert, view.inputs, generator=generator)
+        queries = h_c.index_select(0, passages_of(view)) + self.inputs.positions(self.model, positions)
+        context = self.inputs(self.model, view.inputs, generator)
         context = context.index_copy(0, view.inputs.starts[:-1].long(), h_c)
         states = attention.read(
             self.decoder[0],
@@ -70,7 +68,7 @@ class RetroMae(nn.Module):
             context,
             view.inputs.layout,
             view.hidden,
-            dropout=self.model.config.hidden_dropout_prob,
+            dropout=architectures.dropout(self.model.config),
             generator=generator,
         )
         return states.index_select(0, view.masked)

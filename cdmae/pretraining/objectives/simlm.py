@@ -22,16 +22,17 @@ from torch import Generator, Tensor, nn
 
 from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.models import attention, weights
+from cdmae.models import architectures, attention, weights
+from cdmae.models.architectures import Head
 from cdmae.models.packed import Packed
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives import _generator
 from cdmae.pretraining.objectives._generator import Given
-from cdmae.pretraining.objectives._parts import check_bert, losses_of, read_states, weights_of
+from cdmae.pretraining.objectives._parts import losses_of, read_states, weights_of
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
 
 if TYPE_CHECKING:
-    from transformers import BertConfig, BertForMaskedLM
+    from transformers import BertForMaskedLM, PretrainedConfig, PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -47,9 +48,8 @@ def sides(settings: Encoder, unit: str) -> dict[str, Side]:
     }
 
 
-def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> SimLm:
-    """Build the objective around a BERT with its LM head; the generator's random weights depend on `seed`."""
-    check_bert(model, "simlm")
+def create(model: PreTrainedModel, settings: Encoder, seed: int) -> SimLm:
+    """Build the objective around an encoder with its LM head; the generator's random weights depend on `seed`."""
     layers = model.config.num_hidden_layers
     if settings.decoder_layers > layers:
         raise InputError(
@@ -62,11 +62,11 @@ def create(model: BertForMaskedLM, settings: Encoder, seed: int) -> SimLm:
 class SimLm(nn.Module):
     """Generator, encoder and decoder."""
 
-    def __init__(self, model: BertForMaskedLM, decoder_layers: int, seed: int, frozen: Given | None = None) -> None:
+    def __init__(self, model: PreTrainedModel, decoder_layers: int, seed: int, frozen: Given | None = None) -> None:
         """`given`: a frozen generator; without it, `seed` draws the weights of one that is trained along."""
         super().__init__()
         self.model = model
-        self.decoder = copy.deepcopy(model.bert.encoder.layer[-decoder_layers:])
+        self.decoder = copy.deepcopy(architectures.layers(model.base_model)[-decoder_layers:])
         self.generator = frozen or generator_of(model.config, seed)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
@@ -87,29 +87,27 @@ class SimLm(nn.Module):
         loss, numbers = losses_of(self.model, batch, h_c, (encoded, whole), (decoded, whole))
         return loss + of_generator, {**numbers, "encoder_loss": numbers["encoder_loss"] + of_generator.detach()}
 
-    def filler(self, generator: Generator | None) -> tuple[nn.Module, nn.Module, Generator | None]:
+    def filler(self, generator: Generator | None) -> tuple[nn.Module, Head, Generator | None]:
         """Return the generator's encoder and head, and what draws its dropout; a frozen one has none."""
         if isinstance(self.generator, Given):
             return self.generator.encoder, self.generator.head, None
-        return self.generator.bert, self.generator.cls.predictions, generator
+        return self.generator.bert, architectures.head(self.generator), generator
 
     def encode(self, inputs: Packed, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor]:
         """Return the vectors h_c [B, D] and the states of all tokens [M, D]; `view` says which rows those are."""
-        states = attention.hidden_states(self.model.bert, inputs, last_rows=view.rows, generator=generator)
+        states = attention.hidden_states(self.model.base_model, inputs, last_rows=view.rows, generator=generator)
         return read_states(states, view)
 
     def decode(self, h_c: Tensor, inputs: Packed, view: View, generator: Generator | None = None) -> Tensor:
         """Return the decoder's states of all tokens [M, D]."""
-        states = attention.embed(self.model.bert, inputs, generator=generator)
+        encoder = self.model.base_model
+        states = attention.embed(encoder, inputs, generator=generator)
         states = states.index_copy(0, inputs.starts[:-1].long(), h_c)
-        dropout = self.model.config.hidden_dropout_prob
-        states = attention.run_layers(
-            self.decoder, states, inputs.layout, last_rows=view.rows, dropout=dropout, generator=generator
-        )
-        return states.index_select(0, view.masked)
+        states = attention.run(encoder, self.decoder, states, inputs, last_rows=view.rows, generator=generator)
+        return attention.finish(encoder, states).index_select(0, view.masked)
 
 
-def fill(encoder: nn.Module, head: nn.Module, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
+def fill(encoder: nn.Module, head: Head, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
     """Sample every masked token of the input by a generator's encoder and head; return their states [M, D], too."""
     states = attention.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
     states = states.index_select(0, view.masked)
@@ -120,7 +118,7 @@ def fill(encoder: nn.Module, head: nn.Module, view: View, generator: Generator |
 
 
 @torch.no_grad()
-def sample(head: nn.Module, states: Tensor, draws: Tensor) -> Tensor:
+def sample(head: Head, states: Tensor, draws: Tensor) -> Tensor:
     """Sample a word-piece for each state [M, D] from the head's probabilities, by its number in [0, 1): int64 [M].
 
     It is the first whose cumulated probability is above the number, so that a token's replacement depends on nothing
@@ -135,10 +133,10 @@ def sample(head: nn.Module, states: Tensor, draws: Tensor) -> Tensor:
     return torch.cat(sampled)
 
 
-def generator_of(config: BertConfig, seed: int) -> BertForMaskedLM:
+def generator_of(config: PretrainedConfig, seed: int) -> BertForMaskedLM:
     """Make a language model with a third of the heads, as deep as `config` says, and in the same proportions."""
     heads = max(1, config.num_attention_heads // 3)
-    config = copy.deepcopy(config)
+    config = copy.deepcopy(architectures.bert_config(config))
     config.hidden_size = config.hidden_size // config.num_attention_heads * heads
     config.intermediate_size = config.intermediate_size * heads // config.num_attention_heads
     config.num_attention_heads = heads

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor, nn
 
+from cdmae.models import architectures
 from cdmae.pretraining.objectives._prediction import predict
 
 if TYPE_CHECKING:
@@ -45,5 +46,5 @@ def losses(network: nn.Module, batch: Batch) -> dict[str, float]:
 
 
 def _loss(network: nn.Module, h_b: Tensor, view: View) -> float:
-    total = predict(network.model.cls.predictions, network.decode(h_b, view), view.labels, view.weights)[0]
+    total = predict(architectures.head(network.model), network.decode(h_b, view), view.labels, view.weights)[0]
     return float(total / view.weights.sum())

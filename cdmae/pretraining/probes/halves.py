@@ -38,7 +38,7 @@ def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) ->
         return None
 
     def measure() -> dict[str, float]:
-        vectors = encode(network.model.bert, read, device)
+        vectors = encode(network.model.base_model, read, device)
         return {"rr": reciprocal_rank(vectors[::2], vectors[1::2]), "passages": len(vectors) // 2}
 
     return measure
