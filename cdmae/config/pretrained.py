@@ -28,7 +28,7 @@ SIZES = {  # in config.json, as far as it tells, and the most that can be meant
 DISTILBERT = {"num_hidden_layers": "n_layers", "hidden_size": "dim"}  # its words
 BEHIND_PADDING = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}  # whose positions begin behind this number, or their own
 WEIGHTS = ("*.safetensors", "*.bin")
-TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json")
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
 PIECES = ("WordPiece", "BPE", "Unigram")  # the types, in tokenizer.json, of tokenizers
 NAMED = 3  # files of a folder that are named where the right one is not there
 

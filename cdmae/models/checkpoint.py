@@ -100,6 +100,10 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
     model, head = read(f"the checkpoint {name}", os.path.expanduser(name), "encoder", new=new, seed=seed)
     if head:
         say(f"{name} has no LM head: new and random are {_some(head)}")
+    parameters, matrix = model.named_parameters(remove_duplicate=False), model.get_output_embeddings().weight
+    if any(weight is matrix and key in head for key, weight in parameters):  # its config says that none is tied
+        model.config.tie_word_embeddings = True
+        model.tie_weights()
     if model.config.vocab_size < vocabulary.pieces:
         raise InputError(
             f"{name} knows {model.config.vocab_size:,} word-pieces and its tokenizer in {tokenizer} "

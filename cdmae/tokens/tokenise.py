@@ -110,6 +110,10 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
     if backend is None:
         raise InputError(f"{folder} holds a tokenizer without a fast form; allowed: one that `tokenizers` can load")
     check(json.loads(backend.to_str()), folder)
+    if lacking := [name for name in ("mask", "pad") if getattr(tokenizer, f"{name}_token_id") is None]:
+        raise InputError(
+            f"the tokenizer in {folder} has no {lacking[0]} token; allowed: that of a masked language model"
+        )
     return tokenizer
 
 
