@@ -24,6 +24,7 @@ from benchmarks.masking import BATCH, LENGTH, retromae, timed
 from benchmarks.tables import table
 from cdmae import masking
 from cdmae.masking import Side
+from cdmae.models import architectures
 from cdmae.pretraining.batches import Reader
 from cdmae.pretraining.objectives import simlm
 from cdmae.tokens.corpus import Tokens
@@ -88,7 +89,7 @@ def both_sides(given: Passages) -> object:
 def sample(generator: BertForMaskedLM, given: Passages) -> object:
     """SimLM's samples for both sides."""
     (batch,) = given.reader.read(0, 1)[0].batches(1 << 30, torch.device("cpu"))
-    return [simlm.fill(generator.bert, generator.cls.predictions, batch[side]) for side in ("encoder", "decoder")]
+    return [simlm.fill(generator.bert, architectures.head(generator), batch[side]) for side in ("encoder", "decoder")]
 
 
 def measure() -> dict[str, Any]:

@@ -20,8 +20,9 @@ def make_model(folder, **described):
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps({"model_type": "bert", **described}))
-    for name in ("model.safetensors", "tokenizer.json"):
-        (folder / name).touch()
+    (folder / "model.safetensors").touch()
+    parts = {"model": "WordPiece", "pre_tokenizer": "BertPreTokenizer", "post_processor": "BertProcessing"}
+    (folder / "tokenizer.json").write_text(json.dumps({name: {"type": kind} for name, kind in parts.items()}))
     return str(folder)
 
 

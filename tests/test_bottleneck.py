@@ -8,7 +8,7 @@ import torch
 from test_pretrain import SETTINGS, START, inputs, run, source_of, whole  # noqa: F401 (fixtures)
 
 from cdmae.evaluation.per_query import read_table
-from cdmae.models import checkpoint
+from cdmae.models import architectures, checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.pretraining.probes import bottleneck
@@ -40,7 +40,7 @@ def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs):
         others = torch.stack([h_b[row - 1] for row in range(len(h_b))])
         for name, each in (("true", h_b), ("shuffled", others), ("zero", 0 * h_b)):
             states = network.decode(each, view)
-            values = predict(network.model.cls.predictions, states, view.labels, view.weights)[1]
+            values = predict(architectures.head(network.model), states, view.labels, view.weights)[1]
             assert found[name] == pytest.approx(float(values[view.weights > 0].mean()), rel=1e-5)
     assert len(set(found.values())) == 3
 

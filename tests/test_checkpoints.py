@@ -42,7 +42,7 @@ def without(*names):
 
 HERE = "k is ./mine, and {cwd}/mine"
 WRONG = [
-    (empty, f"{HERE} is empty; allowed: a folder in transformers format, of the type bert or electra, or a name"),
+    (empty, f"{HERE} is empty; allowed: a folder in transformers format, of the type bert, electra, roberta, xlm-"),
     (
         filled,
         f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no config.json; allowed: a folder",
@@ -56,7 +56,23 @@ WRONG = [
         "k is ./mine, whose config.json says model_type nomic; allow",
     ),
     (without("model.safetensors"), f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors or py"),
-    (without("tokenizer.json"), f"{HERE} holds config.json, model.safetensors but no tokenizer.json or vocab.txt; al"),
+    (without("tokenizer.json"), f"{HERE} holds config.json, model.safetensors but no tokenizer.json or vocab.txt or v"),
+    (
+        writing("tokenizer.json", '{"model": {"type": "WordLevel"}}'),
+        "k is ./mine, whose tokenizer is of the type WordLevel; allowed: WordPiece, BPE, Unigram",
+    ),
+    (
+        writing("tokenizer.json", '{"model": {"type": "BPE"}}'),
+        "k is ./mine, whose tokenizer does not divide texts into words: it has no pre_tokenizer; allowed",
+    ),
+    (
+        writing("tokenizer.json", '{"model": {"type": "BPE"}, "pre_tokenizer": {"type": "ByteLevel"}}'),
+        "k is ./mine, whose tokenizer does not put one special token before and one behind a text; allowed",
+    ),
+    (
+        writing("config.json", '{"model_type": "distilbert", "n_layers": 0}'),
+        "k is ./mine, whose config.json says n_lay",
+    ),
     (
         writing("config.json", '{"model_type": "bert", "hidden_size": null}'),
         "k is ./mine, whose config.json says hidden_size null; allowed: from 1 to 65,536",

@@ -281,8 +281,8 @@ def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkp
     ("described", "sentence"),
     [
         (
-            {"model_type": "roberta"},
-            ".generator is generator, whose config.json says model_type roberta; allowed: ",
+            {"model_type": "gpt2"},
+            ".generator is generator, whose config.json says model_type gpt2; allowed: ",
         ),
         ({"max_position_embeddings": 149}, ".max_length is 150; allowed: up to 149, the positions of the generator "),
     ],

@@ -26,11 +26,11 @@ from transformers import (
     BertConfig,
     BertForMaskedLM,
     BertTokenizer,
-    DistilBertConfig,
-    DistilBertForMaskedLM,
     ElectraConfig,
     ElectraForMaskedLM,
     ElectraForPreTraining,
+    GPT2Config,
+    GPT2LMHeadModel,
 )
 
 from benchmarks.naive import Naive, Side
@@ -148,8 +148,8 @@ def other(pieces: list[str]) -> list[str]:
     return [*pieces[:7], pieces[8], pieces[7], *pieces[9:]]
 
 
-def distilbert() -> DistilBertForMaskedLM:
-    return DistilBertForMaskedLM(DistilBertConfig(vocab_size=V, dim=8, n_heads=1, n_layers=1))
+def gpt() -> GPT2LMHeadModel:
+    return GPT2LMHeadModel(GPT2Config(vocab_size=V, n_embd=8, n_head=1, n_layer=1))
 
 
 @pytest.mark.parametrize(
@@ -159,7 +159,7 @@ def distilbert() -> DistilBertForMaskedLM:
         (electra, other(PIECES), "generator does not have the word-piece 'w2' as number 7, which the start, .*, has; "),
         (lambda: electra(ElectraForPreTraining), PIECES, "generator lacks generator_.*; allowed: a masked language "),
         (lambda: electra(max_position_embeddings=11), PIECES, "max_length is 12; allowed: up to 11, the positions of "),
-        (distilbert, PIECES, "^the generator .*generator is of the type 'distilbert'; allowed: bert, electra"),
+        (gpt, PIECES, "^the generator .*generator is of the type 'gpt2'; allowed: bert, electra"),
     ],
     ids=["size", "pieces", "no head", "positions", "type"],
 )

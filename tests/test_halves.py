@@ -22,7 +22,7 @@ def reader_of(passages, word_starts=None, length=30):
     bounds = np.cumsum([0, *map(len, passages)])
     begins = np.ones(50, bool) if word_starts is None else word_starts
     tokens = Tokens(np.concatenate(passages).astype(np.uint16), bounds, bounds[:-1], begins)
-    vocabulary = SimpleNamespace(word_starts=begins, cls_id=CLS, sep_id=SEP)
+    vocabulary = SimpleNamespace(word_starts=begins, cls_id=CLS, sep_id=SEP, of_model=lambda ids: ids)
     return SimpleNamespace(tokens=tokens, length=length, vocabulary=vocabulary)
 
 

@@ -9,12 +9,13 @@ import torch
 from tiny_objectives import SETTINGS, D, V, bounds, language_model, reader
 
 from cdmae.errors import InputError
+from cdmae.models import architectures
 from cdmae.pretraining.objectives import simlm
 
 
 def test_simlm_samples_from_the_generator() -> None:
     """Over many draws words come as often as the generator says."""
-    head = language_model().cls.predictions
+    head = architectures.head(language_model())
     state = torch.randn(1, D)
     number = 20_000
     draws = torch.rand(number, generator=torch.Generator().manual_seed(1))

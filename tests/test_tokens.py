@@ -220,8 +220,11 @@ def test_unused_pieces_are_not_ordinary(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (lambda parts: parts["model"].update(type="BPE", merges=[]), "only BERT's WordPiece"),
-        (lambda parts: parts.update(normalizer=None), "only BERT's WordPiece"),
+        (
+            lambda parts: parts["model"].update(type="WordLevel"),
+            "is of the type WordLevel; allowed: WordPiece, BPE, Un",
+        ),
+        (lambda parts: parts.update(pre_tokenizer=None), "does not divide texts into words: it has no pre_tokenizer"),
         (lambda parts: parts["added_tokens"][0].update(content="two words"), "tokens with blanks"),
     ],
 )

@@ -196,8 +196,10 @@ def _kind(entry: Any, key: str, entries: dict[str, Any], kinds: tuple[str, ...],
 
 
 def _positions(config: Config, start: str) -> tuple[int | None, str]:
-    """Return the positions of a random start, and whose they are; the job that loads a checkpoint tells those of it."""
-    return None if config.starts[start].checkpoint else config.starts[start].positions, f"starts.{start}.positions"
+    """Return the positions of a start, as far as they are known before the job that loads it, and whose they are."""
+    if checkpoint := config.starts[start].checkpoint:
+        return pretrained.positions(checkpoint), f"the positions of starts.{start}"
+    return config.starts[start].positions, f"starts.{start}.positions"
 
 
 def _encoder(config: Config, name: str, encoder: Encoder) -> Iterator[Rule]:
@@ -237,7 +239,7 @@ def _generator(name: str, encoder: Encoder, checkpoint: str) -> Iterator[Rule]:
     if own is not None and start is not None:
         words = f", which knows {own:,} word-pieces; allowed: one with the {start:,} of starts.{encoder.start}"
         yield "generator", own != start, words
-    positions = pretrained.number(encoder.generator, "max_position_embeddings")
+    positions = pretrained.positions(encoder.generator)
     yield _most(encoder, "max_length", positions, f"the positions of the generator {encoder.generator}")
 
 
@@ -401,7 +403,7 @@ def _check_evaluation(config: Config) -> None:
         for name, system in config.systems.items():
             start = config.starts[config.encoders[system.encoder].start] if system.encoder else None
             model = start.checkpoint if start else system.model
-            positions = pretrained.number(model, "max_position_embeddings") if model else start and start.positions
+            positions = pretrained.positions(model) if model else start and start.positions
             if positions is not None and length > positions:
                 raise refusal(keys, f" is {length}; allowed: up to {positions}, the positions of systems.{name}")
     for collection, grades in evaluation.relevant.items():

@@ -15,14 +15,21 @@ from cdmae.errors import InputError
 from cdmae.fields import show
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
-FAMILIES = ("bert", "electra")  # the types, in config.json, of checkpoints and generators
+FAMILIES = {  # the types, in config.json, of checkpoints and generators; what transformers calls their models
+    "bert": "Bert", "electra": "Electra", "roberta": "Roberta", "xlm-roberta": "XLMRoberta",
+    "distilbert": "DistilBert", "mpnet": "MPNet", "modernbert": "ModernBert",
+}  # fmt: skip
 ACTIVATIONS = ("gelu", "relu", "silu")  # of a BERT
 SIZES = {  # in config.json, as far as it tells, and the most that can be meant
     "num_hidden_layers": 1000, "num_attention_heads": 1000, "hidden_size": 2**16, "intermediate_size": 2**18,
     "embedding_size": 2**16, "max_position_embeddings": 2**20, "vocab_size": 2**24,
+    "n_layers": 1000, "n_heads": 1000, "dim": 2**16, "hidden_dim": 2**18,
 }  # fmt: skip
+DISTILBERT = {"num_hidden_layers": "n_layers", "hidden_size": "dim"}  # its words
+BEHIND_PADDING = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}  # whose positions begin behind this number, or their own
 WEIGHTS = ("*.safetensors", "*.bin")
-TOKENIZERS = ("tokenizer.json", "vocab.txt")
+TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
+PIECES = ("WordPiece", "BPE", "Unigram")  # the types, in tokenizer.json, of tokenizers
 NAMED = 3  # files of a folder that are named where the right one is not there
 
 
@@ -31,7 +38,7 @@ def check(model: str, path: str) -> None:
     folder = _folder(model, path)
     if folder is None:
         return
-    allowed = f"allowed: a folder in transformers format, of the type {' or '.join(FAMILIES)}, or a name at the hub"
+    allowed = f"allowed: a folder in transformers format, of the type {', '.join(FAMILIES)}, or a name at the hub"
     what = f"{path} is {show(model)}"
     if not (folder / "config.json").is_file():
         raise InputError(f"{what}, {_instead(folder, 'config.json')}; {allowed}")
@@ -52,6 +59,29 @@ def check(model: str, path: str) -> None:
     _check_weights(folder, what, allowed)
     if not any((folder / name).is_file() for name in TOKENIZERS):
         raise InputError(f"{what}, {_instead(folder, ' or '.join(TOKENIZERS))}; {allowed}, with its tokenizer")
+    if (folder / TOKENIZERS[0]).is_file():
+        check_tokenizer(_json(folder / TOKENIZERS[0], dict, what, allowed), f"{what}, whose tokenizer")
+
+
+def check_tokenizer(parts: dict[str, Any], what: str) -> None:
+    """Refuse a tokenizer, as it stands in ``tokenizer.json``, that does not tell words, or does not frame a text."""
+    model = (parts.get("model") or {}).get("type")
+    if model not in PIECES:
+        raise InputError(f"{what} is of the type {show(model)}; allowed: {', '.join(PIECES)}")
+    if not parts.get("pre_tokenizer"):
+        raise InputError(f"{what} does not divide texts into words: it has no pre_tokenizer; allowed: one with it")
+    if not _frames(parts.get("post_processor") or {}):
+        raise InputError(f"{what} does not put one special token before and one behind a text; allowed: one that does")
+
+
+def _frames(processor: dict[str, Any]) -> bool:
+    """Tell whether a tokenizer's post-processor puts a special token before a text and one behind it."""
+    kind = processor.get("type")
+    if kind == "Sequence":
+        return any(map(_frames, processor.get("processors", [])))
+    if kind == "TemplateProcessing":
+        return [next(iter(part)) for part in processor["single"]] == ["SpecialToken", "Sequence", "SpecialToken"]
+    return kind in ("BertProcessing", "RobertaProcessing")
 
 
 def check_retriever(model: str, path: str) -> None:
@@ -73,12 +103,27 @@ def check_retriever(model: str, path: str) -> None:
 
 def number(model: str, key: str) -> int | None:
     """Return a number in the config.json of a model, or None where there is none, as of a name at the hub."""
+    described = _described(model)
+    value = described.get(key, described.get(DISTILBERT.get(key, key)))
+    return value if isinstance(value, int) else None
+
+
+def positions(model: str) -> int | None:
+    """Return how many tokens a model reads, special ones included, or None where its config.json does not say."""
+    number_of, kind = number(model, "max_position_embeddings"), _described(model).get("model_type")
+    if number_of is None or kind not in BEHIND_PADDING:
+        return number_of
+    padding = BEHIND_PADDING[kind] if kind == "mpnet" else number(model, "pad_token_id")
+    return number_of - 1 - (BEHIND_PADDING[kind] if padding is None else padding)
+
+
+def _described(model: str) -> dict[str, Any]:
+    """Return the config.json of a model; nothing where it has none that can be read."""
     try:
         described = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
-        return None
-    value = described.get(key) if isinstance(described, dict) else None
-    return value if isinstance(value, int) else None
+        return {}
+    return described if isinstance(described, dict) else {}
 
 
 def check_plain(file: Path | str, path: str) -> None:

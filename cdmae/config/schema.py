@@ -82,8 +82,9 @@ class Start:
     """Where an encoder starts: a checkpoint, or random weights and a tokenizer trained on a collection."""
 
     checkpoint: str = setting(
-        "", meaning="BERT or ELECTRA in transformers format: a folder (a relative path begins at the checkout), or a "
-        "name at the Hugging Face hub; excludes the other keys",
+        "", meaning="BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in transformers "
+        "format: a folder (a relative path begins at the checkout), or a name at the Hugging Face hub; excludes the "
+        "other keys",
         source="4.1: Shitao/RetroMAE",
     )  # fmt: skip
     collection: str = setting("", meaning="its text trains the tokenizer of a random start")

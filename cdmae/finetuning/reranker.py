@@ -20,7 +20,7 @@ from cdmae.config.schema import Stage
 from cdmae.errors import InputError
 from cdmae.finetuning import losses
 from cdmae.finetuning.common import Data, Task, trainer
-from cdmae.models import attention, checkpoint, sequences
+from cdmae.models import architectures, attention, checkpoint, sequences
 from cdmae.models.packed import Packed
 from cdmae.models.sequences import Sequences
 from cdmae.training import setup
@@ -131,15 +131,11 @@ def scores(network: nn.Module, packed: Packed, *, generator: torch.Generator | N
     Dropout follows the model's config when a generator is given, and is off when not. The head computes in float32
     under autocast too: bfloat16 has 8 bits for a score, and half of the best ten would tie.
     """
-    config, states = network.config, attention.cls(network.base_model, packed, generator=generator)
-    share = config.hidden_dropout_prob if config.classifier_dropout is None else config.classifier_dropout
-    head = network.classifier
+    head = architectures.classifier(network)
+    states = attention.vectors(network.base_model, packed, head.pooling, generator=generator)
     with torch.autocast(states.device.type, enabled=False):
-        if config.model_type == "bert":
-            states = torch.tanh(network.bert.pooler.dense(states))
-        else:
-            states, head = head.activation(head.dense(attention.drop(states, share, generator))), head.out_proj
-        return head(attention.drop(states, share, generator)).squeeze(-1)
+        states = head.norm(head.activation(head.dense(attention.drop(states, head.before, generator))))
+        return head.output(attention.drop(states, head.between, generator)).squeeze(-1)
 
 
 @torch.no_grad()

@@ -1,4 +1,4 @@
-"""The forward pass of transformers' BERT and ELECTRA over packed passages, with their own weights.
+"""The forward pass of transformers' encoders over packed passages, with their own weights.
 
 Equal to the padded forward of transformers to 1e-5, at the price of the real word-pieces only. The last layer can be
 computed at chosen rows alone: whoever reads only [CLS], or only masked positions, pays for nothing else.
@@ -11,34 +11,28 @@ an argument. Attention probabilities are not dropped (no fused kernel for packed
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from cdmae.errors import InputError
+from cdmae.models import architectures
 from cdmae.models.packed import Layout, Packed, Rows, row_count
 
-KINDS = ("bert", "electra")
 LONG = 256  # word-pieces beyond which padded attention computes its probabilities twice rather than keep them
 
 
 def hidden_states(
     model: nn.Module, packed: Packed, *, last_rows: Rows | None = None, generator: torch.Generator | None = None
 ) -> Tensor:
-    """Compute the last hidden states [S, D] of a BertModel or ElectraModel, or only those of `last_rows` [R, D]."""
+    """Compute the last hidden states [S, D] of an encoder without a head, or only those of `last_rows` [R, D]."""
     states = embed(model, packed, generator=generator)
-    return run_layers(
-        model.encoder.layer,
-        states,
-        packed.layout,
-        last_rows=last_rows,
-        dropout=model.config.hidden_dropout_prob,
-        generator=generator,
-    )
+    layers = architectures.layers(model)
+    return finish(model, run(model, layers, states, packed, last_rows=last_rows, generator=generator))
 
 
 def cls(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
@@ -68,17 +62,57 @@ def vectors(
 
 
 def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
-    """Add up what the first layer reads [S, D]: word, position and type embeddings, normalised (ELECTRA: projected)."""
-    if model.config.model_type not in KINDS:
-        raise InputError(f"the model is of the type {model.config.model_type!r}; allowed: {', '.join(KINDS)}")
-    parts = model.embeddings
-    types = parts.token_type_embeddings.weight
+    """Add up what the first layer reads [S, D]: word, position and type embeddings, as far as the encoder has them."""
+    parts, config = model.embeddings, model.config
+    if config.model_type == "modernbert":
+        words = functional.embedding(packed.ids, parts.tok_embeddings.weight)
+        return drop(parts.norm(words), config.embedding_dropout, generator)
     states = functional.embedding(packed.ids, parts.word_embeddings.weight)
-    states = states + functional.embedding(packed.positions, parts.position_embeddings.weight)
-    states = states + (types[0] if packed.types is None else functional.embedding(packed.types, types))
-    states = drop(parts.LayerNorm(states), model.config.hidden_dropout_prob, generator)
+    numbers = packed.positions + architectures.first_position(config)
+    states = states + functional.embedding(numbers, parts.position_embeddings.weight)
+    if hasattr(parts, "token_type_embeddings"):
+        types = parts.token_type_embeddings.weight
+        one = packed.types is None or len(types) == 1  # RoBERTa's tokenizers tell none
+        states = states + (types[0] if one else functional.embedding(packed.types, types))
+    states = drop(parts.LayerNorm(states), architectures.dropout(config), generator)
     project = getattr(model, "embeddings_project", None)
     return states if project is None else project(states).to(states.dtype)
+
+
+def position_vectors(model: nn.Module, positions: Tensor) -> Tensor | None:
+    """Return what `embed` adds for positions, int64 [R], before it normalises: [R, D]; None where it adds nothing."""
+    if model.config.model_type == "modernbert":
+        return None
+    weight = model.embeddings.position_embeddings.weight
+    vectors = functional.embedding(positions + architectures.first_position(model.config), weight)
+    project = getattr(model, "embeddings_project", None)
+    return vectors if project is None else functional.linear(vectors, project.weight).to(vectors.dtype)
+
+
+def run(
+    model: nn.Module,
+    layers: nn.ModuleList,
+    states: Tensor,
+    packed: Packed,
+    *,
+    last_rows: Rows | None = None,
+    generator: torch.Generator | None = None,
+) -> Tensor:
+    """Apply layers of the encoder `model`, or copies of them, to `states` [S, D] of a batch; see `run_layers`."""
+    return run_layers(
+        layers,
+        states,
+        packed.layout,
+        last_rows=last_rows,
+        dropout=architectures.dropout(model.config),
+        generator=generator,
+        distances=Distances.of(model, packed.positions),
+    )
+
+
+def finish(model: nn.Module, states: Tensor) -> Tensor:
+    """Return what the states of the last layer, or of an earlier one, are to those who read them: normalised."""
+    return model.final_norm(states) if model.config.model_type == "modernbert" else states
 
 
 def run_layers(
@@ -89,16 +123,22 @@ def run_layers(
     last_rows: Rows | None = None,
     dropout: float = 0.0,
     generator: torch.Generator | None = None,
+    distances: Distances | None = None,
 ) -> Tensor:
-    """Apply BERT layers to `states` [S, D]; with `last_rows` the last one is computed at those rows only: [R, D]."""
-    heads = layers[0].attention.self.num_attention_heads
-    grid = Grid(layout, heads)
+    """Apply layers to `states` [S, D]; with `last_rows` the last one is computed at those rows only: [R, D].
+
+    distances: what the attention of these layers knows of positions; None for BERT's, which knows nothing.
+    """
+    one = _pre_norm_layer if distances is not None and distances.rotary is not None else _layer
+    heads = _heads(layers[0])
+    grid = Grid(layout, heads, distances and distances.positions)
     for layer in layers[:-1]:
-        states = _layer(layer, states, states, grid, grid, dropout, generator)
+        states = one(layer, states, states, grid, grid, dropout, generator, distances=distances)
     if last_rows is None:
-        return _layer(layers[-1], states, states, grid, grid, dropout, generator)
+        return one(layers[-1], states, states, grid, grid, dropout, generator, distances=distances)
     chosen = states.index_select(0, last_rows.index)
-    return _layer(layers[-1], chosen, states, Grid(last_rows.layout, heads), grid, dropout, generator)
+    to = Grid(last_rows.layout, heads, distances and distances.positions.index_select(0, last_rows.index))
+    return one(layers[-1], chosen, states, to, grid, dropout, generator, distances=distances)
 
 
 def read(
@@ -116,8 +156,8 @@ def read(
 
     hidden: bool [B, m, n] on the padded grids of `to` and `of`: what of its passage each row does not see; not all.
     """
-    heads = layer.attention.self.num_attention_heads
-    return _layer(layer, states, context, Grid(to, heads), Grid(of, heads), dropout, generator, hidden)
+    heads = _heads(layer)
+    return _layer(layer, states, context, Grid(to, heads), Grid(of, heads), dropout, generator, ~hidden[:, None])
 
 
 def _layer(
@@ -128,20 +168,90 @@ def _layer(
     of: Grid,
     dropout: float,
     generator: torch.Generator | None,
-    hidden: Tensor | None = None,
+    mask: Tensor | None = None,
+    distances: Distances | None = None,
 ) -> Tensor:
     """Apply one post-LayerNorm layer at `states`, attending to `context` (the same tensor, except in a last layer)."""
-    parts, after = layer.attention.self, layer.attention.output
+    parts = _parts(layer)
     narrow = _narrow(context)
     query = parts.query(narrow if states is context else _narrow(states))
     key, value = parts.key(narrow), parts.value(narrow)
-    if hidden is None:
+    if distances is not None:
+        mask = distances.mask(layer, to, of)
+    if mask is None:
         mixed = attention(query, key, value, to, of)
     else:
-        mixed = attention_in_part(query, key, value, to, of, hidden)
-    states = after.LayerNorm(states + drop(after.dense(mixed), dropout, generator))
-    wide = layer.intermediate(_narrow(states))
-    return layer.output.LayerNorm(states + drop(layer.output.dense(wide), dropout, generator))
+        mixed = attention_in_part(query, key, value, to, of, mask)
+    states = parts.norm(states + drop(parts.mix(mixed), dropout, generator))
+    wide = parts.widen(_narrow(states))
+    return parts.last_norm(states + drop(parts.narrow(wide), dropout, generator))
+
+
+class _Parts(NamedTuple):
+    """The modules of a post-LayerNorm layer."""
+
+    query: nn.Module
+    key: nn.Module
+    value: nn.Module
+    mix: nn.Module
+    norm: nn.Module
+    widen: Callable[[Tensor], Tensor]
+    narrow: nn.Module
+    last_norm: nn.Module
+
+
+def _parts(layer: nn.Module) -> _Parts:
+    """Take the modules of a layer of DistilBERT, MPNet, or BERT, ELECTRA and RoBERTa."""
+    block = layer.attention
+    if hasattr(layer, "ffn"):
+        wide = layer.ffn
+        attended = block.q_lin, block.k_lin, block.v_lin, block.out_lin, layer.sa_layer_norm
+        return _Parts(*attended, lambda states: wide.activation(wide.lin1(states)), wide.lin2, layer.output_layer_norm)
+    if hasattr(block, "attn"):
+        own = block.attn
+        attended = own.q, own.k, own.v, own.o, block.LayerNorm
+    else:
+        own, after = block.self, block.output
+        attended = own.query, own.key, own.value, after.dense, after.LayerNorm
+    return _Parts(*attended, layer.intermediate, layer.output.dense, layer.output.LayerNorm)
+
+
+def _heads(layer: nn.Module) -> int:
+    """Return the number of a layer's attention heads."""
+    if hasattr(layer, "attn"):  # ModernBERT
+        return layer.config.num_attention_heads
+    own = getattr(layer.attention, "self", None) or getattr(layer.attention, "attn", None) or layer.attention
+    return own.n_heads if hasattr(own, "n_heads") else own.num_attention_heads
+
+
+def _pre_norm_layer(
+    layer: nn.Module,
+    states: Tensor,
+    context: Tensor,
+    to: Grid,
+    of: Grid,
+    dropout: float,
+    generator: torch.Generator | None,
+    distances: Distances,
+) -> Tensor:
+    """Apply one layer of ModernBERT, as `_layer` does: LayerNorm before each half, attention that rotates."""
+    product, width = layer.attn.Wqkv, states.shape[1]
+    normed = _narrow(layer.attn_norm(context))
+    if states is context:
+        query, key, value = product(normed).split(width, dim=1)
+    else:
+        biases = (None, None) if product.bias is None else product.bias.split((width, 2 * width))
+        query = functional.linear(_narrow(layer.attn_norm(states)), product.weight[:width], biases[0])
+        key, value = functional.linear(normed, product.weight[width:], biases[1]).split(width, dim=1)
+    query, key = distances.rotated(layer, query, to), distances.rotated(layer, key, of)
+    mask = distances.mask(layer, to, of)
+    if mask is None:
+        mixed = attention(query, key, value, to, of)
+    else:
+        mixed = attention_in_part(query, key, value, to, of, mask)
+    states = states + drop(layer.attn.Wo(mixed), layer.attn.attention_dropout, generator)
+    wide, gate = layer.mlp.Wi(_narrow(layer.mlp_norm(states))).chunk(2, dim=1)
+    return states + layer.mlp.Wo(drop(layer.mlp.act(wide) * gate, dropout, generator).to(wide.dtype))
 
 
 def drop(states: Tensor, share: float, generator: torch.Generator | None) -> Tensor:
@@ -185,9 +295,9 @@ def _cls_rows(packed: Packed) -> Rows:
 class Grid:
     """A layout for attention with `heads` heads; its padded grid of cells [B, H, n] is computed when first needed."""
 
-    def __init__(self, layout: Layout, heads: int) -> None:
-        """See `cdmae.models.packed.Layout`."""
-        self.layout, self.heads = layout, heads
+    def __init__(self, layout: Layout, heads: int, positions: Tensor | None = None) -> None:
+        """See `cdmae.models.packed.Layout`; positions: int64, of each row within its passage, where attention asks."""
+        self.layout, self.heads, self.positions = layout, heads, positions
 
     @cached_property
     def cells(self) -> Tensor:
@@ -210,6 +320,13 @@ class Grid:
             return None
         real = torch.zeros(len(layout) * layout.longest, dtype=torch.bool, device=layout.cells.device)
         return real.index_fill_(0, layout.cells, True).view(len(layout), layout.longest)
+
+    @cached_property
+    def places(self) -> Tensor:
+        """The position of each cell, int64 [B, n]; 0 for padding, so that it sees something."""
+        layout = self.layout
+        places = torch.zeros(len(layout) * layout.longest, dtype=torch.int64, device=layout.cells.device)
+        return places.index_copy_(0, layout.cells, self.positions[: len(layout.cells)]).view(len(layout), -1)
 
     @cached_property
     def hidden(self) -> Tensor:
@@ -278,16 +395,66 @@ class _Attention(torch.autograd.Function):
         )
 
 
-def attention_in_part(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, hidden: Tensor) -> Tensor:
-    """Attend where each row does not see what is `hidden` from it, bool [B, m, n]; padding must be, not all may."""
+def attention_in_part(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask: Tensor) -> Tensor:
+    """Attend by a `mask`, [B, H or 1, m, n]: bool, what each row sees; or numbers to add to the scores, -inf for none.
+
+    Padding must not be seen, and every row must see something.
+    """
     passages = len(to.layout)
     q, k, v = (  # [B, H, n, D / H]
         grid.spread(rows).view(passages, to.heads, grid.layout.longest, -1)
         for grid, rows in ((to, query), (of, key), (of, value))
     )
-    mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=~hidden[:, None])
+    mask = mask.to(q.dtype) if mask.is_floating_point() else mask
+    mixed = functional.scaled_dot_product_attention(q, k, v, attn_mask=mask)
     rows = mixed.reshape(-1, mixed.shape[-1]).index_select(0, to.cells).view(-1, query.shape[1])
     return functional.pad(rows, (0, 0, 0, to.layout.rows - len(rows)))
+
+
+class Distances:
+    """What the attention of MPNet and of ModernBERT knows of positions, for the layers of one forward pass."""
+
+    def __init__(self, positions: Tensor, *, buckets: nn.Module | None = None, rotary: nn.Module | None = None) -> None:
+        """positions: int64 [S]; buckets: MPNet's encoder, with a bias for each distance; rotary: ModernBERT's."""
+        self.positions, self.buckets, self.rotary = positions, buckets, rotary
+        self._masks: dict[tuple[Grid, Grid, str], Tensor | None] = {}
+        self._turns: dict[tuple[Grid, str], tuple[Tensor, Tensor]] = {}
+
+    @classmethod
+    def of(cls, model: nn.Module, positions: Tensor) -> Distances | None:
+        """Return that of an encoder; None for those whose attention knows nothing of positions."""
+        if model.config.model_type == "mpnet":
+            return cls(positions, buckets=model.encoder)
+        return cls(positions, rotary=model.rotary_emb) if model.config.model_type == "modernbert" else None
+
+    def mask(self, layer: nn.Module, to: Grid, of: Grid) -> Tensor | None:
+        """Return a layer's mask for `attention_in_part`; None where every row sees its whole passage alike."""
+        kind = "" if self.rotary is None else layer.attention_type
+        if (to, of, kind) not in self._masks:
+            self._masks[to, of, kind] = self._mask(layer, kind, to, of)
+        return self._masks[to, of, kind]
+
+    def _mask(self, layer: nn.Module, kind: str, to: Grid, of: Grid) -> Tensor | None:
+        if kind == "full_attention":
+            return None
+        between = of.places[:, None] - to.places[:, :, None]  # [B, m, n]
+        if kind:
+            seen = (between.abs() <= layer.config.sliding_window)[:, None]
+            return seen if of.real is None else seen & of.real[:, None, None]
+        bias = self.buckets.relative_attention_bias(self.buckets.relative_position_bucket(between)).permute(0, 3, 1, 2)
+        return bias if of.real is None else bias.masked_fill(~of.real[:, None, None], -torch.inf)
+
+    def rotated(self, layer: nn.Module, rows: Tensor, grid: Grid) -> Tensor:
+        """Rotate the heads of rows [rows, D] by their positions, in float32, as ModernBERT does."""
+        kind = layer.attention_type
+        if (grid, kind) not in self._turns:
+            wide = rows.new_empty(0, dtype=torch.promote_types(rows.dtype, torch.float32))
+            cos, sin = self.rotary(wide, grid.positions[None], kind)
+            self._turns[grid, kind] = cos[0, :, None], sin[0, :, None]  # [rows, 1, D / H]
+        cos, sin = self._turns[grid, kind]
+        heads = rows.unflatten(1, (grid.heads, -1)).to(cos.dtype)
+        low, high = heads.chunk(2, dim=-1)
+        return (heads * cos + torch.cat([-high, low], dim=-1) * sin).flatten(1).to(rows.dtype)
 
 
 def _probabilities(q: Tensor, k: Tensor, of: Grid) -> Tensor:

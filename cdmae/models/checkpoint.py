@@ -1,7 +1,7 @@
 """Models on disk: transformers' own networks, in folders that it and sentence-transformers load as they are.
 
 ==============  ========================================================================================================
-encoder         a BERT with its LM head, or an ELECTRA without one; pre-trained, or as it starts
+encoder         an encoder of `cdmae.models.architectures` with its LM head; pre-trained, or as it starts
 retriever       a sentence-transformers model ([CLS] or mean pooling, dot product); its top level also loads with
                 ``transformers.AutoModel``, whose ``last_hidden_state`` is pooled: ``[:, 0]`` or the mean over tokens
 reranker        a sentence-transformers ``CrossEncoder`` with one label and the identity as activation, which is
@@ -28,32 +28,26 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import nn
 
+from cdmae.config.pretrained import FAMILIES
 from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
 from cdmae.log import say
-from cdmae.models import weights
+from cdmae.models import architectures, weights
 from cdmae.tokens.vocabulary import Vocabulary
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM, ElectraModel, PreTrainedModel
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Start
 
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
-CLASSES = {  # transformers', by the model_type in config.json
-    "encoder": {"bert": "BertForMaskedLM", "electra": "ElectraModel"},
-    "generator": {"bert": "BertForMaskedLM", "electra": "ElectraForMaskedLM"},
-    "retriever": {"bert": "BertModel", "electra": "ElectraModel"},
-    "reranker": {"bert": "BertForSequenceClassification", "electra": "ElectraForSequenceClassification"},
-}
-HEAD = ("bert.pooler.", "classifier.")  # of a reranker
 
 
 @dataclass(frozen=True)
 class Model:
     """A model and what it reads: a retriever or a reranker.
 
-    network: the encoder (BertModel without pooler, ElectraModel), or the encoder with a head of one label.
+    network: the encoder without a pooler, or the encoder with a head of one label.
     lengths: the word-pieces, special ones included, at which inputs are cut: query_length and passage_length of a
     retriever, max_length of a reranker. precision: that of its training (see also `training.scoring_precision`).
     pooling: how a retriever makes a vector of the states, `cls` or `mean`; similarity: how vectors are compared, `dot`
@@ -77,7 +71,7 @@ class Model:
 # --- fresh starts ----------------------------------------------------------------------------------------------------
 
 
-def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> BertForMaskedLM | ElectraModel:
+def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedModel:
     """Make the model that pre-training begins with: float32, on the CPU.
 
     New weights (all of a random start; an LM head that a checkpoint lacks) depend on `seed` alone.
@@ -104,13 +98,18 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> BertForMask
         raise InputError(
             f"the checkpoint {name} is not a folder; allowed: a folder in transformers format, or a name at the hub"
         )
-    model, head = read(f"the checkpoint {name}", os.path.expanduser(name), "encoder", new=("cls.",), seed=seed)
+    new = architectures.NEW_HEADS["encoder"]
+    model, head = read(f"the checkpoint {name}", os.path.expanduser(name), "encoder", new=new, seed=seed)
     if head:
         say(f"{name} has no LM head: new and random are {_some(head)}")
-    if model.config.vocab_size < vocabulary.size:
+    parameters, matrix = model.named_parameters(remove_duplicate=False), model.get_output_embeddings().weight
+    if any(weight is matrix and key in head for key, weight in parameters):  # its config says that none is tied
+        model.config.tie_word_embeddings = True
+        model.tie_weights()
+    if model.config.vocab_size < vocabulary.pieces:
         raise InputError(
             f"{name} knows {model.config.vocab_size:,} word-pieces and its tokenizer in {tokenizer} "
-            f"makes {vocabulary.size:,}; they do not belong together"
+            f"makes {vocabulary.pieces:,}; they do not belong together"
         )
     return model
 
@@ -131,7 +130,9 @@ def start_retriever(
 
 def start_reranker(encoder: Path | str, *, max_length: int, precision: str, seed: int) -> Model:
     """Make a reranker before fine-tuning: the encoder's weights, and a head drawn with `seed`."""
-    model = _load(encoder, "reranker", {"max_length": max_length}, precision, new=HEAD, seed=seed)
+    model = _load(
+        encoder, "reranker", {"max_length": max_length}, precision, new=architectures.NEW_HEADS["reranker"], seed=seed
+    )
     if model.network.config.model_type == "bert":
         draws = torch.Generator().manual_seed(seed)
         with torch.no_grad():
@@ -172,7 +173,7 @@ def load(folder: Path | str, kind: str) -> Model:
 
 def at(model: Model, length: int) -> Model:
     """Return the model with all its inputs cut at `length`; at its own lengths where that is 0."""
-    positions = model.network.config.max_position_embeddings
+    positions = architectures.positions(model.network.config)
     if length > positions:
         raise InputError(f"evaluation.lengths has {length}; allowed: up to {positions}, the positions of the model")
     return replace(model, lengths=dict.fromkeys(model.lengths, length)) if length else model
@@ -207,7 +208,7 @@ def _load(
 ) -> Model:
     """Read the network of a retriever or reranker; see `read`."""
     network, _ = read(str(folder), folder, kind, new=new, seed=seed, remedy="; delete the folder and make it again")
-    longest, positions = max(lengths.values()), network.config.max_position_embeddings
+    longest, positions = max(lengths.values()), architectures.positions(network.config)
     if longest > positions:
         key = max(lengths, key=lengths.__getitem__)
         raise InputError(f"{key} is {longest}; allowed: up to {positions}, the positions that {folder} has")
@@ -243,34 +244,34 @@ def read(
 ) -> tuple[PreTrainedModel, list[str]]:
     """Read the network in a folder, or of a name at the hub: float32, in evaluation mode.
 
-    kind: of `CLASSES`. new: beginnings of the names of weights that may be missing; they are then drawn with `seed`,
-    and their names are the second result. Raises `InputError` for a missing or damaged file, another type, weights of
-    other sizes or layers than config.json says, and other missing weights; the message begins with `what` and ends
-    with the `remedy`.
+    kind: of `cdmae.models.architectures.KINDS`. new: beginnings of the names of weights that may be missing; they are
+    then drawn with `seed`, and their names are the second result. Raises `InputError` for a missing or damaged file,
+    another type, weights of other sizes or layers than config.json says, and other missing weights; the message begins
+    with `what` and ends with the `remedy`.
     """
     import transformers
-    from huggingface_hub.errors import StrictDataclassError
-    from safetensors import SafetensorError
 
-    classes = CLASSES[kind]
+    family = None
     try:
         with _quiet(), weights.seeded(seed):
             described, _ = transformers.PreTrainedConfig.get_config_dict(place)
             family = described.get("model_type") or transformers.AutoConfig.from_pretrained(place).model_type
-            if family in classes:
-                model, keys = getattr(transformers, classes[family]).from_pretrained(
+            if family in FAMILIES:
+                model, keys = getattr(transformers, architectures.class_name(family, kind)).from_pretrained(
                     place,
                     output_loading_info=True,
                     ignore_mismatched_sizes=True,  # or they would be shown in a table only
-                    **({"add_pooling_layer": False} if classes[family] == "BertModel" else {}),
+                    **({"add_pooling_layer": False} if kind == "retriever" and family in architectures.POOLED else {}),
                     **({"num_labels": 1} if kind == "reranker" else {}),
                 )
-    except (OSError, RuntimeError, ValueError, SafetensorError, StrictDataclassError) as error:
-        raise InputError(f"{what} cannot be read: {' '.join(str(error).split())}{remedy}") from None
     except (EOFError, pickle.UnpicklingError):  # torch's own words are of other things
         raise InputError(f"{what} cannot be read: its pytorch_model.bin is damaged{remedy}") from None
-    if family not in classes:  # one that transformers does not know either is refused in our words
-        raise InputError(f"{what} is of the type {family!r}; allowed: {', '.join(classes)}")
+    except Exception as error:  # of files that others wrote, transformers raises whatever Python does
+        cause = " ".join(str(error).split()) or type(error).__name__
+        said = cause if isinstance(error, OSError | RuntimeError | ValueError) else f"{type(error).__name__}: {cause}"
+        raise InputError(f"{what} cannot be read: {said}{remedy}") from None
+    if family not in FAMILIES:  # one that transformers does not know either is refused in our words
+        raise InputError(f"{what} is of the type {family!r}; allowed: {', '.join(FAMILIES)}")
     if keys["mismatched_keys"]:
         key, stored, expected = min(keys["mismatched_keys"])
         raise InputError(
@@ -280,7 +281,7 @@ def read(
     missing = sorted(keys["missing_keys"])
     if lacking := [key for key in missing if not key.startswith(new)]:
         raise InputError(f"{what} lacks {_some(lacking)} of the model that its config.json describes{remedy}")
-    if surplus := sorted(key for key in keys["unexpected_keys"] if "encoder.layer." in key):
+    if surplus := sorted(key for key in keys["unexpected_keys"] if re.search(r"\blayers?\.\d+\.", key)):
         raise InputError(f"{what} has {_some(surplus)}, which its config.json does not describe{remedy}")
     return model.float().eval(), missing
 
@@ -288,12 +289,12 @@ def read(
 def write(folder: Path, network: PreTrainedModel) -> None:
     """Write config and weights so that transformers loads them without a warning.
 
-    ``AutoModel`` expects a pooler of BERT, which no retriever has or reads: it is written as zeros.
+    ``AutoModel`` expects a pooler of most, which no retriever has or reads: it is written as zeros.
     """
     from safetensors import SafetensorError
 
     stored = network.state_dict()
-    if type(network).__name__ == "BertModel":
+    if getattr(network, "pooler", network) is None:
         width = network.config.hidden_size
         stored |= {"pooler.dense.weight": torch.zeros(width, width), "pooler.dense.bias": torch.zeros(width)}
     try:

@@ -27,8 +27,8 @@ from cdmae.tokens.vocabulary import Vocabulary
 class Sequences:
     """Sequences end to end: sequence i is ``ids[starts[i]:starts[i + 1]]``.
 
-    ids: int64 [S], special tokens included; starts: int64 [n + 1]; types: int64 [S], for pairs, 1 for what follows the
-    first [SEP], else 0.
+    ids: int64 [S], special tokens included; starts: int64 [n + 1]; types: int64 [S], for pairs, as the tokenizer
+    says; BERT's: 1 for what follows the first [SEP], else 0.
     """
 
     ids: np.ndarray
@@ -67,9 +67,9 @@ def queries_of(collection: Path | str, split: str, tokenizer: Path | str, thread
 
 
 def single(source: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary) -> Sequences:
-    """``[CLS] pieces [SEP]`` of some rows, cut to `length` word-pieces with the special ones."""
+    """``[CLS] pieces [SEP]`` of some rows, by the model's ids, cut to `length` word-pieces with the special ones."""
     framed = packed.frame(packed.take(source, rows, length - 2), vocabulary.cls_id, vocabulary.sep_id)
-    return Sequences(framed.values, framed.starts)
+    return Sequences(vocabulary.of_model(framed.values), framed.starts)
 
 
 def joined(first: Sequences, second: Sequences) -> Sequences:
@@ -83,24 +83,27 @@ def pairs(
 ) -> Sequences:
     """``[CLS] query [SEP] passage [SEP]`` of some pairs, cut to `length` word-pieces with the special ones.
 
-    The longer of the two is cut first, to the same ids as transformers' ``truncation="longest_first"``.
+    As many [SEP] divide a pair as the tokenizer puts there (RoBERTa: two). The longer of the two is cut first, to the
+    same ids as transformers' ``truncation="longest_first"``.
     """
     cut = _longest_first(
         first.starts[first_rows + 1] - first.starts[first_rows],
         second.starts[second_rows + 1] - second.starts[second_rows],
-        length - 3,
+        length - 2 - vocabulary.separators,
     )
-    starts = _starts(cut[0] + cut[1] + 3)
+    starts = _starts(cut[0] + cut[1] + 2 + vocabulary.separators)
     ids, types = np.empty(starts[-1], dtype=np.int64), np.zeros(starts[-1], dtype=np.int64)
     middle = starts[:-1] + cut[0] + 1  # the first [SEP]
-    ids[starts[:-1]], ids[middle], ids[starts[1:] - 1] = vocabulary.cls_id, vocabulary.sep_id, vocabulary.sep_id
+    after = middle + vocabulary.separators
+    ids[starts[:-1]], ids[starts[1:] - 1] = vocabulary.cls_id, vocabulary.sep_id
+    ids[middle], ids[after - 1] = vocabulary.sep_id, vocabulary.sep_id
     for source, rows, kept, begin in (
         (first, first_rows, cut[0], starts[:-1] + 1),
-        (second, second_rows, cut[1], middle + 1),
+        (second, second_rows, cut[1], after),
     ):
         places, inner = _places(source.starts[rows], kept)
-        ids[_shifted(inner, begin)] = source.ids[places]
-    types[_places(middle + 1, cut[1] + 1)[0]] = 1
+        ids[_shifted(inner, begin)] = vocabulary.of_model(source.ids[places])
+    types[_places(after, cut[1] + 1)[0]] = vocabulary.second
     return Sequences(ids, starts, types)
 
 

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, TypeVar
 import torch
 from torch import Generator, nn
 
+from cdmae.models.architectures import bert_config
+
 if TYPE_CHECKING:
-    from transformers import BertConfig, BertForMaskedLM
+    from transformers import BertConfig, BertForMaskedLM, PretrainedConfig
 
 Part = TypeVar("Part", bound=nn.Module)
 
@@ -32,10 +34,11 @@ def language_model(config: BertConfig, generator: Generator) -> BertForMaskedLM:
     return model.eval()
 
 
-def layers(config: BertConfig, number: int, generator: Generator) -> nn.ModuleList:
-    """Make new Transformer layers for a model with this config."""
+def layers(config: PretrainedConfig, number: int, generator: Generator) -> nn.ModuleList:
+    """Make new BERT layers of the sizes of a model with this config."""
     from transformers.models.bert.modeling_bert import BertLayer
 
+    config = bert_config(config)
     return new(lambda: nn.ModuleList(BertLayer(config) for _ in range(number)), config.initializer_range, generator)
 
 

@@ -305,7 +305,8 @@ class Reader:
             np.zeros(starts[-1], bool),
         )
         inputs[starts[:-1]], inputs[starts[1:] - 1] = self.vocabulary.cls_id, self.vocabulary.sep_id
-        inputs[content], chosen[content], labels[content] = seen[real], predicted[real], batch.ids[real]
+        inputs[content], chosen[content] = self.vocabulary.of_model(seen[real]), predicted[real]
+        labels[content] = self.vocabulary.of_model(batch.ids[real])
         draws = None
         if side.sampled:
             draws = np.zeros(starts[-1], np.float32)

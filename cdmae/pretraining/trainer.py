@@ -22,7 +22,7 @@ from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.files import complete, write_json
 from cdmae.importance import table
-from cdmae.models import checkpoint
+from cdmae.models import architectures, checkpoint
 from cdmae.pretraining import objectives, probes
 from cdmae.pretraining.batches import Reader, Step
 from cdmae.pretraining.snapshots import keeping
@@ -192,7 +192,7 @@ def read(
     seed: int,
 ) -> Reader:
     """Read the steps of a pre-training; raises `InputError` where settings, model and files do not fit together."""
-    positions = config.max_position_embeddings
+    positions = architectures.positions(config)
     if settings.max_length > positions:
         raise InputError(f"max_length is {settings.max_length}; allowed: up to {positions}, the positions of the start")
     if tokens is None:
@@ -232,6 +232,7 @@ def micro_batch(config: PretrainedConfig, decoder_layers: int, device: torch.dev
     memory = MEMORY[device.type]
     if device.type == "cuda":
         memory *= torch.cuda.get_device_properties(device).total_memory
+    config = architectures.bert_config(config)
     layer = 4 * (10 * config.hidden_size + 2 * config.intermediate_size)  # bytes per row, at most
     return int(min(MOST_ROWS[device.type], max(256, memory / (layer * (config.num_hidden_layers + decoder_layers)))))
 

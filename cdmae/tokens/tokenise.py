@@ -1,8 +1,11 @@
 """From text to word-pieces: one tokenizer, one tokenisation, in one place.
 
-Text is cut where BERT's tokenizers cut it (`cdmae.tokens.chunks`); each distinct chunk goes through the tokenizer
-once, and its word-pieces are copied to wherever the chunk occurs. The ids are those of the
+For BERT's tokenizers text is cut where they cut it (`cdmae.tokens.chunks`); each distinct chunk goes through the
+tokenizer once, and its word-pieces are copied to wherever the chunk occurs. The ids are those of the
 Hugging Face tokenizer on the whole text, bit for bit, at several times its speed: natural text repeats its words.
+
+Other tokenizers (byte-level BPE, Unigram) read each passage whole, its title and its text joined by a blank, as a user
+of the trained model will join them; what a word is they tell themselves (`Vocabulary.doubled`).
 """
 
 from __future__ import annotations
@@ -91,7 +94,7 @@ def _continues(tokenizer: Tokenizer, letter: str) -> bool:
 
 
 def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
-    """Load the tokenizer of a folder or a name at the hub; raises `InputError` for one that is not BERT's WordPiece."""
+    """Load the tokenizer of a folder or a name at the hub; raises `InputError` for one that does not tell words."""
     from transformers import AutoTokenizer
 
     try:
@@ -104,7 +107,13 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
             f"{folder} holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json or vocab.txt"
         )
     backend = getattr(tokenizer, "backend_tokenizer", None)
-    check(json.loads(backend.to_str()) if backend is not None else {}, folder)
+    if backend is None:
+        raise InputError(f"{folder} holds a tokenizer without a fast form; allowed: one that `tokenizers` can load")
+    check(json.loads(backend.to_str()), folder)
+    if lacking := [name for name in ("mask", "pad") if getattr(tokenizer, f"{name}_token_id") is None]:
+        raise InputError(
+            f"the tokenizer in {folder} has no {lacking[0]} token; allowed: that of a masked language model"
+        )
     return tokenizer
 
 
@@ -127,7 +136,7 @@ class Texts:
 def tokenise(passages: pa.Table, tokenizer: Path | str, threads: int) -> Tokens:
     """Return the word-pieces of `passages` (columns title and text) by the tokenizer in the folder `tokenizer`.
 
-    The ids are those that the Hugging Face tokenizer gives for the title and for the text without special tokens. A
+    The ids are those that the Hugging Face tokenizer gives for title and text without special tokens. A
     special token spelt out in a text, such as ``[MASK]``, becomes that special token there, and so it does here.
     """
     vocabulary = Vocabulary.read(tokenizer)
@@ -152,9 +161,9 @@ def _tokenised(
     passages: Iterable[pa.Table], tokenizer: Path | str, vocabulary: Vocabulary, threads: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
     """Stretch by stretch the ids, and the lengths of their segments: title, text, title, text, ..."""
-    workers: SimpleQueue[_Worker] = SimpleQueue()
+    workers: SimpleQueue[_Worker | _Whole] = SimpleQueue()
     for _ in range(max(1, threads)):
-        workers.put(_Worker(tokenizer, _dtype(vocabulary)))
+        workers.put(_Whole(tokenizer, vocabulary) if vocabulary.doubled else _Worker(tokenizer, _dtype(vocabulary)))
 
     def work(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         worker = workers.get()
@@ -230,3 +239,28 @@ class _Worker:
         ids = np.empty(lengths.sum(), self.dtype)
         chunks.gather(numbers, self.edges, self.pieces, ids)
         return ids, lengths
+
+
+class _Whole:
+    """Tokenises batches of passages, each as a whole."""
+
+    def __init__(self, tokenizer: Path | str, vocabulary: Vocabulary) -> None:
+        self.backend, self.dtype, self.pieces = read_backend(tokenizer), _dtype(vocabulary), vocabulary.pieces
+
+    def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
+        """Tokenise a batch as `_Worker` does; ids of word-pieces that continue a word are the second ones."""
+        titles, texts = ([text or "" for text in column.to_pylist()] for column in batch.columns)
+        joined = [" ".join(filter(None, pair)) for pair in zip(titles, texts, strict=True)]
+        ids, lengths = [np.empty(0, self.dtype)], np.zeros((len(titles), 2), np.int64)
+        encoded = self.backend.encode_batch(joined, add_special_tokens=False)
+        for row, (title, encoding) in enumerate(zip(titles, encoded, strict=True)):
+            count = len(encoding.ids)
+            places = np.fromiter((begin for begin, _ in encoding.offsets), np.int64, count)
+            words = np.array(encoding.word_ids, np.int64)
+            of_title = np.count_nonzero(places < len(title))
+            continues = np.zeros(count, bool)
+            continues[1:] = words[1:] == words[:-1]
+            continues[of_title : of_title + 1] = False
+            ids.append((np.array(encoding.ids, np.int64) + self.pieces * continues).astype(self.dtype))
+            lengths[row] = of_title, count - of_title
+        return np.concatenate(ids), lengths.ravel()

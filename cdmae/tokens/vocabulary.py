@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cdmae.config import pretrained
 from cdmae.errors import InputError
 from cdmae.files import read_json
 
@@ -24,7 +26,12 @@ class Vocabulary:
     """What masking and counting must know of a tokenizer; V word-pieces.
 
     special: bool [V], the tokens that are never masked; ordinary: int32 [.], the ids that may replace a masked one
-    (neither special nor ``[unused...]``); word_starts: bool [V], whether a word-piece begins a word.
+    (neither special nor ``[unused...]``); word_starts: bool [V], whether a word-piece begins a word; separators: how
+    many stand between the two texts of a pair; second: the type of the second one's tokens.
+
+    doubled: a tokenizer whose pieces do not tell by themselves whether they begin a word ("mail" of "mail" and of
+    "e-mail" in byte-level BPE). Each of its pieces has two ids here, its own where it begins a word, and that plus
+    V / 2 where it continues one. So an id tells what a word is, whatever the tokenizer; models read `of_model`.
     """
 
     size: int
@@ -35,33 +42,80 @@ class Vocabulary:
     special: np.ndarray
     ordinary: np.ndarray
     word_starts: np.ndarray
+    separators: int = 1
+    second: int = 1
+    doubled: bool = False
+
+    @property
+    def pieces(self) -> int:
+        """Return how many ids a model must know."""
+        return self.size // 2 if self.doubled else self.size
+
+    def of_model(self, ids: np.ndarray) -> np.ndarray:
+        """Return the tokenizer's own ids of some word-pieces, in the same shape."""
+        return ids % self.pieces if self.doubled else ids
 
     @classmethod
     def read(cls, folder: Path | str) -> Vocabulary:
         """Read it from a tokenizer's folder."""
         tokenizer = read_backend(folder)
-        pieces = _pieces(tokenizer)
+        pieces, named = _pieces(tokenizer), _named(folder)
+        ids = {f"{name}_id": tokenizer.token_to_id(named.get(f"{name}_token", "")) for name in ("pad", "mask")}
+        if lacking := [name[:-3] for name, number in ids.items() if number is None]:
+            raise InputError(
+                f"the tokenizer in {folder} names no {lacking[0]}_token in its tokenizer_config.json; allowed: the "
+                "tokenizer of a masked language model"
+            )
         special = np.zeros(len(pieces), dtype=bool)
         special[[index for index, token in tokenizer.get_added_tokens_decoder().items() if token.special]] = True
-        special[[index for index, piece in enumerate(pieces) if piece in SPECIALS]] = True
-        ids = {f"{name}_id": tokenizer.token_to_id(f"[{name.upper()}]") for name in ("pad", "cls", "sep", "mask")}
-        if lacking := [name[:-3].upper() for name, number in ids.items() if number is None]:
-            raise InputError(
-                f"the tokenizer in {folder} has no [{lacking[0]}]; only BERT's WordPiece tokenizers are supported"
-            )
+        special[[index for index, piece in enumerate(pieces) if piece in named.values()]] = True
         unused = np.array([not piece or re.fullmatch(r"\[unused\d+\]", piece) is not None for piece in pieces])
+        doubled = not is_bert(json.loads(tokenizer.to_str()))
         return cls(
-            size=len(pieces),
+            size=len(pieces) << doubled,
             **ids,
-            special=special,
+            **_frame(tokenizer, folder),
+            special=np.tile(special, 1 + doubled),
             ordinary=np.flatnonzero(~special & ~unused).astype(np.int32),
-            word_starts=np.array([not piece.startswith("##") for piece in pieces]),
+            word_starts=np.array(
+                [True] * len(pieces) + [False] * len(pieces)
+                if doubled
+                else [not piece.startswith("##") for piece in pieces]
+            ),
+            doubled=doubled,
         )
 
 
+def _named(folder: Path | str) -> dict[str, str]:
+    """Return the special tokens that a tokenizer's config names, by their roles: ``{"mask_token": "<mask>", ...}``."""
+    options = read_json(Path(folder) / "tokenizer_config.json")
+    named = {key: value for key, value in options.items() if key.endswith("_token") and value}
+    tokens = {key: value["content"] if isinstance(value, dict) else value for key, value in named.items()}
+    return {key: value for key, value in tokens.items() if isinstance(value, str)}
+
+
+def _frame(tokenizer: Tokenizer, folder: Path | str) -> dict[str, int]:
+    """Return the ids of what the tokenizer puts before and behind a text, and how it divides a pair."""
+    empty = [tokenizer.encode("", add_special_tokens=False) for _ in range(2)]
+    framed = [tokenizer.post_process(empty[0], second, True) for second in (None, empty[1])]
+    single, pair = (encoding.ids for encoding in framed)
+    if len(single) != 2 or pair[:1] != single[:1] or len(pair) not in (3, 4) or set(pair[1:]) != {single[1]}:
+        raise InputError(
+            f"the tokenizer in {folder} puts {len(single)} special tokens around a text and {len(pair)} around a pair; "
+            "allowed: one before it, one behind it, and one or two of the latter between two texts"
+        )
+    second = framed[1].type_ids[-1]
+    return {"cls_id": single[0], "sep_id": single[1], "separators": len(pair) - 2, "second": second}
+
+
 def read_pieces(folder: Path | str) -> list[str]:
-    """Return the word-pieces by id, as the vocabulary spells them."""
-    return _pieces(read_backend(folder))
+    """Return the word-pieces by id (see `Vocabulary`) as text; those that continue a word have ## in front."""
+    tokenizer = read_backend(folder)
+    pieces = _pieces(tokenizer)
+    if is_bert(json.loads(tokenizer.to_str())):
+        return pieces
+    texts = [tokenizer.decoder.decode([piece]).strip() if tokenizer.decoder else piece for piece in pieces]
+    return [*texts, *(f"##{text}" for text in texts)]
 
 
 def _pieces(tokenizer: Tokenizer) -> list[str]:
@@ -70,7 +124,7 @@ def _pieces(tokenizer: Tokenizer) -> list[str]:
 
 
 def read_backend(folder: Path | str) -> Tokenizer:
-    """Load a folder's tokenizer, which neither cuts nor pads; raises `InputError` if it is not BERT's WordPiece."""
+    """Load a folder's tokenizer, which neither cuts nor pads; raises `InputError` if it does not tell words."""
     from tokenizers import Tokenizer
 
     path = Path(folder) / "tokenizer.json"
@@ -83,14 +137,16 @@ def read_backend(folder: Path | str) -> Tokenizer:
     return tokenizer
 
 
-def check(parts: dict[str, Any], folder: Path | str) -> None:
-    """Raise `InputError` for a tokenizer, as it stands in ``tokenizer.json``, that is not BERT's WordPiece."""
+def is_bert(parts: dict[str, Any]) -> bool:
+    """Tell whether a tokenizer, as it stands in ``tokenizer.json``, is BERT's WordPiece."""
     types = [(parts.get(name) or {}).get("type") for name in ("model", "normalizer", "pre_tokenizer")]
-    if types != ["WordPiece", "BertNormalizer", "BertPreTokenizer"]:
-        raise InputError(
-            f"the tokenizer in {folder} is made of {types}; only BERT's WordPiece tokenizers are supported"
-        )
-    for added in parts.get("added_tokens", []):
+    return types == ["WordPiece", "BertNormalizer", "BertPreTokenizer"]
+
+
+def check(parts: dict[str, Any], folder: Path | str) -> None:
+    """Raise `InputError` for a tokenizer, as it stands in ``tokenizer.json``, that does not tell words."""
+    pretrained.check_tokenizer(parts, f"the tokenizer in {folder}")
+    for added in parts.get("added_tokens", []) if is_bert(parts) else ():
         if any(letter in BLANKS for letter in added["content"]):
             raise InputError(
                 f"the tokenizer in {folder} adds the token {added['content']!r}; tokens with blanks are not supported"

@@ -1,6 +1,6 @@
 """A generator that is given: a masked language model in transformers format that samples words and is not trained.
 
-ELECTRA's (its embeddings are wider than its layers, and its head goes back to their width) or a BERT with its head.
+ELECTRA's (its embeddings are wider than its layers, and its head goes back to their width) or another encoder's.
 """
 
 from __future__ import annotations
@@ -11,28 +11,36 @@ from typing import TYPE_CHECKING
 from torch import nn
 
 from cdmae.errors import InputError
-from cdmae.models import checkpoint
+from cdmae.models import architectures, checkpoint
+from cdmae.models.architectures import Head
 from cdmae.tokens import tokenise
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM, ElectraForMaskedLM, PreTrainedModel
+    from transformers import PreTrainedModel
 
 
 class Given(nn.Module):
     """An encoder and its head, frozen: what `simlm.fill` samples from."""
 
-    def __init__(self, model: BertForMaskedLM | ElectraForMaskedLM) -> None:
-        """Take the parts of `model`, whose weights become constants."""
+    def __init__(self, model: PreTrainedModel) -> None:
+        """Take `model`, whose weights become constants."""
         super().__init__()
-        electra = model.config.model_type == "electra"
-        self.encoder = model.base_model
-        parts = (model.generator_predictions, model.generator_lm_head) if electra else (model.cls.predictions,)
-        self.head = nn.Sequential(*parts)
+        self.model = model
         # Buffers that no state keeps move to a device with the rest, and nobody trains them.
         for part in self.modules():
             for name, weight in list(part.named_parameters(recurse=False)):
                 delattr(part, name)
                 part.register_buffer(name, weight.detach(), persistent=False)
+
+    @property
+    def encoder(self) -> nn.Module:
+        """Return the transformer without its head."""
+        return self.model.base_model
+
+    @property
+    def head(self) -> Head:
+        """Return what makes logits of its states."""
+        return architectures.head(self.model)
 
 
 def load(name: str, start: PreTrainedModel, length: int) -> Given:
@@ -43,7 +51,7 @@ def load(name: str, start: PreTrainedModel, length: int) -> Given:
     """
     remedy = "; allowed: a masked language model with its head, such as google/electra-base-generator"
     model, _ = checkpoint.read(f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy)
-    positions = model.config.max_position_embeddings
+    positions = architectures.positions(model.config)
     if length > positions:
         raise InputError(f"max_length is {length}; allowed: up to {positions}, the positions of the generator {name}")
     _check_vocabulary(name, model, start)

@@ -11,17 +11,41 @@ import torch
 from torch import Generator, Tensor, nn
 
 from cdmae import masking
-from cdmae.errors import InputError
-from cdmae.models import attention
+from cdmae.models import architectures, attention, weights
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.models.packed import Packed, Rows
     from cdmae.pretraining.batches import Batch, View
+
+
+class Inputs(nn.Module):
+    """What a decoder reads of an encoder: its word and position vectors.
+
+    ModernBERT has no position vectors, because its attention rotates. Its decoders, which are BERT's layers, get new
+    ones that are trained along and begin as large as the word vectors that they are added to.
+    """
+
+    def __init__(self, model: PreTrainedModel, generator: Generator) -> None:
+        """Draw what is new by `generator`; for other encoders nothing is."""
+        super().__init__()
+        self.own: nn.Embedding | None = None
+        if model.config.model_type == "modernbert":
+            size, spread = model.config.max_position_embeddings, model.base_model.embeddings.norm.weight.mean().item()
+            self.own = weights.new(lambda: nn.Embedding(size, model.config.hidden_size), spread, generator)
+
+    def forward(self, model: PreTrainedModel, packed: Packed, generator: Generator | None = None) -> Tensor:
+        """Return a decoder's input for all rows, [S, D]."""
+        states = attention.embed(model.base_model, packed, generator=generator)
+        return states if self.own is None else states + self.own(packed.positions)
+
+    def positions(self, model: PreTrainedModel, positions: Tensor) -> Tensor:
+        """Return the vectors of positions, int64 [R], alone: [R, D]."""
+        return attention.position_vectors(model.base_model, positions) if self.own is None else self.own(positions)
 
 
 class Objective(nn.Module):
@@ -30,17 +54,9 @@ class Objective(nn.Module):
     name: str
     sides = staticmethod(masking.sides)  # both masked, as equation 1 says; other objectives have sides of their own
 
-    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
-        """Build it around a BERT with its LM head; new weights are a function of the seed and of their part's purpose.
-
-        Raises `InputError` for a start that is no BERT.
-        """
+    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
+        """Build it around an encoder with its LM head; new weights depend on the seed and on their part's purpose."""
         super().__init__()
-        if model.config.model_type != "bert":
-            raise InputError(
-                f"objective {self.name} needs a BERT with its LM head; the start is of the type "
-                f"{model.config.model_type}"
-            )
         self.model = model
 
     def encode(
@@ -52,14 +68,17 @@ class Objective(nn.Module):
         """
         inputs = inputs or view.inputs
         return read_states(
-            attention.hidden_states(self.model.bert, inputs, last_rows=view.rows, generator=generator), view
+            attention.hidden_states(self.model.base_model, inputs, last_rows=view.rows, generator=generator), view
         )
 
     def restore(
         self, layers: nn.Module, h_b: Tensor, inputs: Packed, rows: Rows, generator: Generator | None
     ) -> Tensor:
-        """Return the states at `rows` after a decoder's `layers`, which read h_b [B, D] in the place of [CLS]."""
-        states = attention.embed(self.model.bert, inputs, generator=generator)
+        """Return the states at `rows` after a decoder's `layers`, which read h_b [B, D] in the place of [CLS].
+
+        The decoder's `inputs` are those of the objective, `Inputs`.
+        """
+        states = self.inputs(self.model, inputs, generator)
         states = states.index_copy(0, inputs.starts[:-1].long(), h_b)
         return self.run(layers, states, inputs, rows, generator)
 
@@ -67,7 +86,7 @@ class Objective(nn.Module):
         self, layers: nn.Module, states: Tensor, inputs: Packed, rows: Rows | None, generator: Generator | None
     ) -> Tensor:
         """Run some layers over states [S, D], the last of them at `rows` alone where these are all that is read."""
-        dropout = self.model.config.hidden_dropout_prob
+        dropout = architectures.dropout(self.model.config)
         return attention.run_layers(layers, states, inputs.layout, last_rows=rows, dropout=dropout, generator=generator)
 
     def losses(self, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]) -> tuple[Tensor, dict[str, Tensor]]:
@@ -76,13 +95,13 @@ class Objective(nn.Module):
         The first view's loss is shown as the encoder's, that of the others as the decoder's.
         """
         views = [view for _, view in sides]
-        labels, weights = (torch.cat([getattr(view, name) for view in views]) for name in ("labels", "weights"))
+        labels, shares = (torch.cat([getattr(view, name) for view in views]) for name in ("labels", "weights"))
         states = torch.cat([states for states, _ in sides])
-        loss, losses = predict(self.model.cls.predictions, states, labels, weights)
+        loss, losses = predict(architectures.head(self.model), states, labels, shares)
         first = len(views[0].weights)
         return loss, {
-            "encoder_loss": torch.dot(losses[:first], weights[:first]),
-            "decoder_loss": torch.dot(losses[first:], weights[first:]),
+            "encoder_loss": torch.dot(losses[:first], shares[:first]),
+            "decoder_loss": torch.dot(losses[first:], shares[first:]),
             "spread": spread(h_c) * batch.share,
         }
 

@@ -11,25 +11,22 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
+
+from cdmae.models.architectures import Head
 
 LOGITS_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 27}
 ALIGNED = 32  # columns
 TINY = torch.finfo(torch.float32).tiny
 
 
-def predict(head: nn.Module, states: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the weighted sum of -log P(label | state), and each -log P without gradient [M].
-
-    head: transformers' BertLMPredictionHead (dense, activation, LayerNorm, tied matrix with bias); states [M, D].
-    """
-    transform, output = head.transform, head.decoder
-    states = transform.transform_act_fn(functional.linear(states, transform.dense.weight, transform.dense.bias))
-    norm = transform.LayerNorm
+def predict(head: Head, states: Tensor, labels: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the weighted sum of -log P(label | state), and each -log P without gradient [M]; states [M, D]."""
+    states, norm = head.activation(head.dense(states)), head.norm
     states = functional.layer_norm(states.float(), norm.normalized_shape, norm.weight, norm.bias, norm.eps)
-    return _CrossEntropy.apply(states, output.weight, output.bias, labels, weights)
+    return _CrossEntropy.apply(states, head.output.weight, head.bias, labels, weights)
 
 
 class _CrossEntropy(torch.autograd.Function):

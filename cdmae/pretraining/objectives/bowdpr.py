@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 from torch import Generator, Tensor
 
 from cdmae import masking
+from cdmae.models import architectures
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives import _bags
 from cdmae.pretraining.objectives._parts import Objective
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -29,7 +30,7 @@ class BowDpr(Objective):
 
     name = "bowdpr"
 
-    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
+    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
         """No weight is new, so nothing depends on `seed`."""
         super().__init__(model, settings, seed)
         self.bag_weight = settings.bag_weight
@@ -49,6 +50,6 @@ class BowDpr(Objective):
 
     def bag_losses(self, h_c: Tensor, batch: Batch) -> Tensor:
         """L_bow of each passage: [B]."""
-        head = self.model.cls.predictions
+        head = architectures.head(self.model)
         bags, _ = _bags.bags(batch["passage"], len(head.bias))
         return _bags.loss(head(h_c), bags / bags.sum(1, keepdim=True).clamp_min(1))

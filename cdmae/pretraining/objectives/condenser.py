@@ -15,12 +15,12 @@ from torch import Generator, Tensor
 
 from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.models import attention, weights
+from cdmae.models import architectures, attention, weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import Objective, read_states, weights_of
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -31,7 +31,7 @@ class Condenser(Objective):
 
     name = "condenser"
 
-    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
+    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
         """Draw the head's weights by `seed`; raises `InputError` where no late layers are left."""
         super().__init__(model, settings, seed)
         layers = model.config.num_hidden_layers
@@ -62,9 +62,9 @@ class Condenser(Objective):
 
     def early_and_late(self, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
         """Return the early states [S, D], the late [CLS] [B, D] and the late states of the masked tokens [M, D]."""
-        states = attention.embed(self.model.bert, view.inputs, generator=generator)
-        layers = self.model.bert.encoder.layer
+        encoder, inputs = self.model.base_model, view.inputs
+        states, layers = attention.embed(encoder, inputs, generator=generator), architectures.layers(encoder)
         if self.early:
-            states = self.run(layers[: self.early], states, view.inputs, None, generator)
-        late = self.run(layers[self.early :], states, view.inputs, view.rows, generator)
-        return states, *read_states(late, view)
+            states = attention.run(encoder, layers[: self.early], states, inputs, generator=generator)
+        late = attention.run(encoder, layers[self.early :], states, inputs, last_rows=view.rows, generator=generator)
+        return attention.finish(encoder, states), *read_states(attention.finish(encoder, late), view)

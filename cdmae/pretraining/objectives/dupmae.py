@@ -16,7 +16,7 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from cdmae import masking
-from cdmae.models import attention
+from cdmae.models import architectures, attention
 from cdmae.models.attention import Grid
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives import _bags
@@ -24,7 +24,7 @@ from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE
 from cdmae.pretraining.objectives.retromae import RetroMae
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -35,7 +35,7 @@ class DupMae(RetroMae):
 
     name = "dupmae"
 
-    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
+    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
         """Draw the decoder's weights by `seed`."""
         super().__init__(model, settings, seed)
         self.bag_weight = settings.bag_weight
@@ -48,7 +48,7 @@ class DupMae(RetroMae):
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec + bag_weight x L_bow; the last two are shown together, as the decoder's."""
         encoder, decoder = batch["encoder"], batch["decoder"]
-        states = attention.hidden_states(self.model.bert, encoder.inputs, generator=generator)
+        states = attention.hidden_states(self.model.base_model, encoder.inputs, generator=generator)
         h_c = states.index_select(0, encoder.inputs.starts[:-1])
         encoded = states.index_select(0, encoder.rows.index).index_select(0, encoder.masked)
         decoded = self.decode(h_c, decoder, generator)
@@ -58,7 +58,7 @@ class DupMae(RetroMae):
 
     def bag_losses(self, states: Tensor, batch: Batch) -> Tensor:
         """L_bow of each passage [B], from the encoder's last states [S, D]."""
-        bags, number = _bags.bags(batch["passage"], len(self.model.cls.predictions.bias))
+        bags, number = _bags.bags(batch["passage"], len(architectures.head(self.model).bias))
         return _bags.loss(self.pooled(states, batch["encoder"]), bags / number)
 
     def pooled(self, states: Tensor, view: View) -> Tensor:
@@ -66,7 +66,7 @@ class DupMae(RetroMae):
 
         Some passages at a time: what is kept for the backward pass is where the largest stood, and no logit.
         """
-        head, layout = self.model.cls.predictions, view.inputs.layout
+        head, layout = architectures.head(self.model), view.inputs.layout
         grid, longest = Grid(layout, 1), layout.longest
         seen = (
             torch.ones(len(layout), longest, dtype=torch.bool, device=states.device) if grid.real is None else grid.real
@@ -79,7 +79,7 @@ class DupMae(RetroMae):
         for first in range(0, len(layout), at_once):
             cut = slice(first, min(first + at_once, len(layout)))
             rows = grid.sources[cut.start * longest : cut.stop * longest]
-            logits = functional.linear(states.index_select(0, rows), head.decoder.weight, head.decoder.bias)
+            logits = functional.linear(states.index_select(0, rows), head.output.weight, head.output.bias)
             logits = logits.view(-1, longest, logits.shape[1]).masked_fill(~seen[cut, :, None], -torch.inf)
             largest.append(logits.max(dim=1).values)
         return torch.cat(largest)

@@ -15,10 +15,10 @@ from torch import Generator, Tensor, nn
 
 from cdmae.models import weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import Objective, weights_of
+from cdmae.pretraining.objectives._parts import Inputs, Objective, weights_of
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
 
@@ -28,7 +28,7 @@ class Mae(Objective):
 
     name, projects = "mae", True
 
-    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
+    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
         """Draw the weights of the decoder, and of the projection if there is one, by `seed`."""
         super().__init__(model, settings, seed)
         config, width, generator = model.config, model.config.hidden_size, weights_of(seed, "decoder")
@@ -36,6 +36,7 @@ class Mae(Objective):
         self.projection: nn.Module = nn.Identity()
         if self.projects and settings.projection:
             self.projection = weights.new(lambda: nn.Linear(width, width), config.initializer_range, generator)
+        self.inputs = Inputs(model, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """Equation 9, L = L_enc + L_dec: the mean over the masked tokens of the global batch, per side.

@@ -28,7 +28,7 @@ from cdmae.pretraining.objectives._parts import weights_of
 from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -39,7 +39,7 @@ class Master(Mae):
 
     name, projects = "master", False
 
-    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
+    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
         """`seed` draws the weights of either decoder."""
         super().__init__(model, settings, seed)
         self.neighbour = weights.layers(model.config, settings.decoder_layers, weights_of(seed, "neighbour"))

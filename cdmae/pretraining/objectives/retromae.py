@@ -14,15 +14,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torch import Generator, Tensor
-from torch.nn import functional
 
 from cdmae import masking
-from cdmae.models import attention, weights
+from cdmae.models import architectures, attention, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import Objective, passages_of, weights_of
+from cdmae.pretraining.objectives._parts import Inputs, Objective, passages_of, weights_of
 
 if TYPE_CHECKING:
-    from transformers import BertForMaskedLM
+    from transformers import PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -33,10 +32,12 @@ class RetroMae(Objective):
 
     name = "retromae"
 
-    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int) -> None:
+    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
         """Draw the decoder's weights by `seed`."""
         super().__init__(model, settings, seed)
-        self.decoder = weights.layers(model.config, 1, weights_of(seed, "decoder"))
+        generator = weights_of(seed, "decoder")
+        self.decoder = weights.layers(model.config, 1, generator)
+        self.inputs = Inputs(model, generator)
 
     @staticmethod
     def sides(settings: Encoder, unit: str) -> dict[str, Side]:
@@ -54,9 +55,8 @@ class RetroMae(Objective):
     def decode(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
         """Return the states of all tokens [M, D] from the sentences' vectors [B, D]."""
         positions = view.inputs.positions.index_select(0, view.rows.index)
-        of_position = functional.embedding(positions, self.model.bert.embeddings.position_embeddings.weight)
-        queries = h_c.index_select(0, passages_of(view)) + of_position
-        context = attention.embed(self.model.bert, view.inputs, generator=generator)
+        queries = h_c.index_select(0, passages_of(view)) + self.inputs.positions(self.model, positions)
+        context = self.inputs(self.model, view.inputs, generator)
         context = context.index_copy(0, view.inputs.starts[:-1].long(), h_c)
         states = attention.read(
             self.decoder[0],
@@ -65,7 +65,7 @@ class RetroMae(Objective):
             context,
             view.inputs.layout,
             view.hidden,
-            dropout=self.model.config.hidden_dropout_prob,
+            dropout=architectures.dropout(self.model.config),
             generator=generator,
         )
         return states.index_select(0, view.masked)

@@ -22,8 +22,9 @@ from torch import Generator, Tensor, nn
 
 from cdmae import masking
 from cdmae.errors import InputError
-from cdmae.models import attention, weights
-from cdmae.models.packed import Packed
+from cdmae.models import architectures, attention, weights
+from cdmae.models.architectures import Head
+from cdmae.models.packed import Packed, Rows
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives import _generator
 from cdmae.pretraining.objectives._generator import Given
@@ -31,7 +32,7 @@ from cdmae.pretraining.objectives._parts import Objective, weights_of
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
 
 if TYPE_CHECKING:
-    from transformers import BertConfig, BertForMaskedLM
+    from transformers import BertForMaskedLM, PretrainedConfig, PreTrainedModel
 
     from cdmae.config.schema import Encoder
     from cdmae.masking import Side
@@ -42,7 +43,7 @@ class SimLm(Objective):
 
     name = "simlm"
 
-    def __init__(self, model: BertForMaskedLM, settings: Encoder, seed: int, frozen: Given | None = None) -> None:
+    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int, frozen: Given | None = None) -> None:
         """`frozen`: a generator that is not trained, the one of the settings unless it is given here.
 
         Without one, `seed` draws the weights of one that is trained along.
@@ -55,7 +56,7 @@ class SimLm(Objective):
             )
         if settings.generator:
             frozen = _generator.load(settings.generator, model, settings.max_length)
-        self.decoder = copy.deepcopy(model.bert.encoder.layer[-settings.decoder_layers :])
+        self.decoder = copy.deepcopy(architectures.layers(model.base_model)[-settings.decoder_layers :])
         self.generator = frozen or generator_of(model.config, seed)
 
     @staticmethod
@@ -86,14 +87,23 @@ class SimLm(Objective):
         loss, numbers = self.losses(batch, h_c, (encoded, whole), (decoded, whole))
         return loss + of_generator, {**numbers, "encoder_loss": numbers["encoder_loss"] + of_generator.detach()}
 
-    def filler(self, generator: Generator | None) -> tuple[nn.Module, nn.Module, Generator | None]:
+    def restore(
+        self, layers: nn.Module, h_b: Tensor, inputs: Packed, rows: Rows, generator: Generator | None
+    ) -> Tensor:
+        """Run a decoder whose layers are the encoder's: they read what these read."""
+        encoder = self.model.base_model
+        states = attention.embed(encoder, inputs, generator=generator).index_copy(0, inputs.starts[:-1].long(), h_b)
+        states = attention.run(encoder, layers, states, inputs, last_rows=rows, generator=generator)
+        return attention.finish(encoder, states)
+
+    def filler(self, generator: Generator | None) -> tuple[nn.Module, Head, Generator | None]:
         """Return the generator's encoder and head, and what draws its dropout; a frozen one has none."""
         if isinstance(self.generator, Given):
             return self.generator.encoder, self.generator.head, None
-        return self.generator.bert, self.generator.cls.predictions, generator
+        return self.generator.bert, architectures.head(self.generator), generator
 
 
-def fill(encoder: nn.Module, head: nn.Module, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
+def fill(encoder: nn.Module, head: Head, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
     """Sample every masked token of the input by a generator's encoder and head; return their states [M, D], too."""
     states = attention.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
     states = states.index_select(0, view.masked)
@@ -104,7 +114,7 @@ def fill(encoder: nn.Module, head: nn.Module, view: View, generator: Generator |
 
 
 @torch.no_grad()
-def sample(head: nn.Module, states: Tensor, draws: Tensor, size: int) -> Tensor:
+def sample(head: Head, states: Tensor, draws: Tensor, size: int) -> Tensor:
     """Sample one of `size` word-pieces for each state [M, D] by the head, and by its number in [0, 1): int64 [M].
 
     It is the first whose cumulated probability is above the number, so that a token's replacement depends on nothing
@@ -119,10 +129,10 @@ def sample(head: nn.Module, states: Tensor, draws: Tensor, size: int) -> Tensor:
     return torch.cat(sampled)
 
 
-def generator_of(config: BertConfig, seed: int) -> BertForMaskedLM:
+def generator_of(config: PretrainedConfig, seed: int) -> BertForMaskedLM:
     """Make a language model with a third of the heads, as deep as `config` says, and in the same proportions."""
     heads = max(1, config.num_attention_heads // 3)
-    config = copy.deepcopy(config)
+    config = copy.deepcopy(architectures.bert_config(config))
     config.hidden_size = config.hidden_size // config.num_attention_heads * heads
     config.intermediate_size = config.intermediate_size * heads // config.num_attention_heads
     config.num_attention_heads = heads

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import nn
 
+from cdmae.models import architectures
 from cdmae.pretraining.objectives._prediction import predict
 
 if TYPE_CHECKING:
@@ -43,6 +44,6 @@ def losses(network: nn.Module, batch: Batch) -> dict[str, float]:
         measured = {}
         for name, vector in zip(VECTORS, (h_b, h_b.roll(1, 0), torch.zeros_like(h_b)), strict=True):
             states = network.decode(vector, view)
-            total = predict(network.model.cls.predictions, states, view.labels, view.weights)[0]
+            total = predict(architectures.head(network.model), states, view.labels, view.weights)[0]
             measured[name] = float(total / view.weights.sum())
         return measured

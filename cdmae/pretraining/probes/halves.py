@@ -38,7 +38,7 @@ def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) ->
         return None
 
     def measure() -> dict[str, float]:
-        vectors = encode(network.model.bert, read, device)
+        vectors = encode(network.model.base_model, read, device)
         return {"rr": reciprocal_rank(vectors[::2], vectors[1::2]), "passages": len(vectors) // 2}
 
     return measure
@@ -58,7 +58,7 @@ def halves(reader: Reader) -> Sequences:
         cuts = cuts - inside
     bounds = np.append(np.stack([begins, cuts], axis=1).ravel(), whole.starts[-1])
     framed = packed.frame(Ragged(whole.values, bounds), reader.vocabulary.cls_id, reader.vocabulary.sep_id)
-    return Sequences(framed.values, framed.starts)
+    return Sequences(reader.vocabulary.of_model(framed.values), framed.starts)
 
 
 @torch.no_grad()

@@ -1,0 +1,164 @@
+"""How encoders differ: where each architecture keeps its layers and heads, and what a decoder takes of it.
+
+All are transformers' own modules, by the ``model_type`` in config.json (`cdmae.config.pretrained.FAMILIES`):
+
+============  =============================================================================================
+bert          word, position and type embeddings; layers with a LayerNorm after each half. MiniLM's too
+electra       as BERT; its embeddings may be narrower than its layers, and are projected
+roberta       as BERT; positions begin behind the padding's number, pairs have no types. XLM-RoBERTa's too
+distilbert    as BERT, without types and pooler
+mpnet         as RoBERTa, and each distance between two tokens has a bias in all attention
+modernbert    no position embeddings: attention rotates; LayerNorm before each half; most layers see a window
+============  =============================================================================================
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from cdmae.config.pretrained import BEHIND_PADDING, FAMILIES
+
+if TYPE_CHECKING:
+    from transformers import BertConfig, PretrainedConfig, PreTrainedModel
+
+KINDS = {  # what transformers' classes are called behind the family's name
+    "encoder": "ForMaskedLM", "generator": "ForMaskedLM", "retriever": "Model", "reranker": "ForSequenceClassification",
+}  # fmt: skip
+POOLED = ("bert", *BEHIND_PADDING)  # whose encoder has a pooler unless it is told not to
+NEW_HEADS = {  # beginnings of the names of weights that a checkpoint may lack, by kind
+    "encoder": ("cls.", "generator_", "lm_head.", "vocab_", "head.", "decoder."),
+    "reranker": ("bert.pooler.", "classifier.", "pre_classifier.", "head."),
+}
+
+
+def class_name(family: str, kind: str) -> str:
+    """Name transformers' class of a kind (`KINDS`) of model."""
+    return FAMILIES[family] + KINDS[kind]
+
+
+def layers(model: nn.Module) -> nn.ModuleList:
+    """Return the layers of an encoder without a head."""
+    if model.config.model_type == "modernbert":
+        return model.layers
+    return (model.transformer if model.config.model_type == "distilbert" else model.encoder).layer
+
+
+def first_position(config: PretrainedConfig) -> int:
+    """Return the number of a text's first position."""
+    if config.model_type not in BEHIND_PADDING:
+        return 0
+    return 1 + (BEHIND_PADDING["mpnet"] if config.model_type == "mpnet" else config.pad_token_id)
+
+
+def positions(config: PretrainedConfig) -> int:
+    """Return how many tokens, special ones included, an encoder reads at most."""
+    return config.max_position_embeddings - first_position(config)
+
+
+def dropout(config: PretrainedConfig) -> float:
+    """Return the share of hidden values that training drops."""
+    names = {"distilbert": "dropout", "modernbert": "mlp_dropout"}
+    return getattr(config, names.get(config.model_type, "hidden_dropout_prob"))
+
+
+def bert_config(config: PretrainedConfig) -> BertConfig:
+    """Return the config of a BERT with the sizes of an encoder: what decoders are made by."""
+    if config.model_type == "bert":
+        return config
+    from transformers import BertConfig
+
+    def value(*names: str, default: Any = None) -> Any:
+        return next((getattr(config, name) for name in names if hasattr(config, name)), default)
+
+    return BertConfig(
+        vocab_size=config.vocab_size,
+        hidden_size=config.hidden_size,
+        num_hidden_layers=config.num_hidden_layers,
+        num_attention_heads=config.num_attention_heads,
+        intermediate_size=value("intermediate_size", "hidden_dim"),
+        hidden_act=value("hidden_act", "activation", "hidden_activation"),
+        max_position_embeddings=config.max_position_embeddings,
+        initializer_range=config.initializer_range,
+        layer_norm_eps=value("layer_norm_eps", "norm_eps", default=1e-12),
+        hidden_dropout_prob=dropout(config),
+        pad_token_id=config.pad_token_id,
+    )
+
+
+# --- heads -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Head:
+    """A language-model head: logits are ``output(norm(activation(dense(states))))``, [M, D] to [M, V]."""
+
+    dense: nn.Linear
+    activation: Callable[[Tensor], Tensor]
+    norm: nn.LayerNorm
+    output: nn.Linear
+
+    @property
+    def bias(self) -> Tensor:
+        """Of the logits [V]."""
+        bias = self.output.bias
+        return self.output.weight.new_zeros(len(self.output.weight)) if bias is None else bias
+
+    def transform(self, states: Tensor) -> Tensor:
+        """Return what the logits are a product of."""
+        return self.norm(self.activation(self.dense(states)))
+
+    def __call__(self, states: Tensor) -> Tensor:
+        """Return the logits of the states."""
+        return self.output(self.transform(states))
+
+
+def head(model: PreTrainedModel) -> Head:
+    """Return the head of a model for masked language modelling."""
+    family = model.config.model_type
+    if family == "bert":
+        parts = model.cls.predictions
+        return Head(parts.transform.dense, parts.transform.transform_act_fn, parts.transform.LayerNorm, parts.decoder)
+    if family == "electra":
+        parts = model.generator_predictions
+        return Head(parts.dense, parts.activation, parts.LayerNorm, model.generator_lm_head)
+    if family == "distilbert":
+        return Head(model.vocab_transform, model.activation, model.vocab_layer_norm, model.vocab_projector)
+    if family == "modernbert":
+        return Head(model.head.dense, model.head.act, model.head.norm, model.decoder)
+    return Head(model.lm_head.dense, functional.gelu, model.lm_head.layer_norm, model.lm_head.decoder)
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A head of one label: ``output(drop(norm(activation(dense(drop(vector))))))``, and the shares that are dropped."""
+
+    pooling: str
+    before: float
+    dense: nn.Linear
+    activation: Callable[[Tensor], Tensor]
+    norm: nn.Module
+    between: float
+    output: nn.Linear
+
+
+def classifier(network: PreTrainedModel) -> Classifier:
+    """Return the head of a reranker."""
+    config, last = network.config, network.classifier
+    family, own = config.model_type, getattr(config, "classifier_dropout", None)
+    share = dropout(config) if own is None else own
+    if family == "bert":
+        return Classifier("cls", 0.0, network.bert.pooler.dense, torch.tanh, nn.Identity(), share, last)
+    if family == "distilbert":
+        share = config.seq_classif_dropout
+        return Classifier("cls", 0.0, network.pre_classifier, functional.relu, nn.Identity(), share, last)
+    if family == "modernbert":
+        parts = network.head
+        return Classifier(config.classifier_pooling, 0.0, parts.dense, parts.act, parts.norm, share, last)
+    activation = last.activation if family == "electra" else torch.tanh
+    return Classifier("cls", share, last.dense, activation, nn.Identity(), share, last.out_proj)

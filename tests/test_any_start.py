@@ -1,0 +1,137 @@
+"""A checkpoint of every architecture with its kind of tokenizer: as a start, a retriever and a reranker."""
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+from tiny_models import model
+from tiny_tokenizers import KINDS, TEXTS
+
+from cdmae.config import pretrained
+from cdmae.config.schema import Encoder, Start
+from cdmae.errors import InputError
+from cdmae.importance import ami, ngrams
+from cdmae.masking import terms
+from cdmae.models import architectures, checkpoint, sequences
+from cdmae.pretraining import trainer
+from cdmae.retrieval import reranking, vectors
+from cdmae.tokens import tokenise
+from cdmae.tokens.corpus import write_tokens
+
+TOKENIZERS = {
+    "bert": "word_piece", "electra": "word_piece", "distilbert": "word_piece", "mpnet": "mpnet",
+    "roberta": "byte_level", "xlm-roberta": "unigram", "modernbert": "modern",
+}  # fmt: skip
+CASES = [*TOKENIZERS.items(), ("bert", "unigram")]  # the last is multilingual MiniLM's
+SPOKEN = [*TEXTS, "mail (mail)", "e-mail, unmasked", " ".join(TEXTS)]
+
+
+@pytest.fixture(scope="module", params=CASES, ids="-".join)
+def published(request, tmp_path_factory):
+    """A checkpoint without a language-model head, as sentence-transformers' are, and its architecture."""
+    family, kind = request.param
+    folder, tokenizer = tmp_path_factory.mktemp("published"), KINDS[kind]()
+    ids = {"pad_token_id": tokenizer.pad_token_id} if family in architectures.BEHIND_PADDING else {}
+    model(family, vocab_size=len(tokenizer), tie_word_embeddings=False, **ids).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder, family
+
+
+@pytest.fixture(scope="module")
+def encoder(published, tmp_path_factory):
+    """What a pipeline without pre-training makes of it."""
+    folder = tmp_path_factory.mktemp("start")
+    pretrained.check(str(published[0]), "starts.x.checkpoint")
+    tokenise.load_tokenizer(published[0]).save_pretrained(folder / "tokenizer")
+    trainer.pretrain(
+        name="x", settings=Encoder(objective="none", start="s"), start=Start(checkpoint=str(published[0])),
+        tokenizer=folder / "tokenizer", seed=1, state=folder / "state", output=folder / "encoder",
+    )  # fmt: skip
+    return folder / "encoder"
+
+
+def saved(made, encoder, folder):
+    folder.mkdir()
+    checkpoint.save(folder, made, encoder, {})
+    return folder
+
+
+def test_a_head_that_it_lacks_is_new_and_tied(published, encoder, tmp_path, capfd):
+    folder, family = published
+    start = Start(checkpoint=str(folder))
+    one, other = (checkpoint.start_encoder(start, encoder, seed) for seed in (1, 2))
+    said = capfd.readouterr().err.splitlines()
+    assert len(said) == 2 and all("has no LM head: new and random are" in line for line in said)
+    head, matrix = architectures.head(one), one.get_input_embeddings().weight
+    assert head.output.weight is matrix and torch.equal(matrix, other.get_input_embeddings().weight)
+    assert not torch.equal(head.dense.weight, architectures.head(other).dense.weight)
+    again = checkpoint.start_encoder(Start(checkpoint=str(encoder)), encoder, 3)
+    assert capfd.readouterr().err == ""
+    assert again.config.model_type == family
+
+
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, encoder, tmp_path, pooling):
+    """By sentence-transformers, and by transformers of the checkpoint itself."""
+    from sentence_transformers import SentenceTransformer
+    from transformers import AutoModel
+
+    lengths = {"query_length": 16, "passage_length": 24}
+    made = checkpoint.start_retriever(encoder, **lengths, precision="fp32", pooling=pooling)
+    folder = saved(made, encoder, tmp_path / "model")
+    ours = vectors.encode_queries(folder, SPOKEN)
+    np.testing.assert_allclose(SentenceTransformer(str(folder), device="cpu").encode_query(SPOKEN), ours, atol=1e-5)
+    read = tokenise.load_tokenizer(published[0])(
+        SPOKEN, padding=True, truncation=True, max_length=16, return_tensors="pt"
+    )
+    with torch.no_grad():
+        states = AutoModel.from_pretrained(published[0]).eval()(**read).last_hidden_state
+    seen = read["attention_mask"][..., None] if pooling == "mean" else torch.eye(states.shape[1])[0][:, None]
+    np.testing.assert_allclose(((states * seen).sum(1) / (seen + 0 * states).sum(1)).numpy(), ours, atol=1e-5)
+
+
+def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_path):
+    from sentence_transformers import CrossEncoder
+
+    made = checkpoint.start_reranker(encoder, max_length=40, precision="fp32", seed=3)
+    folder = saved(made, encoder, tmp_path / "model")
+    source, rows = sequences.queries(SPOKEN, folder, 1), np.arange(len(SPOKEN))
+    judge = checkpoint.load(folder, "reranker")
+    ours = reranking.score(judge, source, rows, source, rows[::-1].copy(), precision="fp32")
+    theirs = CrossEncoder(str(folder), device="cpu").predict(list(zip(SPOKEN, SPOKEN[::-1], strict=True)))
+    np.testing.assert_allclose(ours, theirs, atol=1e-5)
+
+
+def test_positions_are_those_that_the_embeddings_have(published, encoder):
+    folder, family = published
+    positions = 48
+    assert pretrained.positions(str(folder)) == positions
+    with pytest.raises(InputError, match=f"passage_length is 49; allowed: up to {positions}, the positions"):
+        checkpoint.start_retriever(encoder, query_length=16, passage_length=49, precision="fp32")
+
+
+def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path, capfd):
+    """On words of its own tokenizer; what comes out is an encoder of the same kind, with other weights."""
+    tokens = tokenise.tokenise(pa.table({"title": ["", "e-mail"] * 4, "text": (TEXTS + SPOKEN)[:7] + [""]}), encoder, 1)
+    write_tokens(tmp_path / "tokens", tokens)
+    counts = ngrams.count(tokens, window=3)
+    formula = {"pmi": "min", "normaliser": "order", "edges": "literal"}
+    values = ami.broadcast(ami.ami(counts.counts, counts.totals, **formula, threads=1), tokens, "word")
+    ami.write(tmp_path / "importance", values, ami.Table(counts.table, formula))
+    settings = Encoder(start="s", max_length=24, batch=4, steps=2, learning_rate=1e-3, precision="fp32")
+    trainer.pretrain(
+        name="x", settings=settings, start=Start(checkpoint=str(published[0])), tokenizer=encoder,
+        tokens=tmp_path / "tokens", importance=tmp_path / "importance", seed=1, state=tmp_path / "state",
+        output=tmp_path / "encoder",
+    )  # fmt: skip
+    before, after = (
+        checkpoint.start_encoder(Start(checkpoint=str(path)), encoder, 1) for path in (encoder, tmp_path / "encoder")
+    )
+    assert after.config.model_type == before.config.model_type
+    changed = [name for name, value in after.state_dict().items() if not torch.equal(value, before.state_dict()[name])]
+    assert len(changed) > 20
+    shown = terms.describe(
+        tokens, encoder, tmp_path / "importance", settings=settings.masking(), seed=1, example="don't mail the e-mail"
+    )
+    assert "mail" in shown["example"]["words"]
+    assert shown["uniform"]["top"]

@@ -1,0 +1,135 @@
+"""Every architecture is computed on packed rows as transformers computes it padded, and trained by every objective."""
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import ALL, SIZES, model
+from tiny_objectives import CPU, SETTINGS, V, gradients, reader, ready, whole
+from torch.nn import functional
+
+from cdmae.finetuning import reranker
+from cdmae.models import architectures, attention, packed
+from cdmae.pretraining.objectives import objective, objectives
+from cdmae.pretraining.objectives._prediction import predict
+from cdmae.training import setup
+
+SEQUENCES = [[2, 7, 8, 9, 3], [2, 3], [2, *range(5, 38), 3], [2, *range(11, 22), 3]]
+EVERY = pytest.mark.parametrize("family", ALL)
+
+
+def padded(network, sequences=SEQUENCES):
+    """What a model of transformers reads."""
+    width, pad = max(map(len, sequences)), network.config.pad_token_id
+    ids = torch.tensor([each + [pad] * (width - len(each)) for each in sequences])
+    return {
+        "input_ids": ids,
+        "attention_mask": torch.tensor([[1] * len(s) + [0] * (width - len(s)) for s in sequences]),
+    }
+
+
+def theirs(network, sequences=SEQUENCES):
+    """The last states by transformers, its padding cut away: [S, D]."""
+    read = padded(network, sequences)
+    return network(**read).last_hidden_state[read["attention_mask"].bool()]
+
+
+def close(one, other, tolerance, name=""):
+    torch.testing.assert_close(one, other, atol=tolerance, rtol=tolerance, msg=lambda text: f"{name}: {text}")
+
+
+@EVERY
+@pytest.mark.parametrize("sequences", [SEQUENCES, [[2, *range(5, 25), 3]] * 2])
+def test_states_are_those_of_transformers(family, sequences):
+    """Of passages of different lengths and of the same, some longer than ModernBERT's windows."""
+    network = model(family)
+    with torch.no_grad():
+        expected = theirs(network, sequences)
+        found = attention.hidden_states(network, packed.pack(sequences))[: len(expected)]
+        vectors = attention.vectors(network, packed.pack(sequences), "mean")
+    close(found, expected, 2e-5)
+    means = [part.mean(0) for part in expected.split([len(each) for each in sequences])]
+    close(vectors, torch.stack(means), 2e-5)
+
+
+@EVERY
+def test_gradients_are_those_of_transformers(family):
+    """Of all weights: from all rows, and from the last layer at chosen rows alone.
+
+    In float64, of which transformers' ModernBERT computes rotations in float32.
+    """
+    exact = 1e-4 if family == "modernbert" else 1e-8
+    network = model(family).double()
+    names, weights = zip(*network.named_parameters(), strict=True)
+    batch = packed.pack(SEQUENCES)
+    starts = np.cumsum([0, *map(len, SEQUENCES)])
+    chosen = np.array([0, 2, 7, 9, 20, 39, 45])
+    rows = packed.select(chosen, starts)
+    expected = theirs(network)
+    everywhere = attention.hidden_states(network, batch)[: len(expected)]
+    there = attention.hidden_states(network, batch, last_rows=rows)[: len(chosen)]
+    for found, wanted in ((everywhere, expected), (there, expected[chosen])):
+        close(found, wanted, exact)
+        direction = torch.randn(wanted.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
+        ours = torch.autograd.grad((found * direction).sum(), weights, retain_graph=True)
+        others = torch.autograd.grad((wanted * direction).sum(), weights, retain_graph=True)
+        for name, one, other in zip(names, ours, others, strict=True):
+            close(one, other, exact, name)
+
+
+@EVERY
+def test_the_language_model_head_is_that_of_transformers(family):
+    """Logits, and the loss with the gradient of every weight; the matrix is that of the word embeddings."""
+    network = model(family, "encoder")
+    assert network.get_output_embeddings().weight is network.get_input_embeddings().weight
+    read = padded(network)
+    logits = network(**read).logits[read["attention_mask"].bool()]
+    states = attention.hidden_states(network.base_model, packed.pack(SEQUENCES))[: len(logits)]
+    head = architectures.head(network)
+    close(head(states), logits, 2e-4)
+    labels, share = torch.arange(len(logits)) % V, torch.full((len(logits),), 1 / len(logits))
+    loss, expected = predict(head, states, labels, share)[0], functional.cross_entropy(logits, labels)
+    close(loss, expected, 1e-4)
+    ours, theirs = gradients(network, loss), gradients(network, expected)
+    for name, gradient in ours.items():
+        close(gradient, theirs[name], 2e-4, name)
+
+
+@EVERY
+def test_a_reranker_scores_as_transformers_does(family):
+    network = model(family, "reranker", num_labels=1)
+    batch = packed.pack(SEQUENCES)
+    with torch.no_grad():
+        close(reranker.scores(network, batch), network(**padded(network)).logits[:, 0], 2e-5)
+    scores = reranker.scores(network, batch, generator=setup.generator(CPU, 1, "drop"))
+    again = reranker.scores(network, batch, generator=setup.generator(CPU, 1, "drop"))
+    assert torch.equal(scores, again)
+
+
+@EVERY
+@pytest.mark.parametrize("name", objectives())
+def test_every_objective_trains_every_architecture(family, name):
+    """A loss that does not depend on the micro-batch, and a gradient for every weight."""
+    start = model(family, "encoder")
+    network = objective(name).create(start, SETTINGS, seed=5).eval()
+    step = next(reader(name).steps(0, 1))
+    (batch,) = ready(network, whole(step))
+    loss, numbers = network(batch)
+    parts = [network(part)[0] for part in ready(network, *step.batches(20, CPU))]
+    assert len(parts) > 1
+    close(sum(parts), loss, 1e-5)
+    assert loss.isfinite() and float(numbers["spread"]) > 0
+    ours, small = gradients(network, loss), gradients(network, sum(parts))
+    for key, gradient in ours.items():
+        close(gradient, small[key], 2e-4, key)
+    assert all(gradient.isfinite().all() for gradient in ours.values())
+    one, again = (network(batch, setup.generator(CPU, 1, "drop"))[0] for _ in range(2))
+    assert torch.equal(one, again)
+
+
+@EVERY
+def test_a_decoder_is_a_bert_of_the_encoder_s_sizes(family):
+    made = architectures.bert_config(model(family, "encoder").config)
+    sizes = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")
+    assert [getattr(made, name) for name in sizes] == [SIZES[name] for name in sizes]
+    assert made.model_type == "bert"
+    assert architectures.positions(model(family).config) == 48

@@ -1,0 +1,134 @@
+"""Tokenizers of every kind: ids are Hugging Face's, words and special tokens are those that the tokenizer tells."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from tiny_tokenizers import KINDS, TEXTS
+
+from cdmae import masking
+from cdmae.errors import InputError
+from cdmae.importance import ngrams
+from cdmae.models import sequences
+from cdmae.tokens import tokenise
+from cdmae.tokens.vocabulary import Vocabulary, read_pieces
+
+TITLES = ["", "Masked mail", "e-mail", "<mask> of the [MASK]", "", "mail"]
+PASSAGES = ["mail (mail) e-mail, unmasked don't", *TEXTS, "two  blanks\nthe\n\nend", "", ""]
+JOINED = [" ".join(filter(None, pair)) for pair in zip(TITLES, PASSAGES, strict=True)]
+
+
+@pytest.fixture(scope="module", params=KINDS)
+def folder(request, tmp_path_factory):
+    path = tmp_path_factory.mktemp(request.param)
+    KINDS[request.param]().save_pretrained(path)
+    return path
+
+
+@pytest.fixture(scope="module")
+def hugging_face(folder):
+    return tokenise.load_tokenizer(folder)
+
+
+@pytest.fixture(scope="module")
+def vocabulary(folder):
+    return Vocabulary.read(folder)
+
+
+@pytest.fixture(scope="module")
+def tokens(folder):
+    return tokenise.tokenise(pa.table({"title": TITLES, "text": PASSAGES}), folder, 2)
+
+
+def words_of(hugging_face, text):
+    """The words of a text, each as its ids."""
+    read = hugging_face(text, add_special_tokens=False)
+    begins = np.flatnonzero(np.diff([-1, *read.word_ids()]))
+    return [part.tolist() for part in np.split(np.array(read["input_ids"]), begins[1:])] if len(begins) else []
+
+
+def test_ids_are_those_of_the_joined_text(tokens, vocabulary, hugging_face):
+    """Title, blank, text, which is what a user of the trained model hands to the tokenizer."""
+    expected = hugging_face(JOINED, add_special_tokens=False)["input_ids"]
+    found = [
+        vocabulary.of_model(tokens.ids[a:b]).tolist() for a, b in zip(tokens.starts, tokens.starts[1:], strict=False)
+    ]
+    assert found == expected
+    for row, title in enumerate(TITLES):
+        alone = hugging_face(title, add_special_tokens=False)["input_ids"] if title else []
+        assert vocabulary.of_model(tokens.ids[tokens.starts[row] : tokens.text_starts[row]]).tolist() == alone
+
+
+def test_words_are_those_that_the_tokenizer_tells(tokens, vocabulary, hugging_face):
+    assert np.array_equal(tokens.word_starts, vocabulary.word_starts)
+    for row, text in enumerate(JOINED):
+        ids = tokens.ids[tokens.starts[row] : tokens.starts[row + 1]]
+        begins = np.flatnonzero(vocabulary.word_starts[ids])
+        found = np.split(vocabulary.of_model(ids), begins[1:]) if len(ids) else []
+        assert [part.tolist() for part in found] == words_of(hugging_face, text)
+
+
+def test_special_tokens_are_those_of_the_tokenizer(vocabulary, hugging_face):
+    for name in ("pad", "cls", "sep", "mask"):
+        assert getattr(vocabulary, f"{name}_id") == getattr(hugging_face, f"{name}_token_id")
+    special = set(np.flatnonzero(vocabulary.special[: vocabulary.pieces]).tolist())
+    assert set(hugging_face.all_special_ids) <= special
+    assert not special & set(vocabulary.ordinary.tolist())
+    assert vocabulary.pieces == len(hugging_face)
+
+
+def test_a_pair_is_what_the_tokenizer_makes_of_it(folder, vocabulary, hugging_face):
+    texts = [text for text in TEXTS + PASSAGES if text]
+    source, rows = sequences.queries(texts, folder, 1), np.arange(len(texts))
+    found = sequences.pairs(source, rows, source, rows[::-1].copy(), 24, vocabulary)
+    expected = hugging_face(texts, texts[::-1], truncation="longest_first", max_length=24)
+    assert found.ids.tolist() == sum(expected["input_ids"], [])
+    single = sequences.single(source, rows, 12, vocabulary)
+    assert single.ids.tolist() == sum(hugging_face(texts, truncation=True, max_length=12)["input_ids"], [])
+
+
+def test_ngrams_are_of_words(tokens, hugging_face):
+    """How often each word occurs, in the order of the text."""
+    words = [tuple(word) for text in JOINED for word in words_of(hugging_face, text)]
+    times = Counter(words)
+    assert ngrams.count(tokens, window=2).counts[0].tolist() == [times[word] for word in words]
+
+
+def test_a_whole_word_is_masked_as_a_whole(tokens, vocabulary):
+    batch = masking.read(tokens, np.arange(len(tokens)), 60, vocabulary)
+    side = masking.Side("whole_word", 0.3)
+    chosen = masking.strategy("whole_word").select(batch, side, masking.key(1, "encoder", 0))
+    word = np.cumsum(batch.word_starts, axis=1)
+    for row in range(len(tokens)):
+        length = batch.lengths[row]
+        partly = [
+            number
+            for number in np.unique(word[row, :length])
+            if len(set(chosen[row, :length][(word[row] == number)[:length] & batch.candidates[row, :length]])) > 1
+        ]
+        assert len(partly) <= 1, "only the last word may be cut by the budget"
+
+
+def test_pieces_are_spelt_as_text(vocabulary, folder):
+    pieces = read_pieces(folder)
+    assert len(pieces) == vocabulary.size
+    words = {piece for piece, begins in zip(pieces, vocabulary.word_starts, strict=True) if begins}
+    assert "the" in words or "t" in words
+    assert all(
+        piece.startswith("##") for piece, begins in zip(pieces, vocabulary.word_starts, strict=True) if not begins
+    )
+
+
+def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):
+    from transformers import PreTrainedTokenizerFast
+
+    PreTrainedTokenizerFast(tokenizer_file=str(folder / "tokenizer.json"), pad_token="a").save_pretrained(tmp_path)
+    with pytest.raises(InputError, match="has no mask token; allowed: that of a masked language model"):
+        tokenise.load_tokenizer(tmp_path)
+    (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
+    (tmp_path / "tokenizer_config.json").write_text('{"pad_token": "nothing"}')
+    with pytest.raises(
+        InputError, match=r"names no pad_token in its tokenizer_config.json; allowed: the tokenizer of a"
+    ):
+        Vocabulary.read(tmp_path)

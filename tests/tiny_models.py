@@ -1,0 +1,45 @@
+"""Tiny random encoders of every architecture, with biases and norms that differ from 0 and 1."""
+
+import torch
+import transformers
+
+from cdmae.config.pretrained import FAMILIES
+from cdmae.models import architectures
+
+SIZES = {
+    "vocab_size": 40, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 40,
+    "max_position_embeddings": 48, "initializer_range": 0.3,
+}  # fmt: skip
+BEHIND = {"pad_token_id": 1, "max_position_embeddings": 50}
+OWN = {
+    "electra": {"embedding_size": 16},
+    "roberta": {**BEHIND, "type_vocab_size": 1},
+    "xlm-roberta": {**BEHIND, "type_vocab_size": 1},
+    "mpnet": BEHIND,
+    "distilbert": {"dim": 24, "n_layers": 3, "n_heads": 3, "hidden_dim": 40},
+    "modernbert": {"pad_token_id": 0, "local_attention": 8, "global_attn_every_n_layers": 2, "cls_token_id": 2},
+}
+RENAMED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size")  # in DistilBERT
+
+
+def config(family, **changed):
+    """A config of an architecture for a vocabulary of 40."""
+    sizes = {key: value for key, value in SIZES.items() if family != "distilbert" or key not in RENAMED}
+    attended = "sdpa" if family == "modernbert" else "eager"  # whose mask overflows in float64
+    values = sizes | OWN.get(family, {}) | {"attn_implementation": attended} | changed
+    return transformers.AutoConfig.for_model(family, **values)
+
+
+def model(family, kind="retriever", **changed):
+    """A model of an architecture and of one of `architectures.KINDS`; an encoder has no pooler."""
+    pooler = {"add_pooling_layer": False} if kind == "retriever" and family in architectures.POOLED else {}
+    with torch.random.fork_rng():
+        torch.manual_seed(7)
+        made = getattr(transformers, architectures.class_name(family, kind))(config(family, **changed), **pooler).eval()
+        with torch.no_grad():
+            for weights in made.parameters():
+                weights.add_(torch.randn(weights.shape) * 0.1)
+    return made
+
+
+ALL = tuple(FAMILIES)
