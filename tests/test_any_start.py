@@ -97,7 +97,7 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
     folder = saved(made, encoder, tmp_path / "model")
     source, rows = sequences.queries(SPOKEN, folder, 1), np.arange(len(SPOKEN))
     judge = checkpoint.load(folder, "reranker")
-    ours = reranking.score(judge, source, rows, source, rows[::-1].copy(), precision="fp32")
+    ours = reranking.score(judge, source, rows, source, list(rows[::-1, None]))
     theirs = CrossEncoder(str(folder), device="cpu").predict(list(zip(SPOKEN, SPOKEN[::-1], strict=True)))
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
 

@@ -110,7 +110,7 @@ def test_a_reranker_scores_as_transformers_does(family):
 def test_every_objective_trains_every_architecture(family, name):
     """A loss that does not depend on the micro-batch, and a gradient for every weight."""
     start = model(family, "encoder")
-    network = objective(name).create(start, SETTINGS, seed=5).eval()
+    network = objective(name)(start, SETTINGS, seed=5).eval()
     step = next(reader(name).steps(0, 1))
     (batch,) = ready(network, whole(step))
     loss, numbers = network(batch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from types import SimpleNamespace
 
 import pytest
 import torch
@@ -141,13 +140,6 @@ def test_weights_are_a_function_of_the_seed(name: str) -> None:
     if name not in ("bowdpr",):
         assert any(not torch.equal(one[key], other[key]) for key in new)
     assert torch.equal(state, torch.get_rng_state())
-
-
-@EVERY
-def test_only_a_bert_can_be_pretrained(name: str) -> None:
-    model = SimpleNamespace(config=SimpleNamespace(model_type="electra"))
-    with pytest.raises(InputError, match=f"objective {name} needs a BERT .* type electra"):
-        objective(name)(model, SETTINGS, seed=1)
 
 
 def test_the_sides_of_the_competitors() -> None:
