@@ -201,6 +201,13 @@ def test_search_says_how_to_get_the_vectors_that_are_missing(tmp_path, refusal, 
     config.write_text(f"results: {results}\nevaluation: {{keep_vectors: {str(kept).lower()}}}\n")
     missing = f"{results}/vectors/cdmae-stage3/pydocs is not made yet; "
     said = f"{missing}{what.format(results)} with the same config files makes it"
+    assert refusal("search", "word", "--system", "cdmae-stage3", "--configfile", str(config)) == said
+
+
+def test_search_says_how_to_get_the_measures_by_which_it_chooses(tmp_path, refusal):
+    config = tmp_path / "own.yaml"
+    config.write_text(f"results: {tmp_path / 'results'}\n")
+    said = f"{tmp_path}/results/measures/bm25.tsv is not made yet; ./run with the same config files makes it"
     assert refusal("search", "word", "--configfile", str(config)) == said
 
 
@@ -325,7 +332,7 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         (["search", "--dept", "3", "lists"], "unrecognized arguments: --dept; ./run search --help lists the options"),
         (["plan", "--cores", "many"], "argument --cores: invalid int value: 'many'; ./run plan --help lists the opt"),
         (["adopt", "--configfile", "config/smoke.yaml", "mine"], "mine is no config file; ./run adopt --help lists "),
-        (["search", "word", "--configfile", "BARE"], "the config trains no retriever that could be asked; give the "),
+        (["search", "word", "--configfile", "BARE"], "the config has no system that could be asked; give the --confi"),
         (["importance", "word", "--configfile", "BARE"], "no encoder of the config is masked by importance, so that "),
         (["--workflow-profile", "nosuch", "-n"], "--workflow-profile is nosuch; allowed: a folder with a profile.yaml"),
         (["-n", "--workflow-profile=tests"], "--workflow-profile is tests; allowed: a folder with a profile.yaml, or"),

@@ -126,16 +126,16 @@ def script(name):
 
 def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
     settings = {"unit": "word", "window": 4}
-    given = {"tokens": made / "tokens", "tokenizer": made / "tokenizer"}
+    inputs = {"tokens": made / "tokens", "tokenizer": made / "tokenizer"}
     script("tokens")(
         tokenizer=made / "tokenizer", collection=made / "collection", output=tmp_path / "tokens", threads=2
     )
-    script("ngrams")(**given, settings=settings, output=tmp_path / "ngrams", threads=2)
+    script("ngrams")(tokens=made / "tokens", settings=settings, output=tmp_path / "ngrams", threads=2)
     script("importance")(
         ngrams=made / "ngrams", tokens=made / "tokens", settings=settings | FORMULA, output=tmp_path / "importance"
     )
     script("masked_terms")(
-        **given, importance=made / "importance", settings=SETTINGS, seed=42, example=EXAMPLE, output=tmp_path / "terms"
+        **inputs, importance=made / "importance", settings=SETTINGS, seed=42, example=EXAMPLE, output=tmp_path / "terms"
     )
     for name in ("tokens", "ngrams", "importance"):
         for path in sorted((made / name).iterdir()):

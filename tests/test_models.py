@@ -160,7 +160,7 @@ def test_a_new_head_depends_on_the_seed_alone(tiny) -> None:  # noqa: F811
 def test_check_says_what_the_folder_is(retriever, tiny, tmp_path) -> None:  # noqa: F811
     found = checkpoint.check(retriever, "retriever")
     lengths = {"query_length": 16, "passage_length": 32}
-    assert found == {"kind": "retriever", **lengths, "precision": "fp32", "pooling": "cls"}
+    assert found == {"kind": "retriever", **lengths, "precision": "fp32", "pooling": "cls", "similarity": "dot"}
     with pytest.raises(InputError, match="holds a retriever; here it must be a reranker"):
         checkpoint.check(retriever, "reranker")
     with pytest.raises(InputError, match="no cdmae.json"):

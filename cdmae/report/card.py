@@ -16,6 +16,7 @@ from cdmae.report.templates import fill
 
 README = "README.md"
 USES = {"start": "word-pieces", "encoder": "pre-training", "stage": "fine-tuning"}  # of a collection, by who names it
+POOLED = {"pooling": "cls", "similarity": "dot"}  # of earlier retrievers, whose cdmae.json does not tell them
 PARTS = ("start", "before", "importance", "encoder", "stage")  # whose settings are listed
 
 
@@ -57,7 +58,7 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
     }
     reranker = lengths.get("kind") == "reranker"
     text = fill(
-        "card.md.j2", **facts, **lengths, reranker=reranker, place=place, uses=uses,
+        "card.md.j2", **facts, **{**POOLED, **lengths}, reranker=reranker, place=place, uses=uses,
         measures=_measures(measures, means),
         front_matter=_front_matter(facts, means, reranker=reranker).to_yaml(),
         taken=training if {"steps", "queries", "seconds", "parameters"} <= training.keys() else None,

@@ -24,8 +24,8 @@ def main(
     depth: int,
     weights: list[float] | None = None,
     judged: Path | None = None,
-    split: str = "",
-    measure: str = "",
+    split: str | None = None,
+    measure: str | None = None,
 ):
     """Fuse the runs of several systems: for each output in turn, one run of every system.
 
