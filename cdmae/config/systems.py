@@ -67,9 +67,9 @@ def systems(config: Config) -> dict[str, Row]:
 
 
 def _tuned(config: Config, collection: str = "", split: str = "") -> Row:
-    """Tell on what the weights of a fusion are chosen."""
-    measure = config.evaluation.measured(collection, split)[0] if collection else ""
-    return {"tuned_collection": collection, "tuned_split": split, "tuned_measure": measure}
+    """Tell on what the weights of a fusion are chosen: a collection, and its split and measure."""
+    tuned = [split, config.evaluation.measured(collection, split)[0]] if collection else []
+    return {"tuned_collection": collection, "tuned": tuned}
 
 
 def model_files(model: str) -> list[str]:

@@ -229,13 +229,12 @@ rule fuse:
         method=column(system_rows, "method"),
         k=column(system_rows, "k"),
         weights=column(system_rows, "weights"),
-        split=column(system_rows, "tuned_split"),
-        measure=column(system_rows, "tuned_measure"),
+        tuned=column(system_rows, "tuned"),
         depth=settings.evaluation.depth,
     shell:
         "python workflow/scripts/fuse.py --systems {params.systems:q} --runs {input.runs:q} --outputs {output.runs:q}"
         " --chosen {output.chosen:q} --method {params.method} --k {params.k} --weights {params.weights}"
-        " --judged {input.judged:q} --split {params.split:q} --measure {params.measure:q} --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
+        " --judged {input.judged:q} --tuned {params.tuned:q} --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
 
 
 rule read_run:

@@ -24,13 +24,13 @@ def main(
     depth: int,
     weights: list[float] | None = None,
     judged: Path | None = None,
-    split: str | None = None,
-    measure: str | None = None,
+    tuned: list[str] | None = None,
 ):
     """Fuse the runs of several systems: for each output in turn, one run of every system.
 
-    The weights are equal, `weights`, or those with the best `measure` on a `split` of the collection in whose folder
-    `judged` lies, and whose output is then among the others. `chosen` tells them.
+    The weights are equal, or `weights`, or with `tuned`, the names of a split and of a measure, those with its best value
+    on that split of the collection in whose folder `judged` lies. The split's output is then among the others.
+    `chosen` tells the weights.
     """
     if len(runs) != len(systems) * len(outputs):
         raise InputError(f"--runs are {len(runs)}; allowed: {len(systems)} for each of {len(outputs)} outputs")
@@ -40,8 +40,8 @@ def main(
         return Fusion([read_run(path) for path in parts], method, k)
 
     about = {"method": method, "systems": systems, "weights": weights or [1.0] * len(systems)}
-    if judged:
-        folder = judged.parent
+    if judged and tuned:
+        folder, (split, measure) = judged.parent, tuned
         number = [path.stem for path in outputs].index(f"{folder.name}.{split}")
         queries = read_queries(folder, split)["query_id"]
         best, value = best_weights(fusion(number), read_qrels(folder, split), queries, measure, depth)
