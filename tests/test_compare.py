@@ -56,6 +56,22 @@ def test_means_are_those_of_ir_measures_and_p_that_of_scipy(files):
         assert rows[1]["low"] < rows[1]["difference"] < rows[1]["high"]
 
 
+def test_runs_count_to_their_end(files):
+    deep = "".join(f"q1 Q0 d{rank} {rank} {-rank} x\n" for rank in range(1, 1601))
+    (files / "a").write_text(deep)
+    (files / "b").write_text(deep)
+    (files / "qrels").write_text("q1 0 d3 1\nq1 0 d1500 1\n")
+    assert compare([files / "a", files / "b"], files / "qrels", ["R@2000"])["mean"].tolist() == [1, 1]
+
+
+def test_what_is_there_twice_is_refused(files):
+    with pytest.raises(InputError, match="a is there twice; allowed: each run once"):
+        compare([files / "a", files / "b", files / "a"], files / "qrels", MEASURES)
+    (files / "qrels").write_text("q1 0 d1 1\nq1 0 d1 0\n")
+    with pytest.raises(InputError, match="line 2: the query has a second judgment of d1"):
+        compare([files / "a", files / "b"], files / "qrels", MEASURES)
+
+
 def test_runs_of_other_queries_are_refused(files):
     (files / "a").write_text("x1 Q0 d1 1 1 x\n")
     with pytest.raises(InputError, match="have no query in common"):

@@ -40,7 +40,7 @@ def test_a_title_asks_for_its_text(settings, tmp_path):
     asked, passages = made(settings(method="title"), tmp_path / "out")
     assert asked == {"p1": "The heap queue algorithm"}
     assert passages["p1"] == {"passage_id": "p1", "title": "", "text": FIRST}
-    assert passages["p3"]["title"] == "Short", "a passage without a query stays as it is"
+    assert passages["p3"] == {"passage_id": "p3", "title": "", "text": "Too short."}, "no title stands anywhere"
 
 
 def test_a_first_sentence_asks_for_the_rest(settings, tmp_path):

@@ -91,7 +91,8 @@ def test_what_was_written_is_read_again(tmp_path):
         ("q2 Q0 d2 first 1 x", "line 5: rank is first; allowed: a number"),
         ("q2 d2 1 1 x", "line 5: not 6 columns; it begins with q2"),
         ("q2 Q0 d2 1 1 x y", "line 5: not 6 columns; it begins with q2"),
-        ("", "line 5: not 6 columns"),
+        ("q2 Q0 d2 1 1 x y z", "Expected 7 fields in line 5, saw 8"),
+        ("", "line 5: the line is empty"),
     ],
 )
 def test_a_line_that_is_wrong_is_named(tmp_path, line, said):

@@ -164,7 +164,7 @@ def search(
         raise InputError('search needs words, such as ./run search "compute the determinant of a matrix"')
     if depth < 1:
         raise InputError(f"--depth is {depth}; allowed: a whole number from 1")
-    asked = [name for name, system in config.systems.items() if system.kind != "run"]
+    asked = [name for name in config.systems if can_be_asked(config, name)]
     if not asked:
         raise InputError(
             "the config has no system that could be asked; give the --configfile of a run that has one, or add a "
@@ -185,6 +185,12 @@ def search(
             "length": config.evaluation.lengths.get(collection, 0),
         },
     )
+
+
+def can_be_asked(config: Config, name: str) -> bool:
+    """Say whether a system can answer: not the runs of others, nor what is made from them."""
+    system = config.systems[name]
+    return system.kind != "run" and all(can_be_asked(config, part) for part in (*system.of, system.reranks) if part)
 
 
 def best_system(config: Config, names: list[str]) -> str:
@@ -211,7 +217,13 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     if system.kind == "bm25":
         return row | {"index": made("bm25", asked=True)}
     if system.kind == "fusion":
-        weights = read_json(made("fusion"))["weights"]
+        weights = list(system.weights) or [1.0] * len(system.of)
+        if system.tuned_on:
+            about = read_json(made("fusion"))
+            now = {"method": system.method, "systems": list(system.of), "on": list(system.tuned_on)}
+            if not now.items() <= about.items():
+                raise InputError(f"{name} was fused otherwise than the config says; ./run makes it again")
+            weights = about["weights"]
         return row | {"of": [described(config, part, collection) for part in system.of], "weights": weights}
     if system.kind == "reranker":
         tokens = made("tokens", start=systems.start_of(config, name))

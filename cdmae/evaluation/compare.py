@@ -14,13 +14,16 @@ from cdmae.evaluation.significance import holm, paired
 from cdmae.retrieval import trec
 
 
-def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str], depth: int = 1000) -> pd.DataFrame:
+def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.DataFrame:
     """Compare TREC runs with the first of them: a row a measure and run.
 
     Columns: measure, run, mean, and of all but the first run: difference (its mean minus the first's), low and high
     (95 % interval of the paired t-test), p, and p_holm, corrected for the runs of a measure. Queries without judgments
     do not count; a judged query that a run lacks counts 0.
     """
+    for place, path in enumerate(runs):
+        if path in runs[:place]:
+            raise InputError(f"{path} is there twice; allowed: each run once")
     lines, judged = [trec.read_lines(path) for path in runs], trec.read_qrels(qrels)
     query_ids, passage_ids = (
         pd.Index(pd.concat([judged[column], *(run[column] for run in lines)]).unique())
@@ -39,7 +42,7 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str], depth: i
             raise InputError(f"{path} and {qrels} have no query in common")
         run["query_id"] = query_ids.get_indexer(run["query_id"])
         run["passage_id"] = passage_ids.get_indexer(run["passage_id"])
-        measured = measure(trec.as_run(run, len(query_ids), depth), rows, query_ids, measures)
+        measured = measure(trec.as_run(run, len(query_ids), len(run)), rows, query_ids, measures)
         values[str(path)] = measured.pivot(index="query_id", columns="measure", values="value")
     first, *others = values
     compared = []

@@ -124,17 +124,21 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
     grades = pd.to_numeric(lines["grade"], errors="coerce")
     _refuse(grades.isna() | (grades % 1 != 0), path, lines["grade"], "the grade is", "allowed: a whole number")
     lines["grade"] = grades.astype(int)
+    twice = lines.duplicated(["query_id", "passage_id"])
+    _refuse(twice, path, lines["passage_id"], "the query has a second judgment of", "allowed: one for each passage")
     return lines
 
 
 def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
     """Read a file of so many columns as text; the index is the line number, from 1, because no line is left out."""
     options = {"sep": r"\s+", "header": None, "dtype": str, "quoting": csv.QUOTE_NONE, "skip_blank_lines": False}
+    options["index_col"] = False  # columns that are too many would be an index
     try:
         lines = pd.read_csv(path, names=[*columns, "rest"], keep_default_na=False, na_values=[""], **options)
-    except (OSError, ValueError) as error:  # of pandas' parser, too
+    except (OSError, EOFError, ValueError) as error:  # of pandas' parser, too
         raise InputError(f"{path} cannot be read ({error}); allowed: lines of {' '.join(columns)}") from None
     lines.index += 1
+    _refuse(lines.isna().all(axis=1), path, lines[columns[0]].fillna(""), "the line is empty:", "leave it out")
     wrong = lines["rest"].notna() | lines[columns[-1]].isna()
     expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
     _refuse(wrong, path, lines[columns[0]], f"not {len(columns)} columns; it begins with", expected)

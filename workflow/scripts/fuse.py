@@ -28,9 +28,8 @@ def main(
 ):
     """Fuse the runs of several systems: for each output in turn, one run of every system.
 
-    The weights are equal, or `weights`, or with `tuned`, the names of a split and of a measure, those with its best value
-    on that split of the collection in whose folder `judged` lies. The split's output is then among the others.
-    `chosen` tells the weights.
+    The weights are equal, or `weights`, or chosen: with `tuned`, a split and a measure, they are those with its best value
+    on that split of the collection in whose folder `judged` lies; its output is among the others. `chosen` tells them.
     """
     if len(runs) != len(systems) * len(outputs):
         raise InputError(f"--runs are {len(runs)}; allowed: {len(systems)} for each of {len(outputs)} outputs")

@@ -7,8 +7,8 @@
                     (Izacard et al. 2022)
 ==================  ====================================================================================================
 
-A passage loses the words that ask for it, because a retriever would otherwise learn to compare words. Passages too
-short for a query stay as they are, as negatives. What is searched in the end is the collection itself, not this one.
+A passage loses the words that ask for it, because a retriever would otherwise learn to compare words. Passages without
+a query are negatives: those too short for one, and those whose query another one has. What is searched in the end is the collection itself, not this one.
 """
 
 from __future__ import annotations
@@ -99,13 +99,16 @@ def load(settings: Settings, threads: int = 1) -> Collection:
 
     from cdmae.collections.store import PASSAGES, Collection
 
+    def whole(row: Passage) -> Passage:  # a title that asks for one passage would find the others that have it
+        return (row[0], "", row[2]) if settings.method == "title" else row
+
     queries = _queries(settings, threads)
     asked = set(queries["passage_id"])
 
     def batches() -> Iterator[pa.RecordBatch]:
         for rows in _passages(settings, threads):
             parts = ((row, divided(*row, settings.method)) for row in rows)
-            rest = [(row[0], *part[1:]) if part and row[0] in asked else row for row, part in parts]
+            rest = [(row[0], *part[1:]) if part and row[0] in asked else whole(row) for row, part in parts]
             columns = zip(PASSAGES.types, zip(*rest, strict=True), strict=True)
             yield pa.record_batch([pa.array(column, dtype) for dtype, column in columns], schema=PASSAGES)
 
@@ -170,6 +173,7 @@ def _queries(settings: Settings, threads: int = 1) -> pd.DataFrame:
             f"{settings.dev:,}; allowed: a smaller dev, or another method"
         )
     frame = pd.DataFrame(made, columns=["passage_id", "text"])
+    frame = frame.drop_duplicates("text", ignore_index=True)  # passages of one file share its title
     frame["query_id"] = "pseudo-" + frame["passage_id"]
     if settings.queries or settings.dev:
         frame["order"] = frame["passage_id"].map(lambda name: _hash(f"order {name}"))

@@ -81,6 +81,9 @@ def depends(settings: Settings) -> list[Path]:
     """List the files that are read, in the order of their paths; raises `InputError` where there is none."""
     folder = check_folder(settings.path)
     files = sorted(path for path in folder.rglob("*") if path.suffix in settings.suffixes and path.is_file())
+    for file in files:
+        if any("\ud800" <= letter <= "\udfff" for letter in str(file)):  # how Python shows other bytes
+            raise InputError(f"{ascii(str(file))} has a name that is not UTF-8; rename it")
     if not files:
         raise InputError(
             f"path is {settings.path}, and {folder.absolute()} holds no file that ends in "
