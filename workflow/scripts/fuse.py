@@ -28,7 +28,7 @@ def main(
 ):
     """Fuse the runs of several systems: for each output in turn, one run of every system.
 
-    The weights are equal, or `weights`, or chosen: with `tuned`, a split and a measure, they are those with its best value
+    The weights are equal, or `weights`, or chosen: with `tuned`, a split and a measure, those with its best value
     on that split of the collection in whose folder `judged` lies; its output is among the others. `chosen` tells them.
     """
     if len(runs) != len(systems) * len(outputs):

@@ -8,7 +8,8 @@
 ==================  ====================================================================================================
 
 A passage loses the words that ask for it, because a retriever would otherwise learn to compare words. Passages without
-a query are negatives: those too short for one, and those whose query another one has. What is searched in the end is the collection itself, not this one.
+a query are negatives: those too short for one, and those whose query another one has. What is searched in the end is
+the collection itself, not this one.
 """
 
 from __future__ import annotations
