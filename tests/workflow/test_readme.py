@@ -20,7 +20,7 @@ SHELL = "\n".join(text for kind, text in BLOCKS if kind == "sh")
 FOUND = [*re.findall(r"^(\./run[^#\n]*)", SHELL, flags=re.MULTILINE), *re.findall(r"`(\./run[^`\n]*)`", TEXT)]
 COMMANDS = sorted({each.strip().removesuffix(" -n") for each in FOUND})
 PYTHON = [text for kind, text in BLOCKS if kind == "python"]
-ELSEWHERE = ("--workflow-profile", "mine.yaml", "my.yaml")  # needs a cluster, or a collection of one's own
+ELSEWHERE = ("--workflow-profile", "mine.yaml", "my.yaml", "mine.run")  # needs a cluster, or files of one's own
 
 
 def test_there_is_something_to_try():
