@@ -4,8 +4,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from cdmae.config.checks import MOST_TUNED
 from cdmae.errors import InputError
-from cdmae.evaluation.tuning import best_weights, mixtures
+from cdmae.evaluation.tuning import STEPS, best_weights, mixtures
 from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import Run
 
@@ -57,6 +58,10 @@ def test_one_run_keeps_its_order_and_empty_lists_stay_empty(method):
 def test_runs_of_other_queries_are_refused():
     with pytest.raises(InputError, match=r"runs of \[1, 2\] queries cannot be fused"):
         reciprocal_rank([run_of([1]), run_of([1], [2])], k=60, depth=5)
+
+
+def test_the_config_allows_as_many_systems_as_can_be_tuned():
+    assert max(STEPS) == MOST_TUNED
 
 
 @pytest.mark.parametrize(("systems", "count"), [(2, 21), (3, 66), (4, 56)])

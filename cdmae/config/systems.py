@@ -125,11 +125,6 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
     return depths
 
 
-def searched(config: Config, system: str) -> list[str]:
-    """List the collections that a system searches: those of the evaluation and those it is mined on."""
-    return list(dict.fromkeys([*config.evaluation.collections, *(on for by, on, _ in mined(config) if by == system)]))
-
-
 def only_searched(config: Config) -> list[str]:
     """List the collections that are asked by hand and not measured: vectors and indexes are made for them."""
     return [name for name, splits in config.evaluation.collections.items() if not splits]
