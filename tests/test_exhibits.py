@@ -85,6 +85,8 @@ def on_ms_marco():
         ("figure_negatives", "ablations", "group-16 group-2 group-4 group-8"),
         ("table_stages", "paper", "cdmae-stage1 cdmae-stage2 cdmae-stage3"),
         ("table_beir", "paper", "bm25 cdmae-stage3 general-stage1 mae-stage1"),
+        ("table_nanobeir", "nanobeir", "bm25 cdmae-stage3 mae-stage1 none-stage1"),
+        ("table_nanobeir", "minilm nanobeir", "bm25 cdmae-stage1 mae-stage1 minilm stage3"),
         ("table_corpus", "paper", "cdmae-stage1 general-stage1"),
         ("table_corpus", "paper paper-ablations", "cdmae-stage1 domain general-stage1 wikipedia wikipedia-domain"),
         ("table_projection", "paper paper-ablations", "cdmae-stage1 no-projection"),
@@ -136,6 +138,12 @@ def test_what_the_config_lacks_is_named_with_a_config_that_has_it(name):
     message = rf"^{name} needs .* alone, which this config lacks; see config/ablations.yaml, "
     with pytest.raises(InputError, match=message):
         exhibits.wanted(name, shipped())
+
+
+def test_a_config_without_nano_beir_is_told_where_it_is():
+    message = "^table_nanobeir needs the collections of NanoBEIR in evaluation, which .*config/nanobeir.yaml"
+    with pytest.raises(InputError, match=message):
+        exhibits.wanted("table_nanobeir", shipped())
 
 
 @pytest.mark.parametrize(
@@ -248,6 +256,29 @@ def test_beir_has_its_collections_down_and_an_average_where_all_are_there():
     assert float(row["BM25, ours, bm25"]) == pytest.approx(mean, rel=1e-4)
 
 
+def test_nano_beir_stands_beside_what_others_published_of_it_and_not_beside_beir():
+    facts = measured(shipped("minilm", "nanobeir"))
+    table = exhibits.table("table_nanobeir", facts)
+    rows = lines(table)
+    assert table.caption == "NanoBEIR: zero-shot, published by others and ours, nDCG@10"
+    assert [key[0] for key in rows] == [*read_yaml(ROOT / "config/nanobeir.yaml")["collections"], "average"]
+    ours = 100 * facts.value("bm25", Target("nano-arguana", "test"), "nDCG@10")
+    row = rows["nano-arguana",]
+    assert row["BM25, published"] == "46.5" and float(row["BM25, difference"]) == pytest.approx(ours - 46.5, rel=1e-4)
+    assert rows["nano-nfcorpus",]["BM25, published"] == "\N{EN DASH}"  # whose judgments there are others
+    targets = [Target(name, "test") for name in read_yaml(ROOT / "config/nanobeir.yaml")["collections"]]
+    mean = 100 * sum(facts.value("minilm", target, "nDCG@10") for target in targets) / 13
+    average = rows["average",]
+    assert float(average["all-MiniLM-L6-v2, ours, minilm"]) == pytest.approx(mean, rel=1e-4)
+    theirs = ("all-MiniLM-L6-v2, published", "BM25 of mteb, published", "BM25 of the blog, published")
+    assert [average[line] for line in theirs] == ["56.23", "57.29", "45.18"]
+    assert [shown.name for shown in exhibits.beside_the_papers(facts)] == ["table_nanobeir"]
+    del facts.config["evaluation"]["collections"]["nano-nq"]
+    assert lines(exhibits.table("table_nanobeir", measured(facts.config)))["average",]["BM25 of mteb, published"] == (
+        "\N{EN DASH}"
+    )
+
+
 def test_projection_and_negatives_stand_beside_tables_4_and_figure_4():
     facts = measured(on_ms_marco())
     rows = lines(exhibits.table("table_projection", facts))
@@ -262,7 +293,10 @@ def test_projection_and_negatives_stand_beside_tables_4_and_figure_4():
     assert "the paper" in picture and picture.count("<path") == 4
 
 
-@pytest.mark.parametrize("name", [exhibit for exhibit in exhibits.GRIDS if exhibit not in ("table_main", "table_beir")])
+@pytest.mark.parametrize(
+    "name",
+    [exhibit for exhibit in exhibits.GRIDS if not exhibit.startswith(("table_main", "table_beir", "table_nano"))],
+)
 def test_an_exhibit_alone_shows_what_it_shows_of_a_whole_run(name):
     """Its job has the measures of its own systems and of no others."""
     whole = measured(shipped("ablations"))

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from pathlib import Path
 
 import ir_measures
 import numpy as np
@@ -23,12 +24,14 @@ import requests
 from cdmae import collections
 from cdmae.collections.sources.ir_datasets import catalogue, fetching
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
+from cdmae.config.load import read_yaml
 from cdmae.errors import InputError
 from cdmae.evaluation.measures import measure
 from cdmae.files import read_json
 from cdmae.retrieval import lexical, targets
 from cdmae.runs import Run, read_run
 
+CONFIG = Path(__file__).resolve().parent.parent / "config"
 source = collections.source("ir_datasets")
 MSMARCO = {
     "dataset": "msmarco-passage",
@@ -40,9 +43,16 @@ CORPUS = [
     {"_id": "q1", "title": "", "text": "what is  tea"},
     {"_id": "doc2", "title": "", "text": ""},
 ]
+NANO = {  # a set of NanoBEIR in ir_datasets: its folder at the hub, below zeta-alpha-ai
+    "climate-fever": "NanoClimateFEVER", "dbpedia-entity": "NanoDBPedia", "fever": "NanoFEVER", "fiqa": "NanoFiQA2018",
+    "hotpotqa": "NanoHotpotQA", "msmarco": "NanoMSMARCO", "nfcorpus": "NanoNFCorpus", "nq": "NanoNQ",
+    "quora": "NanoQuoraRetrieval", "scidocs": "NanoSCIDOCS", "arguana": "NanoArguAna", "scifact": "NanoSciFact",
+    "webis-touche2020": "NanoTouche2020",
+}  # fmt: skip
 COUNTS = {
     ("dpr-w100", "docs"): 2,
-    **{("nano-beir/arguana", part): count for part, count in (("docs", 2), ("queries", 1), ("qrels", 1))},
+    **{(f"nano-beir/{name}", part): count
+       for part, count in (("docs", 3), ("queries", 2), ("qrels", 3)) for name in NANO},
     ("msmarco-passage", "docs"): 3,
     ("msmarco-passage/train", "queries"): 2,
     ("msmarco-passage/train", "qrels"): 1,
@@ -113,16 +123,18 @@ PUBLISHED = {  # family, key in its list of files: name as published, content
     ("beir", "cqadupstack"): beir_zip("cqadupstack/tex", {"tags": ["a"]}),
     ("beir", "webis-touche2020/v2"): beir_zip("webis-touche2020", TOUCHE),
 }
-NANO = {
-    ("nano-beir", "arguana/docs"): {"_id": ["d0", "d1"], "text": ["Tea is a drink.", "Bread is not."]},
-    ("nano-beir", "arguana/queries"): {"_id": ["q0"], "text": ["what is tea"]},
-    ("nano-beir", "arguana/qrels"): {"query-id": ["q0"], "corpus-id": ["d0"]},
-}
-PUBLISHED |= {key: parquet(columns) for key, columns in NANO.items()}
-HUB = {
-    key: f"NanoArguAna/{part}/train-00000-of-00001.parquet"
-    for key, part in zip(NANO, ("corpus", "queries", "qrels"), strict=True)
-}
+HUB = {}  # key in the list of files: its place as the hub has it
+for name, folder in NANO.items():  # a query that is a passage, a passage without text, and a relevant one that is lost
+    passages = {"_id": ["d0", "q0", "d2"], "text": [f"Tea is a drink of {name}.", "what is tea", ""]}
+    queries = {"_id": ["q0", "q1"], "text": ["what is tea", f"what is {name}"]}
+    qrels = {"query-id": ["q0", "q1", "q1"], "corpus-id": ["d0", "d0", "lost"]}
+    for part, place, columns in (
+        ("docs", "corpus", passages),
+        ("queries", "queries", queries),
+        ("qrels", "qrels", qrels),
+    ):
+        PUBLISHED["nano-beir", f"{name}/{part}"] = parquet(columns)
+        HUB["nano-beir", f"{name}/{part}"] = f"{folder}/{place}/train-00000-of-00001.parquet"
 TITLES = tar(**{"marco/para.title.txt": "0\tTea\n2\tBread\n"})
 
 
@@ -231,12 +243,55 @@ def test_measures_are_those_of_the_published_judgments(home, tmp_path):
     assert measured.set_index(["query_id", "measure"])["value"].to_dict() == pytest.approx(expected)
 
 
-def test_files_of_one_name_are_told_apart_by_their_folders(home, tmp_path):
-    """Of Nano-BEIR, whose 39 files have one name; those of another set of it are no offer."""
-    assert write_collection(tmp_path / "out", loaded(home, dataset="nano-beir/arguana")) == 2
-    assert read_passages(tmp_path / "out")["text"].to_pylist() == ["Tea is a drink.", "Bread is not."]
+@pytest.mark.parametrize("name", NANO)
+def test_nano_beir_comes_through_whole(home, tmp_path, name, capsys):
+    """Its 39 files have one name; each is taken from its own folder, as the hub has it."""
+    write_collection(tmp_path / "out", loaded(home, dataset=f"nano-beir/{name}"))
+    passages = read_passages(tmp_path / "out").to_pylist()
+    assert [(passage["passage_id"], passage["title"]) for passage in passages] == [("d0", ""), ("q0", "")]
+    assert passages[0]["text"] == f"Tea is a drink of {name}."
+    queries = read_queries(tmp_path / "out", "test")
+    assert queries["text"].tolist() == ["what is tea", f"what is {name}"]
+    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 1], [1, 0, 1], [1, 2, 1]]
+    assert targets.own_passages(tmp_path / "out", queries).tolist() == [-1, -1]  # its published measures leave none out
+
+
+def test_nano_beir_is_checked_by_its_checksums_and_its_counts(home, published, tmp_path, monkeypatch):
+    alone = tmp_path / "mine"
+    shutil.copytree(home / "NanoArguAna", alone / "NanoArguAna")
     with pytest.raises(InputError, match="put https://.*NanoNQ/resolve/main/queries/train-00000-of-00001.parquet at "):
-        loaded(home, dataset="nano-beir/nq")
+        loaded(alone, dataset="nano-beir/nq")  # those of another set are no offer
+    shutil.copy(home / HUB["nano-beir", "nq/docs"], alone / HUB["nano-beir", "arguana/docs"])
+    with pytest.raises(InputError, match=r"put .*corpus/train-.* at .* \(the file there has another checksum"):
+        loaded(alone, dataset="nano-beir/arguana")
+    monkeypatch.setitem(published[1]["metadata.json"]["nano-beir/fiqa"], "qrels", {"count": 123})
+    catalogue.entries.cache_clear()
+    with pytest.raises(InputError, match="nano-beir/fiqa has 3 qrels; allowed: 123, as published"):
+        loaded(home, dataset="nano-beir/fiqa")
+
+
+def test_the_catalogue_has_nano_beir_as_its_config_names_it():
+    """13 sets with judgments and no further splits: 649 queries, of which some have no passage of their own."""
+    entries = read_yaml(CONFIG / "nanobeir.yaml")
+    datasets = [entry["dataset"] for entry in entries["collections"].values()]
+    assert sorted(datasets) == sorted(f"nano-beir/{name}" for name in NANO)
+    assert sorted(datasets) == sorted(name for name in catalogue.collections() if name.startswith("nano-beir"))
+    sizes = [source.expected(source.Settings(dataset=name)) for name in datasets]
+    assert sum(passages for passages, _, _ in sizes) == 56_723
+    assert sum(judged["test"] for *_, judged in sizes) == 649
+    assert 100 < sum(passages * words for passages, words, _ in sizes) / 56_723 < 200
+    assert entries["evaluation"]["collections"] == {name: ["test"] for name in entries["collections"]}
+    addresses = {entry["url"] for key, entry in catalogue.read_json("downloads.json")["nano-beir"].items()}
+    root = "https://huggingface.co/datasets/zeta-alpha-ai"
+    places = [place.split("/", 1) for place in HUB.values()]
+    assert addresses == {f"{root}/{folder}/resolve/main/{rest}" for folder, rest in places}
+
+
+def test_ir_datasets_registers_every_set_that_the_config_names():
+    script = "import ir_datasets, sys; print([ir_datasets.load(name).has_qrels() for name in sys.argv[1:]].count(True))"
+    names = [f"nano-beir/{name}" for name in NANO]
+    said = subprocess.run([sys.executable, "-c", script, *names], check=True, capture_output=True, text=True)
+    assert int(said.stdout) == len(NANO)
 
 
 def test_every_published_file_has_a_place_of_its_own_in_the_folder():

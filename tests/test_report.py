@@ -240,6 +240,15 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
     assert "the heights do not compare" not in str(section.text)
 
 
+def test_nano_beir_is_none_of_the_papers_collections(tmp_path):
+    collections = {"pydocs": {"source": "pydocs"}, "nano": {"source": "ir_datasets", "dataset": "nano-beir/nq"}}
+    run = measured(tmp_path, collections=collections, targets={"pydocs": {"dev": 40}, "nano": {"test": 30}})
+    section = paper.section(run)
+    assert [table.name for table in section.tables] == ["claims", "table_nanobeir"]
+    assert "the heights do not compare" in str(section.text)
+    assert "published numbers on NanoBEIR, and ours</summary>" in str(section.text)
+
+
 # --- the page --------------------------------------------------------------------------------------------------------
 
 

@@ -10,7 +10,8 @@ from cdmae.config.systems import TRAINED
 from cdmae.layout import place
 
 TABLES = (
-    "table_main", "table_stages", "table_beir", "table_projection", "table_corpus", "table_latency", "table_claims",
+    "table_main", "table_stages", "table_beir", "table_nanobeir", "table_projection", "table_corpus", "table_latency",
+    "table_claims",
 )  # fmt: skip
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
 EXHIBITED = ("measures", "masked_terms", "encoders")  # what an exhibit reads of the facts

@@ -80,6 +80,16 @@ def _beir(facts: Facts) -> list[Entry]:
     return _beside("table 3", {name: chain[-1:] for name, chain in chains.items()})
 
 
+def _nano(facts: Facts) -> list[Entry]:
+    """List what others published of NanoBEIR, and the systems of table 3; models from outside go by their names."""
+    systems = {
+        entry["model"].rstrip("/").rpartition("/")[2]: [name]
+        for name, entry in facts.entries("systems").items()
+        if entry.get("kind") == "external" and name in facts.systems
+    }
+    return _beside(published.NANO, systems | {entry.label[0]: [entry.system] for entry in _beir(facts) if entry.system})
+
+
 def _projection(facts: Facts) -> list[Entry]:
     """List the two settings of table 4."""
     with_and_without = next(iter(pairs(facts, "encoder.projection", True, False)), ("", ""))
@@ -99,10 +109,10 @@ def _negatives(facts: Facts) -> list[Entry]:
 
 
 def _beside(source: str, systems: Mapping[str, Sequence[str]]) -> list[Entry]:
-    """List the rows of one of the paper's tables that has no stages, and systems by label: the first beside its row."""
+    """List the rows of a published table that has no stages, and systems by label: the first beside its row."""
     rows = {name: row for (name, _), row in published.rows(source).items()}
     entries = []
-    for label in dict.fromkeys([*(rows if source == "table 3" else []), *systems]):
+    for label in dict.fromkeys([*(rows if source in grids.SETS else []), *systems]):
         first, *more = systems.get(label, [""])
         entries += [Entry((label,), first, rows.get(label)), *(Entry((label,), system) for system in more)]
     return entries
@@ -121,7 +131,7 @@ _ROWS = pd.read_csv(
 ).to_dict("index")  # fmt: skip
 _ENTRIES = {
     "table_main": _main, "table_stages": _stages, "table_beir": _beir, "table_projection": _projection,
-    "table_corpus": _corpora, "figure_negatives": _negatives, "figure_steps": _growth,
+    "table_corpus": _corpora, "table_nanobeir": _nano, "figure_negatives": _negatives, "figure_steps": _growth,
 }  # fmt: skip
 GRIDS = {name: Grid(entries=entries, **_ROWS[name]) for name, entries in _ENTRIES.items()}
 OF_MASKS = {"figure_masked_terms": terms_table, "figure_sampling": example_table}

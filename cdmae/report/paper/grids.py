@@ -30,6 +30,7 @@ from cdmae.report.sections import (
 from cdmae.report.tables import Cell, Table, number_cell
 
 MOST_ACROSS = 8  # with more collections than this a table has them down and the methods across
+SETS = {"table 3": 14, published.NANO: 13}  # of which their averages are
 PAPERS = "The paper\N{RIGHT SINGLE QUOTATION MARK}s "
 
 
@@ -75,7 +76,7 @@ class Grid:
     @property
     def caption(self) -> str:
         """Return the title behind the name of the paper's table."""
-        return f"{PAPERS}{self.source}: {self.title}" if self.source else self.title
+        return f"{PAPERS}{self.source}: {self.title}" if self.source not in ("", published.NANO) else self.title
 
     def systems(self, facts: Facts) -> list[str]:
         """List the systems of the entries."""
@@ -83,8 +84,8 @@ class Grid:
 
     def columns(self, facts: Facts) -> list[Column]:
         """Return the paper's columns where its queries are measured; else our own."""
-        if self.source == "table 3":
-            return _zero_shot(facts)
+        if self.source in ("table 3", published.NANO):
+            return _zero_shot(facts, self.source)
         theirs = _papers(facts, self.source) if self.source else []
         return theirs or [
             Column(str(target), [[target]], name)
@@ -106,15 +107,20 @@ def _papers(facts: Facts, source: str) -> list[Column]:
     return columns
 
 
-def _zero_shot(facts: Facts) -> list[Column]:
-    """Return a column per collection, and their average where there are several."""
+def _zero_shot(facts: Facts, source: str) -> list[Column]:
+    """Return a column per collection, and their average where there are several; of NanoBEIR its own sets alone."""
     sets = zero_shot_sets(facts)
-    theirs = published.rows("table 3")[published.OURS, 0].values.keys() - {published.AVERAGE}
-    keys = [Key(name, main_measure(facts, [targets])) for name, targets in sets.items()]
-    columns = [Column(key.dataset, [sets[key.dataset]], key.measure, key if key in theirs else None) for key in keys]
-    if len(sets) > 1:
-        average = published.AVERAGE if theirs == set(keys) else None
-        columns.append(Column("average", list(sets.values()), columns[0].measure, average))
+    names = {name: name for name in sets}
+    if source == published.NANO:
+        datasets = {name: published.nano(facts, target) for name, [target, *_] in sets.items()}
+        names = {name: dataset for name, dataset in datasets.items() if dataset}
+    theirs = {key for row in published.rows(source).values() for key in row.values} - {published.AVERAGE}
+    keys = {name: Key(dataset, main_measure(facts, [sets[name]])) for name, dataset in names.items()}
+    columns = [Column(name, [sets[name]], key.measure, key if key in theirs else None) for name, key in keys.items()]
+    if len(columns) > 1:
+        all_there = theirs <= set(keys.values()) and len(columns) == SETS[source]
+        average = published.AVERAGE if all_there else None
+        columns.append(Column("average", [sets[name] for name in names], columns[0].measure, average))
     return columns
 
 
@@ -134,7 +140,9 @@ def table(grid: Grid, name: str, facts: Facts) -> Table:
     """
     columns, caption, heads = grid.columns(facts), grid.caption, [*grid.heads, "line", "from"]
     theirs = any(column.key for column in columns)
-    labelled = [line for entry in grid.entries(planned(facts.config)) for line in _lines(facts, entry, columns, theirs)]
+    whose = "published" if grid.source == published.NANO else "paper"
+    entries = grid.entries(planned(facts.config))
+    labelled = [line for entry in entries for line in _lines(facts, entry, columns, whose if theirs else "")]
     if not theirs:
         names = dict.fromkeys(target.collection for column in columns for some in column.sets for target in some)
         caption += f"; ours alone: {formats.listed(list(names))} is not the paper's data"
@@ -151,14 +159,12 @@ def table(grid: Grid, name: str, facts: Facts) -> Table:
     return Table(name, caption, ["collection", *across], body)
 
 
-def _lines(
-    facts: Facts, entry: Entry, columns: Sequence[Column], theirs: bool
-) -> Iterator[tuple[list[str], list[Cell]]]:
-    """Yield labels and cells of an entry's lines: paper, ours, difference and band, as far as there are both."""
-    paper = entry.paper if theirs else None
+def _lines(facts: Facts, entry: Entry, columns: Sequence[Column], whose: str) -> Iterator[tuple[list[str], list[Cell]]]:
+    """Yield labels and cells of an entry's lines: `whose`, ours, difference and band, as far as there are both."""
+    paper = entry.paper if whose else None
     points = [paper.values.get(column.key, math.nan) if paper else math.nan for column in columns]
     if paper:
-        yield [*entry.label, "paper", paper.source], [number_cell(value, "{:.1f}".format) for value in points]
+        yield [*entry.label, whose, paper.source], [number_cell(value, "{:.1f}".format) for value in points]
     if not entry.system:
         return
     ours = [system_cell(facts, entry.system, column.sets, column.measure) for column in columns]

@@ -1,6 +1,6 @@
-"""The numbers of the paper, each with its source: what is measured on the same queries stands beside them.
+"""The numbers of the paper, and others' on NanoBEIR, each with its source: what is measured here stands beside them.
 
-A dataset is named as `dataset` names a target; points are those of the paper, measures x 100.
+A dataset is named as `dataset` and `nano` name a target; points are those of the paper, measures x 100.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ FILE = Path(__file__).resolve().parents[3] / "config" / "paper_results.csv"
 COLUMNS = ["table", "row", "stage", "dataset", "measure", "value", "source"]
 DEV, DL19, DL20, DL = "msmarco dev", "msmarco dl19", "msmarco dl20", "msmarco dl19 and dl20"
 OURS = "CDMAE"  # the paper's own method
+NANO = "NanoBEIR"  # the table of what others published of it
 
 
 class Key(NamedTuple):
@@ -35,7 +36,7 @@ class Row(NamedTuple):
     values: dict[Key, float]
 
 
-AVERAGE = Key("average", GRADED)  # of the datasets of table 3
+AVERAGE = Key("average", GRADED)  # of the datasets of table 3, or of NanoBEIR
 METHODS = pd.read_csv(Path(__file__).with_name("methods.csv"), index_col="method", dtype=str, keep_default_na=False)
 
 
@@ -93,3 +94,9 @@ def dataset(facts: Facts, target: Target) -> str:
     if entry.get("source") != "msmarco" and entry.get("dataset") != "msmarco-passage":
         return ""
     return {"dev": DEV, "dev/small": DEV, "dl19": DL19, "dl20": DL20}.get(target.split, "")
+
+
+def nano(facts: Facts, target: Target) -> str:
+    """Return the id of a set of NanoBEIR for a target, such as ``nano-beir/nq``; nothing if it is none."""
+    name = facts.entries("collections").get(target.collection, {}).get("dataset", "")
+    return name if name.startswith("nano-beir/") else ""
