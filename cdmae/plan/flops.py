@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cdmae.config import pretrained
+
 if TYPE_CHECKING:
     from cdmae.config.schema import Encoder, Start
     from cdmae.plan.sizes import Size
@@ -21,7 +23,11 @@ SPANS = ("cotmae", "master", "cocondenser")  # objectives that read two spans of
 
 @dataclass(frozen=True)
 class Network:
-    """The dimensions of a Transformer encoder; the defaults are BERT base's."""
+    """The dimensions of a Transformer encoder; the defaults are BERT base's.
+
+    embedding: the width of the embeddings where another one than that of the layers (ELECTRA's); modern: ModernBERT's
+    layers, whose inner one is gated, with a third matrix, and which have neither biases nor learnt positions.
+    """
 
     layers: int = 12
     width: int = 768
@@ -29,6 +35,8 @@ class Network:
     vocabulary: int = 30522
     positions: int = 512
     heads: int = 12
+    embedding: int = 0
+    modern: bool = False
 
     @classmethod
     def of(cls, start: Start) -> Network:
@@ -44,36 +52,63 @@ class Network:
         keys = {  # BERT's words, and DistilBERT's
             "layers": ("num_hidden_layers", "n_layers"), "width": ("hidden_size", "dim"),
             "inner": ("intermediate_size", "hidden_dim"), "heads": ("num_attention_heads", "n_heads"),
-            "vocabulary": ("vocab_size",), "positions": ("max_position_embeddings",),
+            "vocabulary": ("vocab_size",), "positions": ("max_position_embeddings",), "embedding": ("embedding_size",),
         }  # fmt: skip
-        return cls(**{name: settings[key] for name, known in keys.items() for key in known if key in settings})
+        sizes = {name: settings[key] for name, known in keys.items() for key in known if key in settings}
+        return cls(**sizes, modern=settings.get("model_type") == "modernbert")
 
     def narrowed(self, share: float) -> Network:
         """Return the same with a share of the heads and of both widths."""
         width, inner, heads = (round(share * size) for size in (self.width, self.inner, self.heads))
         return replace(self, width=width, inner=inner, heads=heads)
 
+    @property
+    def inners(self) -> int:
+        """Inner widths that a layer computes: two of ModernBERT's, of which one is the gate of the other."""
+        return 1 + self.modern
+
+    @property
+    def _matrices(self) -> int:
+        """Weights of a layer's matrices: 4 d^2 + 2 d f, and ModernBERT's gate, d f."""
+        return 4 * self.width**2 + (1 + self.inners) * self.width * self.inner
+
     def parameters(self) -> int:
         """Weights of the layers and the embeddings."""
-        layer = 4 * self.width**2 + 2 * self.width * self.inner + 9 * self.width + self.inner
-        return self.layers * layer + (self.vocabulary + self.positions + 4) * self.width
+        layer = self._matrices + (2 * self.width if self.modern else 9 * self.width + self.inner)
+        embedding = self.embedding or self.width
+        embedded = self.vocabulary + (1 if self.modern else self.positions + 4)
+        projection = (embedding + 1) * self.width if embedding != self.width else 0
+        return self.layers * layer + embedded * embedding + projection
 
     def layer(self, tokens: float) -> float:
-        """One layer over a text of n tokens: 2 n (4 d^2 + 2 d f) for the weights, 4 n^2 d for the attention."""
-        return 2 * tokens * (4 * self.width**2 + 2 * self.width * self.inner) + 4 * tokens**2 * self.width
+        """One layer over a text of n tokens: 2 n for every weight of its matrices, 4 n^2 d for the attention."""
+        return 2 * tokens * self._matrices + 4 * tokens**2 * self.width
 
     def forward(self, tokens: float) -> float:
         """All layers over a text of n tokens."""
         return self.layers * self.layer(tokens)
 
     def head(self, tokens: float) -> float:
-        """Price the language-model head over some tokens: the transform d x d, and the vocabulary."""
-        return 2 * tokens * (self.width**2 + self.width * self.vocabulary)
+        """Price the language-model head over some tokens: the transform d x e, and the vocabulary, e x V."""
+        return 2 * tokens * (self.width + self.vocabulary) * (self.embedding or self.width)
 
 
 def longest(model: str) -> int:
     """Return the word-pieces to which sentence-transformers cuts texts for a model; 512 where it does not tell."""
-    return _json(_folder(model) / "sentence_bert_config.json").get("max_seq_length") or Network.read(model).positions
+    cut = _json(_folder(model) / "sentence_bert_config.json").get("max_seq_length")
+    return cut or pretrained.positions(str(_folder(model))) or Network().positions
+
+
+def cut_into_chunks(start: Start) -> bool:
+    """Tell whether a start's tokenizer is BERT's, so that texts go through it in chunks; what is not here is BERT's."""
+    from cdmae.tokens.vocabulary import is_bert  # and numpy, which the start of every run would wait for
+
+    if not start.checkpoint:
+        return True
+    folder = _folder(start.checkpoint)
+    if parts := _json(folder / "tokenizer.json"):
+        return is_bert(parts)
+    return not any((folder / name).is_file() for name in ("vocab.json", "sentencepiece.bpe.model"))
 
 
 def _folder(model: str) -> Path:

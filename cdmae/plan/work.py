@@ -28,7 +28,7 @@ GB = 1e9
 QUERY_TOKENS = 10.0  # word-pieces of a query
 # seconds of one core
 READ, HARVEST = 60e-6, 2e-3  # a passage, from its files to Parquet; from documentation strings
-TOKENISE = 1 / 2.2e6  # a word-piece
+TOKENISE, TOKENISE_WHOLE = 1 / 2.2e6, 1 / 0.4e6  # a word-piece; where passages are not cut into chunks
 COUNT = 1 / 5.5e6  # a word, all orders of n-grams
 INDEX = 4e-6  # a word in Lucene's index
 BM25_QUERY, BM25_PASSAGE = 3e-3, 0.9e-9  # a query; and for each passage that there is
@@ -172,12 +172,16 @@ def tokenizer(planned: Planned, start: str) -> Work:
 
 
 def tokens(planned: Planned, start: str, name: str) -> Work:
-    """Write word-pieces as uint16, and where passages and their texts begin."""
-    corpus = planned.sizes[name]
-    pieces = corpus.all_words * PIECES_A_WORD
+    """Write word-pieces as uint16, and where passages and their texts begin.
+
+    Tokenizers other than BERT's take longer. They number a piece twice, so that theirs may need uint32.
+    """
+    corpus, entry = planned.sizes[name], planned.config.starts[start]
+    pieces, chunks = corpus.all_words * PIECES_A_WORD, flops.cut_into_chunks(entry)
+    numbers = Network.of(entry).vocabulary * (1 if chunks else 2)
     return Work(
-        core_seconds=TOKENISE * pieces,
-        disk=2 * pieces + 16 * corpus.passages,
+        core_seconds=(TOKENISE if chunks else TOKENISE_WHOLE) * pieces,
+        disk=(2 if numbers <= 1 << 16 else 4) * pieces + 16 * corpus.passages,
         memory=PANDAS + 48 * corpus.passages,
         a_core=min(0.2 * GB, KNOWN * TYPES * math.sqrt(corpus.all_words)),
     )
@@ -206,7 +210,8 @@ def _trained(
     rows: word-pieces that are computed together; decoders: their layers; logits: of the head at a word-piece.
     """
     weights = 4.0 * network.parameters()
-    activations = SLACK * rows * (network.layers + decoders) * 4 * (10 * network.width + 2 * network.inner)
+    states = 10 * network.width + 2 * network.inners * network.inner
+    activations = SLACK * rows * (network.layers + decoders) * 4 * states
     kept = 4 * weights + activations + 12.0 * rows * logits
     return Work(operations, disk=weights, memory=TRAINER + texts, network=kept)
 
