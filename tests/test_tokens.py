@@ -4,6 +4,7 @@ import json
 import random
 import subprocess
 import sys
+import time
 import unicodedata
 
 import numpy as np
@@ -192,6 +193,18 @@ def test_punctuation_has_no_continuing_pieces():
 def test_a_vocabulary_too_small_for_the_alphabet_is_refused():
     with pytest.raises(InputError, match="vocabulary is 20; the single characters"):
         tokenise.train_pieces(ENGLISH, 20)
+
+
+def test_a_word_of_megabytes_does_not_hold_up_a_training(monkeypatch):
+    """The trainer's time grows with the square of a word's length: 8 s for 200,000 letters, half an hour for 3 MB."""
+    long = "".join(np.random.default_rng(1).choice(list("abcdefghij"), 3_000_000))
+    before = time.process_time()
+    assert len(tokenise.train_pieces([*ENGLISH, long], 300)) == 300
+    assert time.process_time() - before < 30
+    short = "".join(np.random.default_rng(1).choice(list("abcdefghij"), tokenise.LONGEST))
+    whole = tokenise.train_pieces([*ENGLISH, short], 300)
+    monkeypatch.setattr(tokenise, "LONGEST", 10**6)
+    assert tokenise.train_pieces([*ENGLISH, short], 300) == whole
 
 
 def test_the_vocabulary_tells_special_and_ordinary_pieces(tokenizer):

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 ALPHABET = 1000  # single characters that a trained vocabulary keeps at most, the commonest, as BERT's has about 1,000
+LONGEST = 1000  # letters of a word in training, whose time grows with their square; what is longer is cut
 BYTES_AT_ONCE = 1 << 21
 JOINED = 256  # chunks that go through the tokenizer as one text: it spends most of its time between texts
 MARKS = "|.,()"  # what joins them; no other character is decomposed to one of these
@@ -58,7 +59,8 @@ def train_pieces(texts: Iterable[str], vocabulary: int) -> dict[str, int]:
 
     tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.BertNormalizer()
-    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    words = [pre_tokenizers.BertPreTokenizer(), pre_tokenizers.FixedLength(LONGEST)]
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(words)
     letters = _alphabet(tokenizer, texts)
     # The trainer numbers continuing characters as it meets them in a randomly seeded hash map, and breaks ties by
     # number; naming all of them beforehand makes it repeatable.
