@@ -137,6 +137,13 @@ def test_a_folder_without_readable_text_is_refused(tmp_path, name, content, said
     assert said in str(caught.value)
 
 
+def test_suffixes_match_in_any_case(tmp_path):
+    for name in ("README.MD", "notes.Txt", "page.html"):
+        (tmp_path / name).write_text(FIRST)
+    assert [path.name for path in text.depends(text.Settings(path=str(tmp_path)))] == ["README.MD", "notes.Txt"]
+    assert text.depends(text.Settings(path=str(tmp_path), suffixes=(".HTML",))) == [tmp_path / "page.html"]
+
+
 def test_a_folder_of_text_gives_pseudo_queries(tmp_path):
     (tmp_path / "a.txt").write_text(FIRST)
     settings = pseudo.Settings(of={"source": "text", "path": str(tmp_path)})

@@ -28,7 +28,9 @@ class Settings:
     """The keys of a folder of text files."""
 
     path: str = setting(meaning="folder with text files in UTF-8; a relative path begins at the checkout")
-    suffixes: tuple[str, ...] = setting((".txt", ".md", ".rst"), meaning="ends of the names of files that are read")
+    suffixes: tuple[str, ...] = setting(
+        (".txt", ".md", ".rst"), meaning="ends of the names of files that are read, in any case"
+    )
     words: int = setting(100, unit="words", meaning="longest passage", source="DPR: 100", low=10, high=10_000)
 
 
@@ -80,7 +82,8 @@ def splits(settings: Settings) -> dict[str, bool]:
 def depends(settings: Settings) -> list[Path]:
     """List the files that are read, in the order of their paths; raises `InputError` where there is none."""
     folder = check_folder(settings.path)
-    files = sorted(path for path in folder.rglob("*") if path.suffix in settings.suffixes and path.is_file())
+    suffixes = {suffix.lower() for suffix in settings.suffixes}
+    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
     for file in files:
         if any("\ud800" <= letter <= "\udfff" for letter in str(file)):  # how Python shows other bytes
             raise InputError(f"{ascii(str(file))} has a name that is not UTF-8; rename it")
