@@ -7,6 +7,7 @@ from scipy.stats import ttest_rel
 
 from cdmae.errors import InputError
 from cdmae.evaluation.compare import compare, table
+from workflow import commands
 
 MEASURES = ["nDCG@10", "RR@10"]
 
@@ -76,6 +77,23 @@ def test_runs_of_other_queries_are_refused(files):
     (files / "a").write_text("x1 Q0 d1 1 1 x\n")
     with pytest.raises(InputError, match="have no query in common"):
         compare([files / "b", files / "a"], files / "qrels", MEASURES)
+
+
+def test_a_run_of_few_of_the_judged_queries_says_so(files, capsys):
+    whole = compare([files / "a", files / "b"], files / "qrels", ["RR@10"])
+    assert not capsys.readouterr().err
+    lines = (files / "b").read_text().splitlines(keepends=True)
+    (files / "b").write_text("".join(line for line in lines if line.split()[0] in ("q3", "q4", "q41")))
+    part = compare([files / "a", files / "b"], files / "qrels", ["RR@10"])
+    assert capsys.readouterr().err == f"{files / 'b'} has 2 of 40 judged queries; the others count 0\n"
+    assert part["mean"][0] == whole["mean"][0] and part["mean"][1] <= 2 / 40
+
+
+def test_the_command_names_its_option(files):
+    with pytest.raises(InputError, match="^--measures has nonsense; allowed: what pytrec_eval, "):
+        commands.compare(str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="RR@10,nonsense")
+    with pytest.raises(InputError, match="^--measures has MRR@10; allowed: RR@10, as ir_measures writes it"):
+        commands.compare(str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="MRR@10")
 
 
 def test_the_table_names_runs_differences_and_p(files):

@@ -276,7 +276,8 @@ def compare(*words: str, qrels: str, measures: str = "") -> None:
 
     if len(words) < 2:
         raise InputError("compare needs two runs or more, such as ./run compare bm25.run mine.run --qrels dev.tsv")
-    names = [str(read_measure(name)) for name in (measures.split(",") if measures else Evaluation().measures)]
+    named = measures.split(",") if measures else Evaluation().measures
+    names = [str(read_measure(name, of=("--measures",))) for name in named]
     print(compare.table(compare.compare(list(map(Path, words)), Path(qrels), names)))
 
 

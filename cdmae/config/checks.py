@@ -340,8 +340,11 @@ def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
         raise refusal((section,), f" need each other in a circle: {names}; allowed: chains that end") from None
 
 
-def read_measure(name: str) -> Measure:
-    """Parse a measure of the config; raises `InputError` for one that ir_measures does not compute as a mean."""
+def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures")) -> Measure:
+    """Parse a measure; raises `InputError` for one that ir_measures does not compute as a mean.
+
+    of: the keys of the config, or the option, that name it.
+    """
     import ir_measures  # 45 ms that few jobs need to pay
 
     try:
@@ -356,12 +359,12 @@ def read_measure(name: str) -> Measure:
         usable = False
     if not usable:
         raise refusal(
-            ("evaluation", "measures"),
+            of,
             f" has {show(name)}; allowed: what {', '.join(PROVIDERS[:-1])} and {PROVIDERS[-1]} of ir_measures compute "
             "as a mean, such as nDCG@10, R(rel=2)@1000 or Judged@10",
         )
     if written != name.replace("(rel=1)", ""):  # which has an effect where evaluation.relevant says another grade
-        raise refusal(("evaluation", "measures"), f" has {show(name)}; allowed: {written}, as ir_measures writes it")
+        raise refusal(of, f" has {show(name)}; allowed: {written}, as ir_measures writes it")
     return measure
 
 

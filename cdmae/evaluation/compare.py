@@ -11,6 +11,7 @@ import pandas as pd
 from cdmae.errors import InputError
 from cdmae.evaluation.measures import measure
 from cdmae.evaluation.significance import holm, paired
+from cdmae.log import say
 from cdmae.retrieval import trec
 
 
@@ -19,7 +20,7 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.Da
 
     Columns: measure, run, mean, and of all but the first run: difference (its mean minus the first's), low and high
     (95 % interval of the paired t-test), p, and p_holm, corrected for the runs of a measure. Queries without judgments
-    do not count; a judged query that a run lacks counts 0.
+    do not count; a judged query that a run lacks counts 0, and a line says so.
     """
     for place, path in enumerate(runs):
         if path in runs[:place]:
@@ -38,8 +39,12 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.Da
     )
     values = {}
     for path, run in zip(runs, lines, strict=True):
-        if not run["query_id"].isin(judged["query_id"]).any():
+        asked = judged["query_id"].drop_duplicates()
+        answered = asked.isin(run["query_id"]).sum()
+        if not answered:
             raise InputError(f"{path} and {qrels} have no query in common")
+        if answered < len(asked):
+            say(f"{path} has {answered} of {len(asked)} judged queries; the others count 0")
         run["query_id"] = query_ids.get_indexer(run["query_id"])
         run["passage_id"] = passage_ids.get_indexer(run["passage_id"])
         measured = measure(trec.as_run(run, len(query_ids), len(run)), rows, query_ids, measures)
