@@ -85,7 +85,7 @@ class Naive(nn.Module):
         """CDMAE, equation 9; the decoder restores the encoder's own text."""
         encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
         states = self.states(encoder)[-1]
-        h_b = getattr(self.network, "projection", nn.Identity())(states[:, :1])
+        h_b = getattr(self.network, "projection", nn.Identity())(self.vector(states, encoder))
         return self.loss(states, encoder) + self.loss(self.decoded("decoder", h_b, decoder), decoder)
 
     def cotmae(self, step: Step) -> Tensor:
@@ -95,14 +95,15 @@ class Naive(nn.Module):
     def master(self, step: Step) -> Tensor:
         """Both, each with a decoder of its own."""
         encoder, following = Side.of(step, "encoder"), Side.of(step, "neighbour")
-        states = self.decoded("neighbour", self.states(encoder)[-1][:, :1], following)
+        states = self.decoded("neighbour", self.vector(self.states(encoder)[-1], encoder), following)
         return self.mae(step) + self.loss(states, following)
 
     def retromae(self, step: Step) -> Tensor:
         """Enhanced decoding: H1 = h + p, H2 = [h; e + p], softmax(Q K^T / sqrt d + M) V, and a loss on all tokens."""
         encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")
         states = self.states(encoder)[-1]
-        return self.loss(states, encoder) + self.loss(self.enhanced(states[:, :1], decoder, step), decoder)
+        decoded = self.enhanced(self.vector(states, encoder), decoder, step)
+        return self.loss(states, encoder) + self.loss(decoded, decoder)
 
     def dupmae(self, step: Step) -> Tensor:
         """RetroMAE's losses, and -1 / n x sum over the set of log softmax(max over positions but [CLS])."""
@@ -117,7 +118,7 @@ class Naive(nn.Module):
         """-1 / |set(x)| x sum over the set of log P(t | h_c), beside the encoder's loss."""
         encoder, bags = Side.of(step, "encoder"), self.bags(Side.of(step, "passage"))
         states = self.states(encoder)[-1]
-        logs = self.model.cls(states[:, 0]).log_softmax(-1)
+        logs = self.model.cls(self.vector(states, encoder)[:, 0]).log_softmax(-1)
         bags = bags / bags.sum(1, keepdim=True).clamp_min(1)
         return self.loss(states, encoder) + self.network.bag_weight * -(bags * logs).sum(1).mean()
 
@@ -141,7 +142,7 @@ class Naive(nn.Module):
         with torch.no_grad():
             more, _ = self.replaced(step, "decoder")
         states = self.states(text._replace(ids=filled))[-1]
-        decoded = self.decoded("decoder", states[:, :1], text._replace(ids=more))
+        decoded = self.decoded("decoder", self.vector(states, text), text._replace(ids=more))
         loss = self.loss(states, text) + self.loss(decoded, text)
         return loss + _cross_entropy(logits, masked) if self.learns else loss
 
@@ -150,6 +151,13 @@ class Naive(nn.Module):
     def states(self, side: Side) -> tuple[Tensor, ...]:
         """Compute what every layer of the encoder makes of a side, [B, n, D] each, its input first."""
         return self.model.bert(side.ids, attention_mask=side.attended, output_hidden_states=True).hidden_states
+
+    def vector(self, states: Tensor, side: Side) -> Tensor:
+        """Read a side's vectors [B, 1, D]: [CLS], or with `pooling` mean the mean over what is attended to."""
+        if self.network.pooling == "cls":
+            return states[:, :1]
+        shares = side.attended / side.attended.sum(1, keepdim=True)
+        return torch.einsum("bn,bnd->bd", shares, states)[:, None]
 
     def decoded(self, part: str, h: Tensor, side: Side, states: Tensor | None = None) -> Tensor:
         """Compute what some layers make of a side with the vectors [B, 1, D] before its `states`, or its embeddings."""

@@ -83,6 +83,15 @@ def test_null_in_a_later_overlay_removes_what_an_earlier_one_changed():
     assert merge(default, stacked) == {"systems": {"b": {}, "c": {}}}
 
 
+def test_null_removes_what_any_file_before_has(tmp_path):
+    first = written(tmp_path, "standalone: true\nseed: 2\nencoders: {a: {start: x}, b: {start: x}}\n")
+    second = tmp_path / "second.yaml"
+    second.write_text("encoders: {b: null, c: null}\nseed: null\n")
+    values = stack(read_yaml(first), read_yaml(second))
+    merged = gather(FILES / "config.yaml", [first, second], values)
+    assert merged == {"standalone": True, "encoders": {"a": {"start": "x"}, "c": None}}  # nothing has a c: a mistake
+
+
 def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
     overlay = written(tmp_path, "seed: 1\nseed: 2\n")
     with pytest.raises(InputError, match="line 2: the key seed is there twice"):

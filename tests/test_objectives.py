@@ -11,6 +11,7 @@ from torch import Tensor
 
 from benchmarks.naive import Naive
 from cdmae import masking
+from cdmae.config.schema import BOTTLENECKED
 from cdmae.errors import InputError
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives import objective, objectives
@@ -45,6 +46,15 @@ def test_every_objective_is_its_naive_form(name: str) -> None:
     """Loss and gradient of the formulas, padded and with the head everywhere."""
     network, step = network_of(name), first(name)
     same(network, learnt(network, step)[0], Naive(name, network)(step))
+
+
+@pytest.mark.parametrize("name", BOTTLENECKED)
+def test_the_vector_may_be_the_mean_over_all_tokens(name: str) -> None:
+    """Loss and gradient are those of the formulas with the mean in the place of [CLS], and not those of [CLS]."""
+    network, step = network_of(name, "mean"), first(name)
+    loss = learnt(network, step)[0]
+    same(network, loss, Naive(name, network)(step))
+    assert not torch.isclose(loss, learnt(network_of(name), step)[0], atol=1e-4)
 
 
 @EVERY

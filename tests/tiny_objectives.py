@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import torch
@@ -82,8 +83,8 @@ def first(name: str, lengths: tuple[int, ...] = LENGTHS) -> Step:
     return next(reader(name, lengths=lengths).steps(0, 1))
 
 
-def network_of(name: str) -> nn.Module:
-    made = objective(name)(language_model(), SETTINGS, seed=5).eval()
+def network_of(name: str, pooling: str = "cls") -> nn.Module:
+    made = objective(name)(language_model(), replace(SETTINGS, pooling=pooling), seed=5).eval()
     generator = torch.Generator().manual_seed(9)
     with torch.no_grad():
         for each in made.parameters():  # biases and norms must differ from 0 and 1 to be tested

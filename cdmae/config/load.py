@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
@@ -85,11 +85,11 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
 def gather(default: Path | str, overlays: Iterable[Path | str], values: dict[str, Any]) -> dict[str, Any]:
     """Lay `values`, which the engine merged from overlays and options, over those of the default config file.
 
-    Read the overlay files once more for the checks that the engine leaves out (repeated keys, encoding).
+    Read the overlay files once more: for the checks that the engine leaves out (repeated keys, encoding), and because
+    null in one removes what one before it has.
     """
-    for path in overlays:
-        read_yaml(path)
-    return merge({} if values.get("standalone") is True else read_yaml(default), values)
+    layers = [read_yaml(path) for path in overlays]
+    return merge({} if values.get("standalone") is True else read_yaml(default), values, layers)
 
 
 def stack(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
@@ -98,16 +98,26 @@ def stack(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
     return {**first, **second, **both}
 
 
-def merge(default: dict[str, Any], overlay: dict[str, Any]) -> dict[str, Any]:
+def merge(default: dict[str, Any], overlay: dict[str, Any], layers: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
     """Lay the values of an overlay over the default's; ``standalone: true`` there leaves the default out.
 
-    Mappings are merged key by key, everything else is replaced; null in the overlay removes what the default has.
+    Mappings are merged key by key, everything else is replaced; null in the overlay removes what the default has, or
+    one of the `layers` that the overlay is a stack of.
     """
     if overlay.get("standalone") is True:
-        return dict(overlay)
-    both = {key: merge(default[key], overlay[key]) for key in _mappings(default, overlay)}
-    merged = {**default, **overlay, **both}
-    return {key: value for key, value in merged.items() if value is not None or key not in default}
+        return _pruned(overlay, layers)
+    return _pruned(stack(default, overlay), [default, *layers])
+
+
+def _pruned(values: dict[str, Any], layers: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Leave out the keys that are null where a layer has more than null; another null is a mistake, and stays."""
+    within = {
+        key: _pruned(value, [layer[key] for layer in layers if isinstance(layer.get(key), dict)])
+        for key, value in values.items()
+        if isinstance(value, dict)
+    }
+    kept = {key: value for key, value in values.items() if value is not None or all(x.get(key) is None for x in layers)}
+    return kept | within
 
 
 def _mappings(first: dict[str, Any], second: dict[str, Any]) -> list[str]:

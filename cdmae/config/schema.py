@@ -38,6 +38,7 @@ Precision = Literal["auto", "fp32", "bf16"]
 RETRIEVER, RERANKER = ("retriever",), ("reranker",)  # which kinds of stages and systems know a setting
 TRAINED = (*RETRIEVER, *RERANKER)
 DECODER = ("mae", "retromae", "dupmae", "simlm", "cotmae", "master")  # objectives whose decoder has a mask of its own
+BOTTLENECKED = ("bowdpr", "cotmae", "dupmae", "mae", "master", "retromae", "simlm")  # whose vector is of the last layer
 LAYERED = ("mae", "simlm", "cotmae", "master", "condenser", "cocondenser")  # objectives that choose its depth
 
 
@@ -178,6 +179,11 @@ class Encoder:
     projection: bool = setting(
         True, meaning="linear projection of the bottleneck, equation 4", source="table 4", only=("mae",)
     )
+    pooling: Literal["cls", "mean"] = setting(
+        "cls", meaning="the vector that it trains: the state of the first token, or the mean over all tokens; best as "
+        "the retrievers that start here have it",
+        source="eq. 2", only=BOTTLENECKED, later=True,
+    )  # fmt: skip
     bag_weight: float = setting(
         1.0, meaning="weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6, only=("bowdpr", "dupmae")
     )

@@ -55,10 +55,14 @@ def vectors(
     if pooling == "cls":
         pooled = cls(model, packed, generator=generator)
     else:
-        states = hidden_states(model, packed, generator=generator)[: len(packed.layout.cells)]
-        wide = states.to(torch.promote_types(states.dtype, torch.float32))
-        pooled = torch.segment_reduce(wide, "mean", lengths=packed.starts.diff().long(), axis=0, unsafe=True)
+        pooled = mean(hidden_states(model, packed, generator=generator), packed)
     return nn.functional.normalize(pooled.float(), dim=-1) if similarity == "cosine" else pooled
+
+
+def mean(states: Tensor, packed: Packed) -> Tensor:
+    """Average states [S, D] over every passage's rows: [B, D], float32 where they have fewer bits."""
+    wide = states[: len(packed.layout.cells)].to(torch.promote_types(states.dtype, torch.float32))
+    return torch.segment_reduce(wide, "mean", lengths=packed.starts.diff().long(), axis=0, unsafe=True)
 
 
 def embed(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:

@@ -58,18 +58,29 @@ class Objective(nn.Module):
         """Build it around an encoder with its LM head; new weights depend on the seed and on their part's purpose."""
         super().__init__()
         self.model = model
+        self.pooling = settings.pooling
 
     def encode(
         self, view: View, generator: Generator | None = None, inputs: Packed | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Equation 2: the [CLS] states h_c [B, D], and the states of the predicted tokens [M, D].
+        """Equation 2: the passages' vectors h_c [B, D], and the states of the predicted tokens [M, D].
 
-        inputs: what the encoder reads in place of the view's own.
+        The vectors are the [CLS] states, or with `pooling` mean the means of all. inputs: what the encoder reads in
+        place of the view's own.
         """
         inputs = inputs or view.inputs
+        if self.pooling == "mean":
+            states = attention.hidden_states(self.model.base_model, inputs, generator=generator)
+            return self.read_all(states, inputs, view)
         return read_states(
             attention.hidden_states(self.model.base_model, inputs, last_rows=view.rows, generator=generator), view
         )
+
+    def read_all(self, states: Tensor, inputs: Packed, view: View) -> tuple[Tensor, Tensor]:
+        """From the encoder's states at all rows [S, D]: what `encode` returns."""
+        mean = self.pooling == "mean"
+        h_c = attention.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
+        return h_c.to(states.dtype), states.index_select(0, view.rows.index).index_select(0, view.masked)
 
     def restore(
         self, layers: nn.Module, h_b: Tensor, inputs: Packed, rows: Rows, generator: Generator | None

@@ -49,8 +49,7 @@ class DupMae(RetroMae):
         """L = L_enc + L_dec + bag_weight x L_bow; the last two are shown together, as the decoder's."""
         encoder, decoder = batch["encoder"], batch["decoder"]
         states = attention.hidden_states(self.model.base_model, encoder.inputs, generator=generator)
-        h_c = states.index_select(0, encoder.inputs.starts[:-1])
-        encoded = states.index_select(0, encoder.rows.index).index_select(0, encoder.masked)
+        h_c, encoded = self.read_all(states, encoder.inputs, encoder)
         decoded = self.decode(h_c, decoder, generator)
         loss, numbers = self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
         bow = self.bag_weight * batch.share * self.bag_losses(states, batch).mean()

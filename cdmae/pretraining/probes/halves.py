@@ -1,7 +1,7 @@
-"""What [CLS] is worth for search, before any fine-tuning and without labels: half of a passage must find the other.
+"""What the vector is worth for search, before any fine-tuning, without labels: half of a passage must find the other.
 
 The first halves of some passages search among the second halves of the same passages, by the dot product of their
-[CLS], as a retriever searches. An encoder whose vector tells what a text is about puts the other half first. A probe
+vectors, as a retriever searches. An encoder whose vector tells what a text is about puts the other half first. A probe
 (`cdmae.pretraining.probes`), of any objective on any collection: the same passages each time, a constant number of
 them, so that a look costs the same however large the collection is.
 
@@ -38,7 +38,7 @@ def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) ->
         return None
 
     def measure() -> dict[str, float]:
-        vectors = encode(network.model.base_model, read, device)
+        vectors = encode(network.model.base_model, read, device, network.pooling)
         return {"rr": reciprocal_rank(vectors[::2], vectors[1::2]), "passages": len(vectors) // 2}
 
     return measure
@@ -62,11 +62,12 @@ def halves(reader: Reader) -> Sequences:
 
 
 @torch.no_grad()
-def encode(model: nn.Module, read: Sequences, device: torch.device) -> Tensor:
-    """Return the [CLS] vectors of sequences, float32 [2 n, D]."""
+def encode(model: nn.Module, read: Sequences, device: torch.device, pooling: str = "cls") -> Tensor:
+    """Return the vectors of sequences, float32 [2 n, D]."""
     vectors = torch.empty(len(read), model.config.hidden_size, device=device)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
-        vectors[torch.from_numpy(rows).to(device)] = attention.cls(model, read.take(rows).pack(device)).float()
+        part = attention.vectors(model, read.take(rows).pack(device), pooling)
+        vectors[torch.from_numpy(rows).to(device)] = part.float()
     return vectors
 
 
