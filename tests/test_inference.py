@@ -186,6 +186,32 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
         np.testing.assert_allclose(scores[8:], scores[7] - np.arange(1, 13), atol=1e-5)
 
 
+def test_a_killed_reranking_goes_on_after_its_last_piece(reranker, tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
+    monkeypatch.setattr(reranking, "PIECE", 8 * QUERIES // 2)
+    how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens]}
+    how |= {"runs": [tiny.negatives] * 2, "splits": ["train"] * 2, "lengths": [0, 12]}
+    outputs = [[tmp_path / f"{run}{target}.parquet" for target in range(2)] for run in "ab"]
+    score, asked = reranking.score, []
+
+    def dying(*given):
+        asked.append(given[2][0])
+        if len(asked) == 4:
+            raise KeyboardInterrupt
+        return score(*given)
+
+    monkeypatch.setattr(reranking, "score", dying)
+    with pytest.raises(KeyboardInterrupt):
+        reranking.rerank(**how, outputs=outputs[0])
+    outputs[0][0].unlink()  # as Snakemake does
+    reranking.rerank(**how, outputs=outputs[0])
+    assert len(asked) == 5 and "going on with 3 finished pieces" in capsys.readouterr().err
+    monkeypatch.setattr(reranking, "score", score)
+    reranking.rerank(**how, outputs=outputs[1])
+    for first, second in zip(*outputs, strict=True):
+        assert first.read_bytes() == second.read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a0.parquet", "a1.parquet", "b0.parquet", "b1.parquet"]
+
+
 def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_path) -> None:  # noqa: F811
     how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens]}
     outputs = [tmp_path / "own.parquet", tmp_path / "cut.parquet"]

@@ -24,7 +24,7 @@ from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.training import setup
 
-PIECE = 1 << 16  # pairs scored between two saved pieces
+PIECE = 1 << 14  # pairs scored between two saved pieces
 
 
 def score(
@@ -109,32 +109,47 @@ def rerank(
     `tokens` are one folder per collection. Pairs are cut at the length of the target, or at the model's own where that
     is 0.
     The rest keeps its order, its scores going down in steps of 1 from the lowest of the reranked (as SimLM does), so
-    that recall at depths beyond `depth` stays what it was.
+    that recall at depths beyond `depth` stays what it was. A killed job goes on after its last piece.
     """
     device = setup.set_up(threads)
     judge = checkpoint.load(model, "reranker")
     judge.network.to(device)
     judge = replace(judge, precision=setup.scoring_precision(judge.precision, device))
-    pieces = dict(zip(dict.fromkeys(collections), tokens, strict=True))
+    folders = dict(zip(dict.fromkeys(collections), tokens, strict=True))
     parts = zip(collections, splits, lengths, runs, outputs, strict=True)
-    for collection, split, length, path, output in parts:
-        passages, run = read_tokens(pieces[collection]), read_run(path)
-        checkpoint.check_tokens(judge, passages.word_starts, str(pieces[collection]))
-        queries = sequences.queries_of(collection, split, model, threads)
-        if len(run) != len(queries):
-            raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(queries)}")
-        cut = checkpoint.at(judge, length)
-        write_run(output, reorder(cut, queries, passages, run, depth, label=f"rerank {collection.name}"))
+    key = [vectors.stamp(model / "model.safetensors"), [vectors.stamp(path) for path in runs], lengths, depth]
+    with vectors.pieces(outputs[0], key) as folder:
+        for number, (collection, split, length, path, output) in enumerate(parts):
+            passages, run = read_tokens(folders[collection]), read_run(path)
+            checkpoint.check_tokens(judge, passages.word_starts, str(folders[collection]))
+            queries = sequences.queries_of(collection, split, model, threads)
+            if len(run) != len(queries):
+                raise InputError(
+                    f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(queries)}"
+                )
+            cut, label, kept = checkpoint.at(judge, length), f"rerank {collection.name}", folder / f"{number:03d}-"
+            write_run(output, reorder(cut, queries, passages, run, depth, label=label, kept=kept))
 
 
-def reorder(judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: int, *, label: str = "") -> Run:
-    """Put the best `depth` passages per query of a run in the order of the reranker, ties by passage row."""
+def reorder(
+    judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: int, *, label: str = "", kept: Path | None = None
+) -> Run:
+    """Put the best `depth` passages per query of a run in the order of the reranker, ties by passage row.
+
+    kept: what the names of the files begin with that keep the scores, piece by piece; None keeps none.
+    """
     at_once, lists = max(1, PIECE // depth), []
     with Progress(len(run), unit="queries", label=label) as progress:
         for begin in range(0, len(run), at_once):
             rows = range(begin, min(begin + at_once, len(run)))
             tops = [run.ranked(row)[0][:depth] for row in rows]
-            scores = score(judge, queries, np.array(rows), passages, tops)
+            path = kept and kept.with_name(f"{kept.name}{begin // at_once:05d}.npy")
+            if path and path.exists():
+                scores = read_array(path)
+            else:
+                scores = score(judge, queries, np.array(rows), passages, tops)
+                if path:
+                    vectors.save(path, scores)
             for row, (best, values) in zip(rows, ranked(tops, scores), strict=True):
                 rest = run.ranked(row)[0][depth:]
                 below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
