@@ -40,7 +40,7 @@ MEASURE, FUSE = 7e-4, 1e-4  # a query of 1,000 passages
 VOCABULARY = 8e-6  # a word of a text that a tokenizer is trained on
 TEXT_ON_DISK = 0.6  # of its size, in Parquet
 # what is held at a time, as in vectors, reranking, search and trainer, whose imports take seconds
-SHARD, PIECE, QUERY_BLOCK, BLOCK, KEPT, MICRO_BATCH = 1 << 15, 1 << 14, 4096, 1 << 16, 1 << 27, 4096
+SHARD, PIECE, QUERY_BLOCK, BLOCK, KEPT, MICRO_BATCH = 1 << 15, 1 << 15, 4096, 1 << 16, 1 << 27, 4096
 # bytes of memory: of a process that works on next to nothing, by what it imports
 PLAIN, NUMBA, PANDAS, TRANSFORMERS, JAVA = 0.15 * GB, 0.2 * GB, 0.25 * GB, 0.28 * GB, 0.38 * GB
 TORCH, TRAINER, SEARCHER, FOREIGN = 0.45 * GB, 0.55 * GB, 0.55 * GB, 0.6 * GB

@@ -24,7 +24,7 @@ from cdmae.runs import Run, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens
 from cdmae.training import setup
 
-PIECE = 1 << 14  # pairs scored between two saved pieces
+PIECE = 1 << 15  # pairs scored between two saved pieces
 
 
 def score(
