@@ -51,6 +51,7 @@ SOME_ENCODERS = {  # the settings that only some of them read
     "decoder_ratio": lambda encoder: encoder.objective in DECODED,
     "decoder_layers": lambda encoder: encoder.objective in LAYERED,
     "projection": lambda encoder: encoder.objective == "mae",
+    "pooling": lambda encoder: encoder.objective not in ("condenser", "cocondenser"),
     "bag_weight": lambda encoder: encoder.objective in ("bowdpr", "dupmae"),
     "early_layers": lambda encoder: encoder.objective in ("condenser", "cocondenser"),
 }
