@@ -181,6 +181,19 @@ def test_refused(values, path, value, sentence):
     assert refusal(values).startswith(sentence)
 
 
+def test_a_margin_is_refused_where_negatives_have_no_scores(values, toy):
+    toy.triples = lambda settings: {"train/own": "docs"}
+    put(values, "systems.bm25.triples", "train/own")
+    assert load(values)
+    put(values, "stages.stage1.margin", 0.05)
+    assert (
+        refusal(values) == "stages.stage1.margin is 0.05, but systems.bm25 has triples, which have no scores; "
+        "allowed: 0"
+    )
+    put(values, "stages.stage1.margin", 5)
+    assert refusal(values) == "stages.stage1.margin is 5; allowed: a number from 0 to 0.99"
+
+
 @pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "ä", "a\n", 65 * "x"])
 def test_names_that_cannot_be_part_of_a_path(values, name):
     values["encoders"][64 * "x"] = {}

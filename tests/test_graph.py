@@ -219,6 +219,18 @@ def test_a_number_that_takes_the_value_of_another_is_seen(values):
     }  # fmt: skip
 
 
+def test_a_margin_restarts_those_who_draw_by_it_and_is_told_to_nobody_else(values, whole):
+    assert not [name for name, job in whole.items() if any(reason.startswith("margin") for reason in job.reasons)]
+    values["stages"]["stage3"]["margin"] = 0.05
+    jobs = plan(values)
+    assert changed(whole, jobs) == {("train_retriever", "three"), ("teacher", "three"), ("release", "three")}
+    assert "margin: 0.05" in jobs["teacher", "three"].reasons & jobs["train_retriever", "three"].reasons
+    assert '"margin": 0.05' in jobs["teacher", "three"].params["settings"]
+    values["stages"]["again"] = values["stages"]["stage3"] | {"margin": 0.1}
+    values["systems"]["again"] = values["systems"]["three"] | {"stage": "again"}
+    assert systems.taught_like(load(values), "again") == "again", "other candidates"
+
+
 def test_words_of_the_user_may_have_braces(values):
     values["report"] = {"title": "Of {some} <words>", "example": "a {word} of {5,6} <or> more"}
     jobs = plan(values)

@@ -250,6 +250,8 @@ def _stage(config: Config, name: str, stage: Stage) -> Iterator[Rule]:
         if system.stage == name:
             for key in ("query_length", "passage_length") if stage.kind == "retriever" else ("max_length",):
                 yield _most(stage, key, *_positions(config, config.encoders[system.encoder].start))
+            triples = bool(stage.margin) and bool(config.systems[system.negatives].triples)
+            yield "margin", triples, f", but systems.{system.negatives} has triples, which have no scores; allowed: 0"
 
 
 def _system(config: Config, name: str, system: System) -> Iterator[Rule]:

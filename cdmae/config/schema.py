@@ -284,6 +284,11 @@ class Stage:
     random_negatives: int = setting(
         10, unit="passages", meaning="random ones beside the mined, per query", source="SimLM", low=0, high=100_000
     )
+    margin: float = setting(
+        0.0, meaning="against false negatives: a mined passage is a negative only if the system that mined it gives it "
+        "at most 1 - margin times the score of the positive, of several the best; 0 is off",
+        source="NV-Retriever, TopK-PercPos: 0.05", low=0, high=0.99, later=True,
+    )  # fmt: skip
     chunk: int = setting(
         64, unit="passages", meaning="computed at a time (gradient caching): memory, not results", low=1
     )

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
 TRAINED = ("retriever", "reranker")  # the kinds of system that have a model of their own
-OF_STAGES = ("split", "depth", "group", "random_negatives", "epochs", "seed")
+OF_STAGES = ("split", "depth", "group", "random_negatives", "epochs", "seed", "margin")  # what decides what is drawn
 Row = dict[str, Any]
 
 
@@ -56,7 +56,7 @@ def systems(config: Config) -> dict[str, Row]:
         row = rows[name] = {"teacher": "", "scores": "", "model_files": model_files(system.model)}
         if system.kind in TRAINED:
             stage = config.stages[system.stage]
-            row |= {key: getattr(stage, key) for key in OF_STAGES}
+            row |= {key: value for key, value in stage.values().items() if key in OF_STAGES}
             row |= {"corpus": stage.collection, "start": start_of(config, name)}
         if system.teacher:
             row |= {"scores": taught_like(config, name), "teacher_start": start_of(config, system.teacher)}
@@ -111,8 +111,7 @@ def _drawn(config: Config, student: str) -> tuple[Any, ...]:
     """Tell what a teacher's scores depend on: which teacher, and which candidates."""
     system, on = config.systems[student], trains_on(config, student)
     stage = config.stages[system.stage]
-    drawn = (stage.depth, stage.group, stage.random_negatives, stage.epochs, stage.seed)
-    return (system.teacher, system.negatives, *on, *drawn)
+    return (system.teacher, system.negatives, *on, *(getattr(stage, key) for key in OF_STAGES))
 
 
 def mined(config: Config) -> dict[tuple[str, str, str], int]:

@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Data:
-    """What a stage learns from: its examples, and the word-pieces of the split's queries and of all passages."""
+    """What a stage learns from: its examples, and the word-pieces of the split's queries and of all passages.
+
+    counts: what was dropped from the examples, and why.
+    """
 
     examples: Examples
+    counts: dict[str, int]
     queries: Tokens
     passages: Tokens
 
@@ -107,6 +111,7 @@ def trainer(start: Callable[[Path, Stage, int], Model], task: Callable[..., Task
                     "name": name,
                     "seed": seed,
                     "queries": len(examples),
+                    "counts": data.counts,
                     "steps": plan.last,
                     "seconds": round(seconds, 1),
                     "notes": [*what.notes, *notes],
@@ -123,9 +128,9 @@ def read(
     """Read what a stage trains `model` on; raises `InputError` where the files do not fit together."""
     passages = read_tokens(tokens)
     checkpoint.check_tokens(model, passages.word_starts, str(tokens))
-    draws = {key: getattr(stage, key) for key in ("split", "depth", "group", "random_negatives")}
-    examples = groups.read(collection, negatives, **draws, seed=seed)
-    return Data(examples, sequences.queries_of(collection, stage.split, encoder, threads), passages)
+    draws = {key: getattr(stage, key) for key in ("split", "depth", "group", "random_negatives", "margin")}
+    examples, counts = groups.read(collection, negatives, **draws, seed=seed)
+    return Data(examples, counts, sequences.queries_of(collection, stage.split, encoder, threads), passages)
 
 
 def schedule(stage: Stage, examples: int, name: str) -> Schedule:

@@ -7,7 +7,9 @@ stage_settings = {
 }
 
 drawn = {  # what decides which candidates a teacher scores
-    name: {key: row[key] for key in systems.OF_STAGES} for name, row in system_rows.items() if row["scores"]
+    name: {key: row[key] for key in systems.OF_STAGES if key in row}
+    for name, row in system_rows.items()
+    if row["scores"]
 }
 
 
