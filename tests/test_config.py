@@ -194,6 +194,22 @@ def test_a_margin_is_refused_where_negatives_have_no_scores(values, toy):
     assert refusal(values) == "stages.stage1.margin is 5; allowed: a number from 0 to 0.99"
 
 
+def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path):
+    file = tmp_path / "theirs.run"
+    file.touch()
+    values["systems"]["theirs"] = {"kind": "run", "runs": {"docs": {"dev": str(file), "test": str(file)}}}
+    values["systems"]["theirs"]["runs"]["other"] = {"test": str(file)}
+    put(values, "systems.three.teacher", "theirs")
+    assert (
+        refusal(values) == "stages.stage3.random_negatives is 10, but the teacher of systems.three is a run, which "
+        "scores what it ranks; allowed: 0"
+    )
+    put(values, "stages.stage3.random_negatives", 0)
+    assert refusal(values).startswith("systems.theirs.runs lacks train of docs, where the system is measured, mined or")
+    values["systems"]["theirs"]["runs"]["docs"]["train"] = str(file)
+    assert load(values)
+
+
 @pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "ä", "a\n", 65 * "x"])
 def test_names_that_cannot_be_part_of_a_path(values, name):
     values["encoders"][64 * "x"] = {}

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from cdmae.collections.store import Collection, write_collection
+from cdmae.config.systems import WHOLE
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
 from cdmae.finetuning.groups import Teacher
+from cdmae.retrieval import trec
 from cdmae.runs import Run, write_run
 
 PASSAGES, QUERIES = 60, 12
@@ -143,14 +145,10 @@ def test_the_margin_by_hand() -> None:
     how = {"depth": 5, "group": 3, "random_negatives": 2, "margin": 0.25, "texts": np.arange(32)}
     examples, counts = make(run, qrels, **how)
     assert [examples.mined[row].tolist() for row in range(3)] == [[9], [], [8, 9]]  # query 2: its best has 8, too
-    assert counts == {
-        "left out for want of a judged passage": 0,
-        "left out for want of negatives": 0,
-        "negatives removed that have the text of a judged passage": 0,
+    assert {what: count for what, count in counts.items() if count} == {
         "mined negatives removed by the margin": 7,
         "mined negatives left by it": 3,
         "with random negatives only, because the margin removed all mined ones": 1,
-        "with short lists, completed by random passages": 0,
     }
     everything, _ = make(run, qrels, **how | {"random_negatives": 32})
     suspects = [{7, 0, 8, 5, 10}, {7, 8, 9, 1}, {2, 7, 3}]
@@ -180,6 +178,37 @@ def test_a_margin_needs_scores_of_which_a_share_is_a_distance(score: float) -> N
     with pytest.raises(InputError, match=rf"margin is 0.05, a share of .*, which is {score:g} for query 0 of the run"):
         make(run, qrels_of([(0, 0, 1)]), margin=0.05)
     assert make(Run.of([np.array([2, 1])], [np.array([score, score])]), qrels_of([(0, 0, 1)]), margin=0.05), "unranked"
+
+
+def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run: Run, tmp_path: Path) -> None:
+    """Query 0: one of two positives and 5 of its negatives; 1: no positive; 2: too few negatives; the rest as it is."""
+    ranked = [run.ranked(query)[0].tolist() for query in range(QUERIES)]
+    others = np.setdiff1d(np.arange(24, PASSAGES), ranked[0])
+    ranked[0] = [ranked[0][4], 12, *ranked[0][10:14], int(others[0])]
+    ranked[1], ranked[2] = ranked[1][1:], ranked[2][:5]
+    lines = [
+        f"q{query} Q0 p{passage} {rank} {50 - rank - query / 8} theirs\n"
+        for query, passages in enumerate(ranked)
+        for rank, passage in enumerate(passages)
+    ]
+    (tmp_path / "theirs.run").write_text("".join(lines))
+    ids = [f"q{row}" for row in range(QUERIES)], [f"p{row}" for row in range(PASSAGES)]
+    theirs = trec.read_run(tmp_path / "theirs.run", *ids, WHOLE)
+    examples, counts = make(run, ranking=theirs, group=6, random_negatives=0)
+    assert examples.queries.tolist() == [0, *range(3, QUERIES)]
+    assert examples.positives[0].tolist() == [12] and set(examples.mined[0].tolist()) == {ranked[0][0], *ranked[0][2:6]}
+    assert examples.barred[0].tolist() == [0, 12], "of another group, what is judged is no negative still"
+    assert {what: count for what, count in counts.items() if count} == {
+        "left out because the teacher ranks no judged passage": 1,
+        "left out because the teacher ranks too few negatives": 1,
+        "mined negatives removed that the teacher does not rank": 13,
+    }
+    written = {(line.split()[0], line.split()[2]): np.float32(line.split()[4]) for line in lines}
+    for epoch in range(3):
+        drawn = examples.draw(np.arange(len(examples)), epoch)
+        scores = Teacher(theirs, "t").scores(examples.queries, drawn)
+        for query, passages, own in zip(examples.queries, drawn, scores, strict=True):
+            assert own.tolist() == [written[f"q{query}", f"p{passage}"] for passage in passages]
 
 
 def test_a_grade_of_zero_is_no_positive(run: Run) -> None:
@@ -301,6 +330,8 @@ def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.Captu
     write_run(tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES))
     with pytest.raises(InputError, match="names passage 99"):
         groups.read(tmp_path / "c", tmp_path / "far.parquet", **how)
+    with pytest.raises(InputError, match=r"short.parquet has 1 queries"):
+        groups.read(tmp_path / "c", tmp_path / "r.parquet", ranking=tmp_path / "short.parquet", **how)
     none = Run.of([np.array([query]) for query in range(QUERIES)], [np.array([1.0])] * QUERIES)
     write_run(tmp_path / "none.parquet", none)
     with pytest.raises(InputError, match="no query"):

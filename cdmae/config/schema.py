@@ -359,8 +359,9 @@ class System:
         "", meaning="the system whose run gives the negatives", source="3.4", only=TRAINED, needed=True
     )
     teacher: str = setting(
-        "", meaning="the reranker to distil from; none without", source="3.4, stage 3", only=RETRIEVER
-    )
+        "", meaning="the reranker to distil from, or the runs of others, which score the passages that they rank; none "
+        "without", source="3.4, stage 3", only=RETRIEVER,
+    )  # fmt: skip
     reranks: str = setting("", meaning="the system whose run it orders anew", only=RERANKER, needed=True)
     depth: int = setting(100, unit="passages", meaning="orders the best so many", low=1, high=100_000, only=RERANKER)
     of: tuple[str, ...] = setting((), meaning="at least two systems", only=("fusion",), needed=True)

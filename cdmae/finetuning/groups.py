@@ -5,7 +5,8 @@ of -100), and minus passages with the very text of these. None of them is a rand
 what the run scores nearly as high as the positive is barred like them. Some random passages stand beside the mined ones
 (as in SimLM, 10 beside 200). What a query may draw from, its *pool*, is fixed for (seed, query); which of it an epoch
 draws is fixed for (seed, epoch, query). Nothing here depends on the batch, on the number of devices or on a restart, so
-a teacher knows beforehand what it will be asked about.
+a teacher knows beforehand what it will be asked about. Where the teacher is a run of others, which scores only what it
+ranks, groups hold nothing else.
 
 Shapes: `Q` queries of the split, `E` examples (queries with a positive and a negative), `P` passages, `N` group size.
 """
@@ -173,20 +174,23 @@ def read(
     random_negatives: int,
     seed: int,
     margin: float = 0.0,
+    ranking: Path | str | None = None,
 ) -> tuple[Examples, dict[str, int]]:
     """Read the training examples of a collection's `split` from a run over its queries; say what was dropped.
 
-    `depth` is how far down the run negatives are taken from. The counts are those of `make`, without zeros. Raises
-    `InputError` if the files do not fit together.
+    `depth` is how far down the run negatives are taken from; `ranking` is a teacher's run, to which groups are limited.
+    The counts are those of `make`, without zeros. Raises `InputError` if the files do not fit together.
     """
-    run, qrels, texts = read_run(negatives), read_qrels(collection, split), text_ids(collection)
+    qrels, texts = read_qrels(collection, split), text_ids(collection)
     queries = len(read_queries(collection, split))
-    if len(run) != queries:
-        raise InputError(f"{negatives} has {len(run)} queries, the split {split!r} of {collection} has {queries}")
-    if (largest := run.passages.max(initial=-1)) >= len(texts):
-        raise InputError(f"{negatives} names passage {largest}, but {collection} has {len(texts)} passages")
+    runs = {path: read_run(path) for path in (negatives, ranking) if path}
+    for path, run in runs.items():
+        if len(run) != queries:
+            raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {queries}")
+        if (largest := run.passages.max(initial=-1)) >= len(texts):
+            raise InputError(f"{path} names passage {largest}, but {collection} has {len(texts)} passages")
     draws = {"depth": depth, "group": group, "random_negatives": random_negatives, "seed": seed}
-    examples, counts = make(run, qrels, texts, **draws, margin=margin)
+    examples, counts = make(runs[negatives], qrels, texts, **draws, margin=margin, ranking=runs.get(ranking))
     counts = {what: count for what, count in counts.items() if count}
     dropped = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     say(f"{len(examples):,} training queries of split {split}" + (f" ({dropped})" if dropped else ""))
@@ -205,11 +209,14 @@ def make(
     random_negatives: int,
     seed: int,
     margin: float = 0.0,
+    ranking: Run | None = None,
 ) -> tuple[Examples, dict[str, int]]:
     """Make examples of a run minus the qrels; the counts say what was left out and why.
 
     qrels: frame (query, passage, grade) of rows, sorted; grades of 1 and more are positive. texts: see `text_ids`.
     margin: see `_with_suspects`. A query that it leaves without a mined negative stays, with random ones.
+    ranking: a teacher's run that scores only what it ranks. Nothing else is a positive or mined, and a query that is
+    left without a positive or without a whole group is left out: random passages have no scores.
     """
 
     def lists(which: pd.Series) -> Lists:
@@ -220,23 +227,29 @@ def make(
     positives, barred = lists(relevant), lists(relevant | (qrels["grade"] == EXCLUDED))
     mined, duplicates = _without(run, barred, texts, depth)
     judged, negatives = positives.lengths() > 0, mined.lengths() > 0
-    kept = np.flatnonzero(judged & negatives)
-    before = mined.lengths()[kept]
+    learnt, unfiltered = judged & negatives, mined
     if margin:
         barred = _with_suspects(run, positives, barred, depth, margin)
         mined, _ = _without(run, barred, texts, depth)
+    unsuspected = mined
+    if ranking is not None:
+        positives, mined = _ranked(positives, ranking), _ranked(mined, ranking)
+    scored, enough = positives.lengths() > 0, (mined.lengths() >= group - 1) | (ranking is None)
+    kept = np.flatnonzero(learnt & scored & enough)
     rows = kept.astype(np.int32), positives.take(kept), barred.take(kept), mined.take(kept)
     examples = Examples(*rows, texts, group=group, random_negatives=random_negatives, seed=seed)
-    left = examples.mined.lengths()
-    short = left + random_negatives < group - 1
+    listed, trusted, left = (part.lengths()[kept] for part in (unfiltered, unsuspected, mined))
     return examples, {
         "left out for want of a judged passage": int((~judged).sum()),
         "left out for want of negatives": int((judged & ~negatives).sum()),
         "negatives removed that have the text of a judged passage": duplicates,
-        "mined negatives removed by the margin": int((before - left).sum()),
-        "mined negatives left by it": int(left.sum()) if margin else 0,
-        "with random negatives only, because the margin removed all mined ones": int((left == 0).sum()),
-        "with short lists, completed by random passages": int(short.sum()),
+        "mined negatives removed by the margin": int((listed - trusted).sum()),
+        "mined negatives left by it": int(trusted.sum()) if margin else 0,
+        "with random negatives only, because the margin removed all mined ones": int((trusted == 0).sum()),
+        "left out because the teacher ranks no judged passage": int((learnt & ~scored).sum()),
+        "left out because the teacher ranks too few negatives": int((learnt & scored & ~enough).sum()),
+        "mined negatives removed that the teacher does not rank": int((trusted - left).sum()),
+        "with short lists, completed by random passages": int((left + random_negatives < group - 1).sum()),
     }
 
 
@@ -256,7 +269,10 @@ def text_ids(collection: Path | str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Teacher:
-    """What a student learns from: the run of a reranker over all that the student draws, and the name of its file."""
+    """What a student learns from: a run over all that the student draws, and the name of its file.
+
+    It is a reranker's, made for the student, or that of others, which limits what the student draws.
+    """
 
     run: Run
     name: str
@@ -343,6 +359,11 @@ def _with_suspects(run: Run, positives: Lists, barred: Lists, depth: int, margin
             )
         rows.append(np.union1d(barred[query], passages[scores > (1 - margin) * float(best)]))
     return Lists.of(rows)
+
+
+def _ranked(lists: Lists, run: Run) -> Lists:
+    """Keep of each list what the run ranks for the same query."""
+    return Lists.of([lists[query][np.isin(lists[query], run.ranked(query)[0])] for query in range(len(run))])
 
 
 def _without(run: Run, barred: Lists, texts: np.ndarray, depth: int) -> tuple[Lists, int]:

@@ -23,6 +23,7 @@ rule train_retriever:
         tokens=of_system("<results>/tokens/{start}/{corpus}"),
         negatives=of_system("<results>/negatives/{negatives}.{corpus}.{split}.parquet"),
         teacher=of_system("<results>/teachers/{scores}.parquet"),
+        ranking=of_system("<results>/negatives/{ranking}.parquet"),
     output:
         directory("<results>/trained/{system}"),
     log:
@@ -52,7 +53,8 @@ rule train_retriever:
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
-        " --negatives {input.negatives:q} --teacher {input.teacher:q} --seed {params.seed} --threads {threads}"
+        " --negatives {input.negatives:q} --teacher {input.teacher:q} --ranking {input.ranking:q}"
+        " --seed {params.seed} --threads {threads}"
         ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
 
 
