@@ -156,6 +156,8 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.fused.of", ["one", "one"], 'systems.fused.of is ["one", "one"]; allowed: at least two'),
         ("systems.fused.of", ["one", "on"], "systems.fused.of[1] is on; did you mean one?"),
         ("systems.fused.of", "one", "systems.fused.of is one; allowed: a list"),
+        ("systems.fused.weights", [0.5, True], "systems.fused.weights[1] is true; allowed: a number from 0 to 1e+06"),
+        ("systems.fused.tuned_on", ["docs", "dve"], 'systems.fused.tuned_on is ["docs", "dve"]; allowed: one of ["do'),
         ("systems.foreign.model", "", "systems.foreign.model is missing; kind external needs model"),
         ("systems.foreign.model", "/nowhere", "systems.foreign.model is /nowhere, and /nowhere is no folder; allow"),
         ("evaluation.collections.docs", ["dev", "dev"], 'evaluation.collections.docs is ["dev", "dev"]; allowed'),

@@ -372,7 +372,7 @@ class System:
     k: float = setting(
         60.0, meaning="of reciprocal ranks", source="Cormack et al. 2009", above=0, high=1e6, only=("fusion",)
     )
-    weights: tuple[Annotated[float, Field(ge=0, le=1e6)], ...] = setting(
+    weights: tuple[Annotated[float, Field(strict=True, ge=0, le=1e6)], ...] = setting(
         (), meaning="of each of its systems; none: equal ones, or those that `tuned_on` chooses", only=("fusion",),
         later=True,
     )  # fmt: skip

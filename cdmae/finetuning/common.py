@@ -86,7 +86,7 @@ def trainer(start: Callable[[Path, Stage, int], Model], task: Callable[..., Task
         """
         device = setup.set_up(threads)
         model = start(encoder, settings, seed)
-        data = read(settings, model, encoder, collection, tokens, negatives, ranking, seed, threads)
+        data = read(settings, model, encoder, collection, tokens, negatives, seed, threads, ranking)
         what = task(model, data, settings, teacher or ranking, name=name, seed=seed, device=device)
         network, stage, examples = model.network.to(device), what.stage, data.examples
         plan = schedule(stage, len(examples), name)
@@ -131,9 +131,9 @@ def read(
     collection: Path,
     tokens: Path,
     negatives: Path,
-    ranking: Path | None,
     seed: int,
     threads: int,
+    ranking: Path | None = None,
 ) -> Data:
     """Read what a stage trains `model` on; raises `InputError` where the files do not fit together."""
     passages = read_tokens(tokens)
