@@ -331,8 +331,8 @@ class Teacher:
             raise InputError(
                 f"alpha of {name} is {alpha:g}, and its teacher's scores have {entropy:.0%} of the entropy of guessing "
                 f"and put the positive first in {right:.0%} of the groups (chance: {1 / scores.shape[1]:.0%}): there "
-                "is little to learn from them; allowed: alpha from 1, or a teacher that can tell (more training "
-                "queries, more epochs, another learning rate)"
+                "is little to learn from them; allowed: alpha from 1, or a teacher that can tell (a reranker with more "
+                "training queries, more epochs, another learning rate; a run whose scores lie further apart)"
             )
 
 
