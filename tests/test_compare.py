@@ -1,5 +1,7 @@
 """Runs of others beside each other: the values of ir_measures, the test of scipy."""
 
+import gzip
+
 import ir_measures
 import numpy as np
 import pytest
@@ -55,6 +57,23 @@ def test_means_are_those_of_ir_measures_and_p_that_of_scipy(files):
         assert rows[1]["p"] == pytest.approx(ttest_rel(second, first).pvalue)
         assert rows[1]["p_holm"] == rows[1]["p"] < 0.01, "one comparison is not corrected"
         assert rows[1]["low"] < rows[1]["difference"] < rows[1]["high"]
+
+
+@pytest.mark.parametrize("header", ["", "query-id corpus-id score\n"])
+def test_packed_files_are_read_as_they_are(files, header):
+    lines = (files / "qrels").read_text()
+    lines = lines.replace(" 0 ", " ") if header else lines
+    (files / "own").write_text(header + lines)
+    for name in ("a", "b", "own"):
+        with gzip.open(files / f"{name}.gz", "wt") as file:
+            file.write((files / name).read_text())
+    plain, packed = (
+        compare([files / f"a{end}", files / f"b{end}"], files / f"own{end}", MEASURES) for end in ("", ".gz")
+    )
+    assert packed.drop(columns="run").equals(plain.drop(columns="run"))
+    (files / "broken.gz").write_bytes((files / "own.gz").read_bytes()[:99])
+    with pytest.raises(InputError, match="broken.gz cannot be read"):
+        compare([files / "a", files / "b"], files / "broken.gz", MEASURES)
 
 
 def test_runs_count_to_their_end(files):

@@ -156,6 +156,8 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.fused.of", ["one", "one"], 'systems.fused.of is ["one", "one"]; allowed: at least two'),
         ("systems.fused.of", ["one", "on"], "systems.fused.of[1] is on; did you mean one?"),
         ("systems.fused.of", "one", "systems.fused.of is one; allowed: a list"),
+        ("systems.fused.weights", [0.5, True], "systems.fused.weights[1] is true; allowed: a number from 0 to 1e+06"),
+        ("systems.fused.tuned_on", ["docs", "dve"], 'systems.fused.tuned_on is ["docs", "dve"]; allowed: one of ["do'),
         ("systems.foreign.model", "", "systems.foreign.model is missing; kind external needs model"),
         ("systems.foreign.model", "/nowhere", "systems.foreign.model is /nowhere, and /nowhere is no folder; allow"),
         ("evaluation.collections.docs", ["dev", "dev"], 'evaluation.collections.docs is ["dev", "dev"]; allowed'),
@@ -179,6 +181,35 @@ def test_refused(values, path, value, sentence):
     else:
         put(values, path, value)
     assert refusal(values).startswith(sentence)
+
+
+def test_a_margin_is_refused_where_negatives_have_no_scores(values, toy):
+    toy.triples = lambda settings: {"train/own": "docs"}
+    put(values, "systems.bm25.triples", "train/own")
+    assert load(values)
+    put(values, "stages.stage1.margin", 0.05)
+    assert (
+        refusal(values) == "stages.stage1.margin is 0.05, but systems.bm25 has triples, which have no scores; "
+        "allowed: 0"
+    )
+    put(values, "stages.stage1.margin", 5)
+    assert refusal(values) == "stages.stage1.margin is 5; allowed: a number from 0 to 0.99"
+
+
+def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path):
+    file = tmp_path / "theirs.run"
+    file.touch()
+    values["systems"]["theirs"] = {"kind": "run", "runs": {"docs": {"dev": str(file), "test": str(file)}}}
+    values["systems"]["theirs"]["runs"]["other"] = {"test": str(file)}
+    put(values, "systems.three.teacher", "theirs")
+    assert (
+        refusal(values) == "stages.stage3.random_negatives is 10, but the teacher of systems.three is a run, which "
+        "scores what it ranks; allowed: 0"
+    )
+    put(values, "stages.stage3.random_negatives", 0)
+    assert refusal(values).startswith("systems.theirs.runs lacks train of docs, where the system is measured, mined or")
+    values["systems"]["theirs"]["runs"]["docs"]["train"] = str(file)
+    assert load(values)
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "ä", "a\n", 65 * "x"])

@@ -219,6 +219,38 @@ def test_a_number_that_takes_the_value_of_another_is_seen(values):
     }  # fmt: skip
 
 
+def test_a_margin_restarts_those_who_draw_by_it_and_is_told_to_nobody_else(values, whole):
+    assert not [name for name, job in whole.items() if any(reason.startswith("margin") for reason in job.reasons)]
+    values["stages"]["stage3"]["margin"] = 0.05
+    jobs = plan(values)
+    assert changed(whole, jobs) == {("train_retriever", "three"), ("teacher", "three"), ("release", "three")}
+    assert "margin: 0.05" in jobs["teacher", "three"].reasons & jobs["train_retriever", "three"].reasons
+    assert '"margin": 0.05' in jobs["teacher", "three"].params["settings"]
+    values["stages"]["again"] = values["stages"]["stage3"] | {"margin": 0.1}
+    values["systems"]["again"] = values["systems"]["three"] | {"stage": "again"}
+    assert systems.taught_like(load(values), "again") == "again", "other candidates"
+
+
+def test_a_run_of_others_teaches_what_it_ranks(values, whole, tmp_path):
+    (tmp_path / "theirs.run").touch()
+    files = {"docs": dict.fromkeys(("train", "dev", "test"), str(tmp_path / "theirs.run"))}
+    values["systems"]["theirs"] = {"kind": "run", "runs": files | {"other": {"test": str(tmp_path / "theirs.run")}}}
+    values["systems"]["four"] = values["systems"]["three"] | {"teacher": "theirs", "stage": "own"}
+    values["stages"]["own"] = values["stages"]["stage3"] | {"random_negatives": 0}
+    jobs = plan(values)
+    assert not changed(whole, jobs), "of the others"
+    assert not [name for rule, name in jobs if rule == "teacher" and name != "three"]
+    assert jobs["mine_run", "theirs/docs/train"].params["depth"] == systems.WHOLE
+    train = jobs["train_retriever", "four"]
+    assert train.inputs["ranking"] == jobs["mine_run", "theirs/docs/train"].outputs
+    assert not train.inputs["teacher"] and not jobs["train_retriever", "three"].inputs["ranking"]
+    assert "--ranking out/negatives/theirs.docs.train.parquet --seed" in train.command
+    assert "alpha: 0.3" in train.reasons
+    config = load(values)
+    assert list(facts(config)["teachers"]) == ["three"], "the report looks at what rerankers were asked"
+    assert systems.waiting(config)["systems"]["theirs"] == 1
+
+
 def test_words_of_the_user_may_have_braces(values):
     values["report"] = {"title": "Of {some} <words>", "example": "a {word} of {5,6} <or> more"}
     jobs = plan(values)

@@ -9,9 +9,11 @@ import pyarrow as pa
 import pytest
 
 from cdmae.collections.store import Collection, write_collection
+from cdmae.config.systems import WHOLE
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
 from cdmae.finetuning.groups import Teacher
+from cdmae.retrieval import trec
 from cdmae.runs import Run, write_run
 
 PASSAGES, QUERIES = 60, 12
@@ -130,6 +132,85 @@ def test_what_is_left_out_is_counted(run: Run) -> None:
     assert set(passages[5][1:].tolist()) < set(examples.pool(row).tolist())
 
 
+def test_the_margin_by_hand() -> None:
+    """Kept is s <= .75 x 8 = 6 for the one positive that the run ranks; nothing where it ranks none within the depth.
+
+    No list names passages 20 to 31, which random ones come from.
+    """
+    scored = {7: 9.0, 0: 8.0, 8: 7.0, 5: 6.25, 9: 6.0, 6: 1.0}
+    lists = [list(scored), [7, 8, 9, 1], [2, 7, 3, 8, 9]]
+    scores = [list(scored.values()), [4.0, 3.0, 2.0, 1.0], [8.0, 6.5, 5.0, 4.5, 3.0]]
+    run = Run.of([np.array(rows) for rows in lists], [np.array(own) for own in scores])
+    qrels = qrels_of([(0, 0, 1), (0, 10, 1), (1, 1, 1), (2, 2, 1), (2, 3, 1)])
+    how = {"depth": 5, "group": 3, "random_negatives": 2, "margin": 0.25, "texts": np.arange(32)}
+    examples, counts = make(run, qrels, **how)
+    assert [examples.mined[row].tolist() for row in range(3)] == [[9], [], [8, 9]]  # query 2: its best has 8, too
+    assert {what: count for what, count in counts.items() if count} == {
+        "mined negatives removed by the margin": 7,
+        "mined negatives left by it": 3,
+        "with random negatives only, because the margin removed all mined ones": 1,
+    }
+    everything, _ = make(run, qrels, **how | {"random_negatives": 32})
+    suspects = [{7, 0, 8, 5, 10}, {7, 8, 9, 1}, {2, 7, 3}]
+    assert [set(everything.pool(row).tolist()) for row in range(3)] == [set(range(32)) - own for own in suspects]
+    drawn = np.array([[0, 20, 21], [1, 8, 22], [2, 9, 7]], np.int32)  # nor are they negatives from another group
+    excluded = examples.excluded(np.arange(3), drawn)
+    assert [drawn.ravel()[row].tolist() for row in excluded] == [[8, 7], [8, 9, 7], [7]]
+    deeper, _ = make(run, qrels, **how | {"depth": 6})
+    assert [deeper.mined[row].tolist() for row in range(3)] == [[9, 6], [], [8, 9]]
+
+
+def test_a_margin_takes_copies_of_what_it_removes_and_leaves_the_other_draws(run: Run) -> None:
+    """Scores are 20 to 1 by rank, and the positive is first: up to 18 is kept with a margin of .1."""
+    first, *rest = run.ranked(1)[0]
+    texts = np.arange(PASSAGES)
+    texts[rest[7]] = texts[rest[0]]
+    examples, counts = make(run, QRELS[QRELS["query"] == 1], texts, margin=0.1)
+    assert first == 1 and examples.mined[0].tolist() == [*rest[1:7], *rest[8:]]
+    assert counts["mined negatives removed by the margin"] == 2
+    without, near = (make(run, margin=margin)[0] for margin in (0.0, 1e-9))
+    assert (without.draw(np.arange(QUERIES), 0) == near.draw(np.arange(QUERIES), 0)).all()
+
+
+@pytest.mark.parametrize("score", [0.0, -3.0])
+def test_a_margin_needs_scores_of_which_a_share_is_a_distance(score: float) -> None:
+    run = Run.of([np.array([0, 1])], [np.array([score, score - 1])])
+    with pytest.raises(InputError, match=rf"margin is 0.05, a share of .*, which is {score:g} for query 0 of the run"):
+        make(run, qrels_of([(0, 0, 1)]), margin=0.05)
+    assert make(Run.of([np.array([2, 1])], [np.array([score, score])]), qrels_of([(0, 0, 1)]), margin=0.05), "unranked"
+
+
+def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run: Run, tmp_path: Path) -> None:
+    """Query 0: one of two positives and 5 of its negatives; 1: no positive; 2: too few negatives; the rest as it is."""
+    ranked = [run.ranked(query)[0].tolist() for query in range(QUERIES)]
+    others = np.setdiff1d(np.arange(24, PASSAGES), ranked[0])
+    ranked[0] = [ranked[0][4], 12, *ranked[0][10:14], int(others[0])]
+    ranked[1], ranked[2] = ranked[1][1:], ranked[2][:5]
+    lines = [
+        f"q{query} Q0 p{passage} {rank} {50 - rank - query / 8} theirs\n"
+        for query, passages in enumerate(ranked)
+        for rank, passage in enumerate(passages)
+    ]
+    (tmp_path / "theirs.run").write_text("".join(lines))
+    ids = [f"q{row}" for row in range(QUERIES)], [f"p{row}" for row in range(PASSAGES)]
+    theirs = trec.read_run(tmp_path / "theirs.run", *ids, WHOLE)
+    examples, counts = make(run, ranking=theirs, group=6, random_negatives=0)
+    assert examples.queries.tolist() == [0, *range(3, QUERIES)]
+    assert examples.positives[0].tolist() == [12] and set(examples.mined[0].tolist()) == {ranked[0][0], *ranked[0][2:6]}
+    assert examples.barred[0].tolist() == [0, 12], "of another group, what is judged is no negative still"
+    assert {what: count for what, count in counts.items() if count} == {
+        "left out because the teacher ranks no judged passage": 1,
+        "left out because the teacher ranks too few negatives": 1,
+        "mined negatives removed that the teacher does not rank": 13,
+    }
+    written = {(line.split()[0], line.split()[2]): np.float32(line.split()[4]) for line in lines}
+    for epoch in range(3):
+        drawn = examples.draw(np.arange(len(examples)), epoch)
+        scores = Teacher(theirs, "t").scores(examples.queries, drawn)
+        for query, passages, own in zip(examples.queries, drawn, scores, strict=True):
+            assert own.tolist() == [written[f"q{query}", f"p{passage}"] for passage in passages]
+
+
 def test_a_grade_of_zero_is_no_positive(run: Run) -> None:
     examples, _ = make(run, qrels_of([(0, 0, 1), (0, 12, 0)]))
     assert examples.positives[0].tolist() == [0]
@@ -240,7 +321,8 @@ def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.Captu
     passages_of(tmp_path / "c", [""] * PASSAGES, names, {"train": queries}, {"train": judged})
     write_run(tmp_path / "r.parquet", run)
     how = {"split": "train", "depth": 20, "group": 4, "random_negatives": 0, "seed": 1}
-    assert len(groups.read(tmp_path / "c", tmp_path / "r.parquet", **how)) == QUERIES
+    examples, counts = groups.read(tmp_path / "c", tmp_path / "r.parquet", **how)
+    assert len(examples) == QUERIES and not counts
     assert "12 training queries of split train" in capsys.readouterr().err
     write_run(tmp_path / "short.parquet", Run.of([np.array([1])], [np.array([1.0])]))
     with pytest.raises(InputError, match="has 1 queries"):
@@ -248,6 +330,8 @@ def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.Captu
     write_run(tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES))
     with pytest.raises(InputError, match="names passage 99"):
         groups.read(tmp_path / "c", tmp_path / "far.parquet", **how)
+    with pytest.raises(InputError, match=r"short.parquet has 1 queries"):
+        groups.read(tmp_path / "c", tmp_path / "r.parquet", ranking=tmp_path / "short.parquet", **how)
     none = Run.of([np.array([query]) for query in range(QUERIES)], [np.array([1.0])] * QUERIES)
     write_run(tmp_path / "none.parquet", none)
     with pytest.raises(InputError, match="no query"):

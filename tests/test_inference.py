@@ -116,14 +116,15 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path) -> 
         vectors.encode_queries(tmp_path / "bad", ["what"])
 
 
-def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+@pytest.mark.parametrize("more", [{}, {"margin": 0.2}])
+def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, more, monkeypatch) -> None:  # noqa: F811
     files_ = {name: getattr(tiny, name) for name in ("collection", "negatives")}
-    settings = {"split": "train", "depth": 5, "group": 12, "random_negatives": 3, "seed": 9}
+    settings = {"split": "train", "depth": 5, "group": 12, "random_negatives": 3, "seed": 9, **more}
     how = {"model": reranker, "tokens": tiny.tokens, **files_, "settings": settings | {"epochs": 2.5}}
     reranking.teacher(**how, output=tmp_path / "t.parquet")
     run = read_run(tmp_path / "t.parquet")
     taught = groups.Teacher.read(tmp_path / "t.parquet")
-    examples = groups.read(**files_, **settings)
+    examples, _ = groups.read(**files_, **settings)
     assert len(run) == QUERIES
     taught.check(examples, 3)
     for epoch in range(3):

@@ -286,6 +286,14 @@ def test_a_cell_says_in_words_what_a_system_is(entry, words):
     assert setting.in_words("system", entry=entry) == words
 
 
+def test_a_cell_tells_the_negatives_of_a_training():
+    stage = {"queries": 8, "group": 4, "epochs": 1.0, "depth": 50}
+    words = "one: 8 queries × 4, 1 epoch, negatives of bm25 (best 50"
+    for more, end in (({}, ")"), ({"margin": 0.05}, ", margin 0.05)")):
+        cell = setting.in_words("recipe", entry={"stage": "one", "negatives": "bm25"}, stage=stage | more)
+        assert cell == words + end
+
+
 @pytest.mark.parametrize("rule", ["report", "table"])  # figure is as table
 def test_a_changed_template_is_a_changed_input(rule):
     """The fingerprint of the code follows imports alone."""

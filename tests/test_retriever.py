@@ -224,6 +224,21 @@ def test_a_missing_teacher_is_an_error(tiny, tmp_path, teacher) -> None:  # noqa
         train(retriever, tiny, tmp_path, stage("retriever"), teacher=tmp_path / "half.parquet")
 
 
+def test_a_run_of_others_teaches_as_a_reranker_with_its_scores(tiny, tmp_path, teacher) -> None:  # noqa: F811
+    recipe = stage("retriever", random_negatives=0, epochs=1.0)
+    folders = [train(retriever, tiny, tmp_path / key, recipe, **{key: teacher}) for key in ("teacher", "ranking")]
+    first, second = ((folder / "model.safetensors").read_bytes() for folder in folders)
+    assert first == second
+    run = read_run(teacher)
+    tops = [(passages[:40], scores[:40]) for passages, scores in map(run.ranked, range(QUERIES))]
+    write_run(tmp_path / "some.parquet", Run.of(*zip(*tops, strict=True)))
+    folder = train(retriever, tiny, tmp_path / "some", recipe, ranking=tmp_path / "some.parquet")
+    about = read_json(folder / "about.json")
+    counts = about["counts"]
+    assert counts["mined negatives removed that the teacher does not rank"] > 0
+    assert about["queries"] == QUERIES - counts["left out because the teacher ranks too few negatives"]
+
+
 def test_tokens_of_another_tokenizer_are_an_error(tiny, tmp_path) -> None:  # noqa: F811
     found = read_tokens(tiny.tokens)
     more = np.append(found.word_starts, True)

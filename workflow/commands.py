@@ -152,7 +152,7 @@ def search(
 
       --system      a system of the config; default: the best one on dev
       --collection  a collection of the evaluation; default: the first one
-      --depth       how many passages are shown; default: 5
+      --depth       how many passages are shown, up to evaluation.depth; default: 5
       --configfile  config files as of a run, laid over config/config.yaml
 
     Examples:
@@ -162,8 +162,11 @@ def search(
     config = configured(configfile)
     if not words:
         raise InputError('search needs words, such as ./run search "compute the determinant of a matrix"')
-    if depth < 1:
-        raise InputError(f"--depth is {depth}; allowed: a whole number from 1")
+    if not 1 <= depth <= config.evaluation.depth:
+        most = config.evaluation.depth
+        raise InputError(
+            f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth of the config"
+        )
     asked = [name for name in config.systems if can_be_asked(config, name)]
     if not asked:
         raise InputError(
@@ -262,7 +265,7 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
 def compare(*words: str, qrels: str, measures: str = "") -> None:
     """Compare runs of anybody with the first of them: means, differences, paired t-tests corrected by Holm.
 
-    Words are files of lines `query_id Q0 passage_id rank score system`, two or more.
+    Words are files of lines `query_id Q0 passage_id rank score system`, two or more; files may be packed (.gz).
 
       --qrels     judgments, in TREC's four columns or BEIR's three
       --measures  of ir_measures, between commas; default: those of a config, RR@10,R@50,R@1000,nDCG@10

@@ -39,8 +39,7 @@ def facts(config: Config) -> dict[str, Any]:
         "mined": {name: _negatives_of(config, name) for name in retrievers},
         "teachers": {
             name: place(on, "teacher", system=systems.taught_like(config, name))
-            for name in retrievers
-            if config.systems[name].teacher
+            for name in seeds.first(systems.taught(config))
         },
         "runs": {name: place(on, "run", system=name, collection=shown[0], split=shown[1]) for name in ranked},
         "shown": shown,

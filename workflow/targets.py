@@ -58,7 +58,7 @@ def paths(config: Config) -> dict[str, list[str]]:
         "split": list(dict.fromkeys(split for _, split in every)),
         "target": [f"{collection}.{split}" for collection, split in every],
     }
-    taught = [systems.taught_like(config, name) for name, system in config.systems.items() if system.teacher]
+    taught = [systems.taught_like(config, name) for name in systems.taught(config)]
     own = {rule: {"system": systems.of_kind(config, *kinds)} for rule in patterns() if (kinds := _kinds(rule))} | {
         "masked_terms": {"encoder": systems.masked_by_importance(config)},
         "teacher": {"system": list(dict.fromkeys(taught))},

@@ -246,10 +246,15 @@ def _generator(name: str, encoder: Encoder, checkpoint: str) -> Iterator[Rule]:
 def _stage(config: Config, name: str, stage: Stage) -> Iterator[Rule]:
     unfit = _unfit(config, stage.collection, stage.split)
     yield "split", bool(unfit), unfit
-    for system in config.systems.values():
+    for student, system in config.systems.items():
         if system.stage == name:
             for key in ("query_length", "passage_length") if stage.kind == "retriever" else ("max_length",):
                 yield _most(stage, key, *_positions(config, config.encoders[system.encoder].start))
+            triples = bool(stage.margin) and bool(config.systems[system.negatives].triples)
+            yield "margin", triples, f", but systems.{system.negatives} has triples, which have no scores; allowed: 0"
+            unscored = bool(system.teacher) and config.systems[system.teacher].kind == "run" and stage.random_negatives
+            words = f", but the teacher of systems.{student} is a run, which scores what it ranks; allowed: 0"
+            yield "random_negatives", bool(unscored), words
 
 
 def _system(config: Config, name: str, system: System) -> Iterator[Rule]:
@@ -260,7 +265,7 @@ def _system(config: Config, name: str, system: System) -> Iterator[Rule]:
         yield _kind(system, "stage", config.stages, (system.kind,), "stage")
         yield _kind(system, "negatives", config.systems, SEARCHES, "system")
     if system.teacher:
-        yield _kind(system, "teacher", config.systems, ("reranker",), "system")
+        yield _kind(system, "teacher", config.systems, ("reranker", "run"), "system")
     if system.kind == "reranker":
         most = config.evaluation.depth
         yield "depth", system.depth > most, f"; allowed: up to evaluation.depth, {most}"
@@ -303,11 +308,11 @@ def _check_runs(config: Config, name: str, system: System) -> None:
                 raise refusal((*keys, collection, split), f": the split is {split}{words}")
             if not Path(file).expanduser().is_file():
                 raise refusal((*keys, collection, split), f" is {file}, which is no file; allowed: a run as TREC text")
-    trained = [other.stage for other in config.systems.values() if other.negatives == name]
+    trained = [other.stage for other in config.systems.values() if name in (other.negatives, other.teacher)]
     mined = [(config.stages[stage].collection, config.stages[stage].split) for stage in trained]
     for collection, split in [*_targets(config), *mined]:
         if split not in system.runs.get(collection, {}):
-            raise refusal(keys, f" lacks {split} of {collection}, where the system is measured or mined")
+            raise refusal(keys, f" lacks {split} of {collection}, where the system is measured, mined or a teacher")
 
 
 def _triples(config: Config, name: str, system: System) -> Iterator[Rule]:

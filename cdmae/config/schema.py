@@ -290,6 +290,11 @@ class Stage:
     random_negatives: int = setting(
         10, unit="passages", meaning="random ones beside the mined, per query", source="SimLM", low=0, high=100_000
     )
+    margin: float = setting(
+        0.0, meaning="against false negatives: a mined passage is a negative only if the system that mined it gives it "
+        "at most 1 - margin times the score of the positive, of several the best; 0 is off",
+        source="NV-Retriever, TopK-PercPos: 0.05", low=0, high=0.99, later=True,
+    )  # fmt: skip
     chunk: int = setting(
         64, unit="passages", meaning="computed at a time (gradient caching): memory, not results", low=1
     )
@@ -360,8 +365,9 @@ class System:
         "", meaning="the system whose run gives the negatives", source="3.4", only=TRAINED, needed=True
     )
     teacher: str = setting(
-        "", meaning="the reranker to distil from; none without", source="3.4, stage 3", only=RETRIEVER
-    )
+        "", meaning="the reranker to distil from, or the runs of others, which score the passages that they rank; none "
+        "without", source="3.4, stage 3", only=RETRIEVER,
+    )  # fmt: skip
     reranks: str = setting("", meaning="the system whose run it orders anew", only=RERANKER, needed=True)
     depth: int = setting(100, unit="passages", meaning="orders the best so many", low=1, high=100_000, only=RERANKER)
     of: tuple[str, ...] = setting((), meaning="at least two systems", only=("fusion",), needed=True)
@@ -372,7 +378,7 @@ class System:
     k: float = setting(
         60.0, meaning="of reciprocal ranks", source="Cormack et al. 2009", above=0, high=1e6, only=("fusion",)
     )
-    weights: tuple[Annotated[float, Field(ge=0, le=1e6)], ...] = setting(
+    weights: tuple[Annotated[float, Field(strict=True, ge=0, le=1e6)], ...] = setting(
         (), meaning="of each of its systems; none: equal ones, or those that `tuned_on` chooses", only=("fusion",),
         later=True,
     )  # fmt: skip

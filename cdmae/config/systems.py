@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
 TRAINED = ("retriever", "reranker")  # the kinds of system that have a model of their own
-OF_STAGES = ("split", "depth", "group", "random_negatives", "epochs", "seed")
+WHOLE = 100_000  # passages per query that are read of a teacher's run: as many as a depth may be
+OF_STAGES = ("split", "depth", "group", "random_negatives", "epochs", "seed", "margin")  # what decides what is drawn
 Row = dict[str, Any]
 
 
@@ -48,17 +49,20 @@ def encoders(config: Config) -> dict[str, Row]:
 def systems(config: Config) -> dict[str, Row]:
     """List what the rules fill in for each system: its own settings and, of a trained one, those of its stage.
 
-    start: whose word-pieces it reads; corpus, split: what it is trained on; scores: the student whose teacher's
-    scores it shares; teacher_start: whose word-pieces the teacher reads; model_files: of a foreign model here.
+    start: whose word-pieces it reads; corpus, split: what it is trained on; scores: the student whose reranker's
+    scores it shares; teacher_start: whose word-pieces the reranker reads; ranking: the run of others that teaches it;
+    model_files: of a foreign model here.
     """
     rows = {}
     for name, system in config.systems.items():
-        row = rows[name] = {"teacher": "", "scores": "", "model_files": model_files(system.model)}
+        row = rows[name] = {"teacher": "", "scores": "", "ranking": "", "model_files": model_files(system.model)}
         if system.kind in TRAINED:
             stage = config.stages[system.stage]
-            row |= {key: getattr(stage, key) for key in OF_STAGES}
+            row |= {key: value for key, value in stage.values().items() if key in OF_STAGES}
             row |= {"corpus": stage.collection, "start": start_of(config, name)}
-        if system.teacher:
+        if system.teacher and config.systems[system.teacher].kind == "run":
+            row |= {"ranking": ".".join([system.teacher, *trains_on(config, name)])}
+        elif system.teacher:
             row |= {"scores": taught_like(config, name), "teacher_start": start_of(config, system.teacher)}
         if system.kind == "fusion":
             row |= _tuned(config, *system.tuned_on)
@@ -101,27 +105,37 @@ def trains_on(config: Config, system: str) -> tuple[str, str]:
     return stage.collection, stage.split
 
 
+def taught(config: Config) -> list[str]:
+    """List the students of rerankers, whose scores of what a student draws are made for it."""
+    rerankers = of_kind(config, "reranker")
+    return [name for name, system in config.systems.items() if system.teacher in rerankers]
+
+
 def taught_like(config: Config, student: str) -> str:
-    """Name the first student that draws the same candidates for the same teacher, whose scores serve all of them."""
-    drawn = _drawn(config, student)
-    return next(name for name, system in config.systems.items() if system.teacher and _drawn(config, name) == drawn)
+    """Name the first student that draws the same candidates for the same reranker, whose scores serve all of them."""
+    return next(name for name in taught(config) if _drawn(config, name) == _drawn(config, student))
 
 
 def _drawn(config: Config, student: str) -> tuple[Any, ...]:
     """Tell what a teacher's scores depend on: which teacher, and which candidates."""
     system, on = config.systems[student], trains_on(config, student)
     stage = config.stages[system.stage]
-    drawn = (stage.depth, stage.group, stage.random_negatives, stage.epochs, stage.seed)
-    return (system.teacher, system.negatives, *on, *drawn)
+    return (system.teacher, system.negatives, *on, *(getattr(stage, key) for key in OF_STAGES))
 
 
 def mined(config: Config) -> dict[tuple[str, str, str], int]:
-    """Map the runs over training queries, (system, collection, split), to the greatest depth that a training asks."""
+    """Map the runs over training queries, (system, collection, split), to the greatest depth that a training asks.
+
+    One that teaches is read to its end.
+    """
     depths: dict[tuple[str, str, str], int] = {}
+    by_rerankers = taught(config)
     for name in of_kind(config, *TRAINED):
         system = config.systems[name]
         key = (system.negatives, *trains_on(config, name))
         depths[key] = max(depths.get(key, 0), config.stages[system.stage].depth)
+        if system.teacher and name not in by_rerankers:
+            depths[system.teacher, *trains_on(config, name)] = WHOLE
     return depths
 
 

@@ -29,9 +29,13 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Data:
-    """What a stage learns from: its examples, and the word-pieces of the split's queries and of all passages."""
+    """What a stage learns from: its examples, and the word-pieces of the split's queries and of all passages.
+
+    counts: what was dropped from the examples, and why.
+    """
 
     examples: Examples
+    counts: dict[str, int]
     queries: Tokens
     passages: Tokens
 
@@ -68,6 +72,7 @@ def trainer(start: Callable[[Path, Stage, int], Model], task: Callable[..., Task
         tokens: Path,
         negatives: Path,
         teacher: Path | None = None,
+        ranking: Path | None = None,
         seed: int,
         threads: int = 1,
         state: Path,
@@ -76,12 +81,13 @@ def trainer(start: Callable[[Path, Stage, int], Model], task: Callable[..., Task
         """Train the model `name` from a pre-trained encoder and write it to `output`.
 
         negatives: a run over the training queries; teacher: a reranker's run over the same candidates, from which a
-        retriever may learn. The state folder lets a killed training go on to the same bits (on the CPU).
+        retriever may learn; ranking: in its place a run of others, which scores only what it ranks. The state folder
+        lets a killed training go on to the same bits (on the CPU).
         """
         device = setup.set_up(threads)
         model = start(encoder, settings, seed)
-        data = read(settings, model, encoder, collection, tokens, negatives, seed, threads)
-        what = task(model, data, settings, teacher, name=name, seed=seed, device=device)
+        data = read(settings, model, encoder, collection, tokens, negatives, seed, threads, ranking)
+        what = task(model, data, settings, teacher or ranking, name=name, seed=seed, device=device)
         network, stage, examples = model.network.to(device), what.stage, data.examples
         plan = schedule(stage, len(examples), name)
         with states.joined(state, name, device) as saved:
@@ -107,6 +113,7 @@ def trainer(start: Callable[[Path, Stage, int], Model], task: Callable[..., Task
                     "name": name,
                     "seed": seed,
                     "queries": len(examples),
+                    "counts": data.counts,
                     "steps": plan.last,
                     "seconds": round(seconds, 1),
                     "notes": [*what.notes, *notes],
@@ -118,14 +125,22 @@ def trainer(start: Callable[[Path, Stage, int], Model], task: Callable[..., Task
 
 
 def read(
-    stage: Stage, model: Model, encoder: Path, collection: Path, tokens: Path, negatives: Path, seed: int, threads: int
+    stage: Stage,
+    model: Model,
+    encoder: Path,
+    collection: Path,
+    tokens: Path,
+    negatives: Path,
+    seed: int,
+    threads: int,
+    ranking: Path | None = None,
 ) -> Data:
     """Read what a stage trains `model` on; raises `InputError` where the files do not fit together."""
     passages = read_tokens(tokens)
     checkpoint.check_tokens(model, passages.word_starts, str(tokens))
-    draws = {key: getattr(stage, key) for key in ("split", "depth", "group", "random_negatives")}
-    examples = groups.read(collection, negatives, **draws, seed=seed)
-    return Data(examples, sequences.queries_of(collection, stage.split, encoder, threads), passages)
+    draws = {key: getattr(stage, key) for key in ("split", "depth", "group", "random_negatives", "margin")}
+    examples, counts = groups.read(collection, negatives, **draws, seed=seed, ranking=ranking)
+    return Data(examples, counts, sequences.queries_of(collection, stage.split, encoder, threads), passages)
 
 
 def schedule(stage: Stage, examples: int, name: str) -> Schedule:

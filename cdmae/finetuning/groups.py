@@ -1,10 +1,12 @@
 """Training examples: for each query a group of one positive and N - 1 negatives (section 3.4).
 
 Hard negatives are a run over the training queries minus the positives and minus what the qrels exclude (BRIGHT's grade
-of -100), and minus passages with the very text of these. None of them is a random negative, either.
-Some random passages stand beside them (as in SimLM, 10 beside 200). What a query may draw from, its *pool*, is fixed
-for (seed, query); which of it an epoch draws is fixed for (seed, epoch, query). Nothing here depends on the batch, on
-the number of devices or on a restart, so a teacher knows beforehand what it will be asked about.
+of -100), and minus passages with the very text of these. None of them is a random negative, either. With a margin,
+what the run scores nearly as high as the positive is barred like them. Some random passages stand beside the mined ones
+(as in SimLM, 10 beside 200). What a query may draw from, its *pool*, is fixed for (seed, query); which of it an epoch
+draws is fixed for (seed, epoch, query). Nothing here depends on the batch, on the number of devices or on a restart, so
+a teacher knows beforehand what it will be asked about. Where the teacher is a run of others, which scores only what it
+ranks, groups hold nothing else.
 
 Shapes: `Q` queries of the split, `E` examples (queries with a positive and a negative), `P` passages, `N` group size.
 """
@@ -37,6 +39,11 @@ class Lists:
     passages: np.ndarray  # int32
     starts: np.ndarray  # int64
 
+    @classmethod
+    def of(cls, rows: list[np.ndarray]) -> Lists:
+        """Join one array of passages per row."""
+        return cls(np.concatenate([np.empty(0, np.int32), *rows]), _starts([len(row) for row in rows]))
+
     def __getitem__(self, row: int) -> np.ndarray:
         """Return the passages of one row, a view."""
         return self.passages[self.starts[row] : self.starts[row + 1]]
@@ -59,7 +66,7 @@ class Examples:
 
     queries: np.ndarray  # int32 [E], rows of the split
     positives: Lists  # E rows
-    barred: Lists  # E rows, what is no negative: the positives, and what the qrels exclude
+    barred: Lists  # E rows, what is no negative: the positives, what the qrels exclude and what the margin removes
     mined: Lists  # E rows, best first, without what is barred
     texts: np.ndarray  # int64 [P], equal for passages of equal text
     group: int  # N
@@ -166,31 +173,50 @@ def read(
     group: int,
     random_negatives: int,
     seed: int,
-) -> Examples:
+    margin: float = 0.0,
+    ranking: Path | str | None = None,
+) -> tuple[Examples, dict[str, int]]:
     """Read the training examples of a collection's `split` from a run over its queries; say what was dropped.
 
-    `depth` is how far down the run negatives are taken from. Raises `InputError` if the files do not fit together.
+    `depth` is how far down the run negatives are taken from; `ranking` is a teacher's run, to which groups are limited.
+    The counts are those of `make`, without zeros. Raises `InputError` if the files do not fit together.
     """
-    run, qrels, texts = read_run(negatives), read_qrels(collection, split), text_ids(collection)
+    qrels, texts = read_qrels(collection, split), text_ids(collection)
     queries = len(read_queries(collection, split))
-    if len(run) != queries:
-        raise InputError(f"{negatives} has {len(run)} queries, the split {split!r} of {collection} has {queries}")
-    if (largest := run.passages.max(initial=-1)) >= len(texts):
-        raise InputError(f"{negatives} names passage {largest}, but {collection} has {len(texts)} passages")
-    examples, counts = make(run, qrels, texts, depth=depth, group=group, random_negatives=random_negatives, seed=seed)
-    dropped = ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+    runs = {path: read_run(path) for path in (negatives, ranking) if path}
+    for path, run in runs.items():
+        if len(run) != queries:
+            raise InputError(f"{path} has {len(run)} queries, the split {split!r} of {collection} has {queries}")
+        if (largest := run.passages.max(initial=-1)) >= len(texts):
+            raise InputError(f"{path} names passage {largest}, but {collection} has {len(texts)} passages")
+    draws = {"depth": depth, "group": group, "random_negatives": random_negatives, "seed": seed}
+    examples, counts = make(runs[negatives], qrels, texts, **draws, margin=margin, ranking=runs.get(ranking))
+    counts = {what: count for what, count in counts.items() if count}
+    dropped = ", ".join(f"{count:,} {what}" for what, count in counts.items())
     say(f"{len(examples):,} training queries of split {split}" + (f" ({dropped})" if dropped else ""))
     if not len(examples):
         raise InputError(f"no query of {collection}, split {split!r}, has both a relevant passage and a negative")
-    return examples
+    return examples, counts
 
 
 def make(
-    run: Run, qrels: pd.DataFrame, texts: np.ndarray, *, depth: int, group: int, random_negatives: int, seed: int
+    run: Run,
+    qrels: pd.DataFrame,
+    texts: np.ndarray,
+    *,
+    depth: int,
+    group: int,
+    random_negatives: int,
+    seed: int,
+    margin: float = 0.0,
+    ranking: Run | None = None,
 ) -> tuple[Examples, dict[str, int]]:
     """Make examples of a run minus the qrels; the counts say what was left out and why.
 
     qrels: frame (query, passage, grade) of rows, sorted; grades of 1 and more are positive. texts: see `text_ids`.
+    margin: see `_with_suspects`. A query that it leaves without a mined negative stays, with random ones.
+    ranking: a teacher's run that scores only what it ranks. Nothing else is a positive or mined, and a query that is
+    left without a positive or without a whole group is left out: random passages have no scores.
     """
 
     def lists(which: pd.Series) -> Lists:
@@ -201,15 +227,29 @@ def make(
     positives, barred = lists(relevant), lists(relevant | (qrels["grade"] == EXCLUDED))
     mined, duplicates = _without(run, barred, texts, depth)
     judged, negatives = positives.lengths() > 0, mined.lengths() > 0
-    kept = np.flatnonzero(judged & negatives)
+    learnt, unfiltered = judged & negatives, mined
+    if margin:
+        barred = _with_suspects(run, positives, barred, depth, margin)
+        mined, _ = _without(run, barred, texts, depth)
+    unsuspected = mined
+    if ranking is not None:
+        positives, mined = _ranked(positives, ranking), _ranked(mined, ranking)
+    scored, enough = positives.lengths() > 0, (mined.lengths() >= group - 1) | (ranking is None)
+    kept = np.flatnonzero(learnt & scored & enough)
     rows = kept.astype(np.int32), positives.take(kept), barred.take(kept), mined.take(kept)
     examples = Examples(*rows, texts, group=group, random_negatives=random_negatives, seed=seed)
-    short = examples.mined.lengths() + random_negatives < group - 1
+    listed, trusted, left = (part.lengths()[kept] for part in (unfiltered, unsuspected, mined))
     return examples, {
         "left out for want of a judged passage": int((~judged).sum()),
         "left out for want of negatives": int((judged & ~negatives).sum()),
         "negatives removed that have the text of a judged passage": duplicates,
-        "with short lists, completed by random passages": int(short.sum()),
+        "mined negatives removed by the margin": int((listed - trusted).sum()),
+        "mined negatives left by it": int(trusted.sum()) if margin else 0,
+        "with random negatives only, because the margin removed all mined ones": int((trusted == 0).sum()),
+        "left out because the teacher ranks no judged passage": int((learnt & ~scored).sum()),
+        "left out because the teacher ranks too few negatives": int((learnt & scored & ~enough).sum()),
+        "mined negatives removed that the teacher does not rank": int((trusted - left).sum()),
+        "with short lists, completed by random passages": int((left + random_negatives < group - 1).sum()),
     }
 
 
@@ -229,7 +269,10 @@ def text_ids(collection: Path | str) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Teacher:
-    """What a student learns from: the run of a reranker over all that the student draws, and the name of its file."""
+    """What a student learns from: a run over all that the student draws, and the name of its file.
+
+    It is a reranker's, made for the student, or that of others, which limits what the student draws.
+    """
 
     run: Run
     name: str
@@ -288,14 +331,39 @@ class Teacher:
             raise InputError(
                 f"alpha of {name} is {alpha:g}, and its teacher's scores have {entropy:.0%} of the entropy of guessing "
                 f"and put the positive first in {right:.0%} of the groups (chance: {1 / scores.shape[1]:.0%}): there "
-                "is little to learn from them; allowed: alpha from 1, or a teacher that can tell (more training "
-                "queries, more epochs, another learning rate)"
+                "is little to learn from them; allowed: alpha from 1, or a teacher that can tell (a reranker with more "
+                "training queries, more epochs, another learning rate; a run whose scores lie further apart)"
             )
 
 
 def _thousand(examples: Examples) -> np.ndarray:
     """Return a thousand examples from one end to the other, or all: int64 [E']."""
     return np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
+
+
+def _with_suspects(run: Run, positives: Lists, barred: Lists, depth: int, margin: float) -> Lists:
+    """Bar what is too good for a negative: s(q, d) > (1 - margin) s(q, d+), of several d+ the best.
+
+    TopK-PercPos of NV-Retriever (Moreira et al. 2024, section 3), by the scores of the run that is mined. A positive
+    below the best `depth` scores no higher than any of them: all are barred, whatever its score. Raises `InputError`
+    for a positive with a score of 0 or less, because a share of that is no distance.
+    """
+    rows = []
+    for query in range(len(run)):
+        passages, scores = (values[:depth] for values in run.ranked(query))
+        best = scores[np.isin(passages, positives[query])].max(initial=-np.inf)
+        if -np.inf < best <= 0:
+            raise InputError(
+                f"margin is {margin:g}, a share of the positive's score, which is {best:g} for query {query} of the "
+                "run; allowed: 0, or negatives of a system whose scores are above 0, such as BM25 or the cosine"
+            )
+        rows.append(np.union1d(barred[query], passages[scores > (1 - margin) * float(best)]))
+    return Lists.of(rows)
+
+
+def _ranked(lists: Lists, run: Run) -> Lists:
+    """Keep of each list what the run ranks for the same query."""
+    return Lists.of([lists[query][np.isin(lists[query], run.ranked(query)[0])] for query in range(len(run))])
 
 
 def _without(run: Run, barred: Lists, texts: np.ndarray, depth: int) -> tuple[Lists, int]:

@@ -62,16 +62,16 @@ def teacher(
 ) -> None:
     """Write the run from which a student learns: every passage that it will draw, positives included, with its score.
 
-    The settings are the student's (split, depth, group, random_negatives, epochs, seed): with them what it draws is
-    known beforehand, and nothing else needs a score. The precision is that of training. A killed run goes on after its
-    last piece.
+    The settings are the student's (split, depth, group, random_negatives, epochs, seed, margin): with them what it
+    draws is known beforehand, and nothing else needs a score. The precision is that of training. A killed run goes on
+    after its last piece.
     """
     device = setup.set_up(threads)
     judge, passages = checkpoint.load(model, "reranker"), read_tokens(tokens)
     checkpoint.check_tokens(judge, passages.word_starts, str(tokens))
     judge.network.to(device)
     rounds = math.ceil(settings["epochs"])
-    examples = groups.read(
+    examples, _ = groups.read(
         collection, negatives, **{name: value for name, value in settings.items() if name != "epochs"}
     )
     queries = sequences.queries_of(collection, settings["split"], model, threads)

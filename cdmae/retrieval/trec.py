@@ -112,12 +112,7 @@ def read_lines(path: Path | str) -> pd.DataFrame:
 def read_qrels(path: Path | str) -> pd.DataFrame:
     """Read judgments in TREC's four columns, or BEIR's three below a header: a frame (query_id, passage_id, grade)."""
     columns = ("query_id", "Q0", "passage_id", "grade")
-    try:
-        with open(path, encoding="utf-8") as file:
-            header = file.readline().split()
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path} cannot be read ({error})") from None
-    beir = header[:2] == ["query-id", "corpus-id"]
+    beir = _table(path, columns, nrows=1).iloc[0, :2].tolist() == ["query-id", "corpus-id"]
     lines = _columns(path, tuple(name for name in columns if not beir or name != "Q0"))
     if beir:
         lines = lines.iloc[1:]
@@ -129,14 +124,20 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
     return lines
 
 
-def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Read a file of so many columns as text; the index is the line number, from 1, because no line is left out."""
+def _table(path: Path | str, columns: tuple[str, ...], nrows: int | None = None) -> pd.DataFrame:
+    """Read lines of `columns` and whatever follows them as text; the file may be packed, as its name says."""
     options = {"sep": r"\s+", "header": None, "dtype": str, "quoting": csv.QUOTE_NONE, "skip_blank_lines": False}
+    options |= {"keep_default_na": False, "na_values": [""], "nrows": nrows}
     options["index_col"] = False  # columns that are too many would be an index
     try:
-        lines = pd.read_csv(path, names=[*columns, "rest"], keep_default_na=False, na_values=[""], **options)
+        return pd.read_csv(path, names=[*columns, "rest"], **options)
     except (OSError, EOFError, ValueError) as error:  # of pandas' parser, too
         raise InputError(f"{path} cannot be read ({error}); allowed: lines of {' '.join(columns)}") from None
+
+
+def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
+    """Read a file of so many columns as text; the index is the line number, from 1, because no line is left out."""
+    lines = _table(path, columns)
     lines.index += 1
     _refuse(lines.isna().all(axis=1), path, lines[columns[0]].fillna(""), "the line is empty:", "leave it out")
     wrong = lines["rest"].notna() | lines[columns[-1]].isna()

@@ -7,7 +7,9 @@ stage_settings = {
 }
 
 drawn = {  # what decides which candidates a teacher scores
-    name: {key: row[key] for key in systems.OF_STAGES} for name, row in system_rows.items() if row["scores"]
+    name: {key: row[key] for key in systems.OF_STAGES if key in row}
+    for name, row in system_rows.items()
+    if row["scores"]
 }
 
 
@@ -21,6 +23,7 @@ rule train_retriever:
         tokens=of_system("<results>/tokens/{start}/{corpus}"),
         negatives=of_system("<results>/negatives/{negatives}.{corpus}.{split}.parquet"),
         teacher=of_system("<results>/teachers/{scores}.parquet"),
+        ranking=of_system("<results>/negatives/{ranking}.parquet"),
     output:
         directory("<results>/trained/{system}"),
     log:
@@ -50,7 +53,8 @@ rule train_retriever:
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
-        " --negatives {input.negatives:q} --teacher {input.teacher:q} --seed {params.seed} --threads {threads}"
+        " --negatives {input.negatives:q} --teacher {input.teacher:q} --ranking {input.ranking:q}"
+        " --seed {params.seed} --threads {threads}"
         ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
 
 

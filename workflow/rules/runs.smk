@@ -267,7 +267,7 @@ rule read_run:
 
 
 use rule read_run as mine_run with:
-    # Somebody's run over training queries: negatives.
+    # Somebody's run over training queries: negatives, or a teacher.
     output:
         "<results>/negatives/{system}.{collection}.{split}.parquet",
     log:
