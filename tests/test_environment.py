@@ -360,7 +360,7 @@ def test_profiles_that_are_there_are_taken(handed):
         handed("-n", "--workflow-profile", profile)
 
 
-@pytest.mark.parametrize("name", ["plan", "adopt", "search", "importance"])
+@pytest.mark.parametrize("name", ["plan", "adopt", "search", "importance", "sizes"])
 def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
     start = module(ROOT / "workflow/start.py")
     with pytest.raises(SystemExit) as ended:

@@ -11,6 +11,7 @@ from typing import Any
 
 from cdmae.cli import read_arguments
 from cdmae.config import places, seeds, systems
+from cdmae.config.checks import read_measure
 from cdmae.config.load import read_yaml, stack
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
@@ -273,7 +274,6 @@ def compare(*words: str, qrels: str, measures: str = "") -> None:
     Examples:
       ./run compare bm25.run mine.run --qrels dev.tsv --measures nDCG@10,RR@10
     """
-    from cdmae.config.checks import read_measure
     from cdmae.config.schema import Evaluation
     from cdmae.evaluation import compare
 
@@ -282,6 +282,64 @@ def compare(*words: str, qrels: str, measures: str = "") -> None:
     named = measures.split(",") if measures else Evaluation().measures
     names = [str(read_measure(name, of=("--measures",))) for name in named]
     print(compare.table(compare.compare(list(map(Path, words)), Path(qrels), names)))
+
+
+def sizes(
+    *,
+    configfile: list[str] = (),  # type: ignore[assignment]
+    system: str | None = None,
+    collection: str | None = None,
+    split: str | None = None,
+    dimensions: str = "",
+) -> None:
+    """Tell what smaller vectors of a retriever cost: fewer dimensions, fewer bits for a number.
+
+    A row a size: its bytes for a passage, the first measure of the evaluation, and the paired t-test against the
+    vectors as they are, corrected by Holm. It reads what a run has made.
+
+      --system      a retriever of the config, or a foreign one; default: the best one on dev
+      --collection  a collection of the evaluation; default: the one that the report shows
+      --split       a split of it; default: the first one
+      --dimensions  how many are kept, between commas; default: half of them, a quarter, an eighth
+      --configfile  config files as of a run, laid over config/config.yaml
+
+    Examples:
+      ./run sizes --system cdmae-stage3 --split test
+      ./run sizes --configfile config/smoke.yaml --system mae-stage1 --dimensions 24,12
+    """
+    config = configured(configfile)
+    retrievers = systems.of_kind(config, "retriever", "external")
+    if not retrievers:
+        raise InputError("the config has no retriever; give the --configfile of a run that has one")
+    shown = systems.shown(config)
+    collection = chosen("collection", collection, list(config.evaluation.collections), shown[:1])
+    splits = list(config.evaluation.collections[collection])
+    split = chosen("split", split, splits, splits[:1])
+    if not all(width.isdecimal() for width in dimensions.split(",") if dimensions):
+        raise InputError(f"--dimensions is {dimensions}; allowed: whole numbers between commas, such as 384,192")
+    system = chosen("system", system, retrievers, [] if system else [best_system(config, retrievers)])
+    about = described(config, system, collection)
+    folder = existing(place(config.results, "collection", collection=collection))
+
+    from cdmae.evaluation import compare, compression
+    from cdmae.plan import machine
+    from cdmae.retrieval.asking import encode
+    from cdmae.retrieval.vectors import read_vectors
+    from cdmae.training import setup
+
+    name, threads = config.evaluation.measured(collection, split)[0], machine.here().cores
+    frame = compression.compare_sizes(
+        lambda texts: encode(about, texts, config.evaluation.lengths.get(collection, 0), threads),
+        read_vectors(about["vectors"]),
+        Path(folder),
+        split,
+        name,
+        read_measure(name).params.get("cutoff", config.evaluation.depth),
+        widths=[int(width) for width in dimensions.split(",") if dimensions],
+        threads=threads,
+        device=str(setup.device()),
+    )
+    print(f"{system} on {collection} {split}\n\n{compare.table(frame)}")
 
 
 def chosen(what: str, name: str | None, allowed: list[str], default: list[str]) -> str:
@@ -307,4 +365,11 @@ def become(script: str, options: dict[str, object]) -> None:
     os.execv(sys.executable, [sys.executable, f"workflow/scripts/{script}.py", *words])
 
 
-COMMANDS = {"plan": plan, "adopt": adopt, "search": search, "importance": importance, "compare": compare}
+COMMANDS = {
+    "plan": plan,
+    "adopt": adopt,
+    "search": search,
+    "importance": importance,
+    "compare": compare,
+    "sizes": sizes,
+}

@@ -49,24 +49,30 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.Da
         run["passage_id"] = passage_ids.get_indexer(run["passage_id"])
         measured = measure(trec.as_run(run, len(query_ids), len(run)), rows, query_ids, measures)
         values[str(path)] = measured.pivot(index="query_id", columns="measure", values="value")
-    first, *others = values
     compared = []
     for name in measures:
-        tests = [paired(values[other][name], values[first][name]) for other in others]
-        corrected = holm([test.p for test in tests])
-        compared.append({"measure": name, "run": first, "mean": values[first][name].mean()})
-        compared += [
-            {"measure": name, "run": other, "mean": test.a, **test._asdict(), "p_holm": p}
-            for other, test, p in zip(others, tests, corrected, strict=True)
-        ]
+        rows = against_first([frame[name] for frame in values.values()])
+        compared += [{"measure": name, "run": run, **row} for run, row in zip(values, rows, strict=True)]
     return pd.DataFrame(compared).replace({np.nan: None})
+
+
+def against_first(values: Sequence[pd.Series]) -> list[dict[str, float]]:
+    """Compare the values [Q] of several, query by query, with those of the first: a row each, as in `compare`."""
+    first, *others = values
+    tests = [paired(other, first) for other in others]
+    corrected = holm([test.p for test in tests])
+    return [
+        {"mean": first.mean()},
+        *({"mean": test.a, **test._asdict(), "p_holm": p} for test, p in zip(tests, corrected, strict=True)),
+    ]
 
 
 def table(compared: pd.DataFrame) -> str:
     """Write a comparison as a Markdown table: differences with their 95 % interval, p before and after Holm."""
+    what = compared.columns[: compared.columns.get_loc("mean")]
 
     def shown(row: pd.Series) -> dict[str, str]:
-        words = {"measure": row["measure"], "run": row["run"], "mean": f"{row['mean']:.4f}"}
+        words = {**row[what], "mean": f"{row['mean']:.4f}"}
         if row["p"] is None:
             return words
         interval = f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"

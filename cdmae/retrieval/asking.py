@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from cdmae.models import checkpoint, sequences
 from cdmae.retrieval import bm25, external, vectors
 from cdmae.retrieval.fusion import Fusion
@@ -24,11 +26,7 @@ def ask(system: dict[str, Any], text: str, depth: int, *, length: int = 0, threa
     if system["kind"] == "bm25":
         return bm25.search(system["index"], [text], depth, system["k1"], system["b"], threads)
     if system["kind"] in ("retriever", "external"):
-        if system["kind"] == "external":
-            query = external.encode_queries(system["model"], [text], length or system["query_length"])
-        else:
-            query = vectors.encode_queries(system["model"], [text], threads, length)
-        shards = vectors.read_vectors(system["vectors"])
+        query, shards = encode(system, [text], length, threads), vectors.read_vectors(system["vectors"])
         return search(query, shards, depth, threads=threads, device=str(setup.device()))
     parts = [system["reranks"]] if system["kind"] == "reranker" else system["of"]
     runs = [ask(part, text, depth, length=length, threads=threads) for part in parts]
@@ -38,3 +36,10 @@ def ask(system: dict[str, Any], text: str, depth: int, *, length: int = 0, threa
     judge.network.to(setup.device())
     query = sequences.queries([text], system["model"], threads)
     return reorder(judge, query, read_tokens(system["tokens"]), runs[0], system["depth"])
+
+
+def encode(system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1) -> np.ndarray:
+    """Encode queries by a retriever or a foreign one, as its own rule does: float32 [Q, D]."""
+    if system["kind"] == "external":
+        return external.encode_queries(system["model"], texts, length or system["query_length"])
+    return vectors.encode_queries(system["model"], texts, threads, length)

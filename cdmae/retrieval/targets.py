@@ -33,14 +33,14 @@ def search(collections: Sequence[Path], splits: Sequence[str], outputs: Sequence
     for collection in dict.fromkeys(collections):
         numbers = [number for number, folder in enumerate(collections) if folder == collection]
         queries = [read_queries(collection, splits[number]) for number in numbers]
-        left_out = [_left_out(collection, splits[n], frame) for n, frame in zip(numbers, queries, strict=True)]
-        extra = max(int(np.bincount(pairs[:, 0]).max(initial=0)) for pairs in left_out)
+        excluded = [left_out(collection, splits[n], frame) for n, frame in zip(numbers, queries, strict=True)]
+        extra = max(int(np.bincount(pairs[:, 0]).max(initial=0)) for pairs in excluded)
         runs = find(numbers[0], [frame["text"].tolist() for frame in queries], depth + extra)
-        for number, run, pairs in zip(numbers, runs, left_out, strict=True):
+        for number, run, pairs in zip(numbers, runs, excluded, strict=True):
             write_run(outputs[number], without(run, pairs, depth) if extra else run)
 
 
-def _left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:
+def left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:
     """List what no run of a split may hold, rows of a query and a passage: int64 [n, 2]; say why."""
     own = own_passages(collection, queries)
     asked = np.flatnonzero(own >= 0)

@@ -41,7 +41,7 @@ def test_command(smoke, command):
     if words == ["--help-snakemake"]:
         assert "--rerun-triggers" in smoke.run(*words)
         return
-    if words[:1] and words[0] in ("search", "importance", "adopt"):
+    if words[:1] and words[0] in ("search", "importance", "adopt", "sizes"):
         assert smoke.run(*words, *SMOKE).strip()
         return
     if words[:1] == ["plan"]:

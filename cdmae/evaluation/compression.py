@@ -1,0 +1,129 @@
+"""A retriever's vectors in fewer bytes, and what that costs: their first numbers only, and fewer bits for a number.
+
+A prefix of a vector serves as a vector, well where the training asked for it (Matryoshka, Kusupati et al. 2022). Where
+the vectors have length 1 because they are compared by cosine, the prefixes get it, too.
+
+float32  the vectors as they are, so with all dimensions this is the run of the evaluation
+float16  rounded
+int8     255 equal steps from the least to the greatest value that a dimension has in the collection
+binary   the signs: the queries' signs propose `RESCORED` times the depth by Hamming distance, the queries order them
+
+Queries stay float32: only passages are stored.
+
+Q queries, P passages, D dimensions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import ceil
+from pathlib import Path
+
+import faiss
+import numpy as np
+import pandas as pd
+from sentence_transformers.util.quantization import quantize_embeddings, semantic_search_faiss
+
+from cdmae.collections.store import read_qrels, read_queries
+from cdmae.errors import InputError
+from cdmae.evaluation.compare import against_first
+from cdmae.evaluation.measures import measure
+from cdmae.retrieval import targets
+from cdmae.retrieval.search import search
+from cdmae.retrieval.vectors import Shard
+from cdmae.runs import Run
+
+BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
+RESCORED = 4  # as in the library's examples
+AT_ONCE = 1 << 24  # signs unpacked at a time, 8 bytes each
+UNIT = 1e-2  # how far from 1 the lengths of normalised vectors may be, of bfloat16 ones too
+
+Shards = Sequence[np.ndarray | Shard]
+
+
+def compare_sizes(
+    encode: Callable[[list[str]], np.ndarray], shards: Shards, collection: Path, split: str, name: str, depth: int,
+    *, widths: Sequence[int] = (), threads: int = 1, device: str = "cpu",
+) -> pd.DataFrame:  # fmt: skip
+    """Measure every size of the vectors [p, D] in `shards` by the measure `name`, and compare it with the full one.
+
+    encode: texts to vectors, float32 [Q, D]. widths: the dimensions that are kept; none: D, D/2, D/4, D/8. depth: of
+    the runs, where the measure names no cutoff. Columns: measure, dimensions, numbers, bytes (of a passage), and those
+    of `cdmae.evaluation.compare`; the first row is the full size.
+    """
+    full = shards[0].shape[1]
+    for width in widths:
+        if not 1 <= width <= full:
+            raise InputError(f"the dimensions to keep are {width}; allowed: from 1 to {full}, those of the vectors")
+    queries, qrels = read_queries(collection, split), read_qrels(collection, split)
+    pairs = targets.left_out(collection, split, queries)
+    deeper = depth + int(np.bincount(pairs[:, 0]).max(initial=0))
+    encoded = encode(queries["text"].tolist())
+    rows, values = [], []
+    for width in dict.fromkeys([full, *(widths or [full >> halved for halved in (1, 2, 3) if full >> halved])]):
+        cut = prefixes(shards, width)
+        for numbers, bits in BITS.items():
+            run = find(encoded[:, :width], cut, numbers, deeper, threads=threads, device=device)
+            run = targets.without(run, pairs, depth) if deeper > depth else run
+            values.append(measure(run, qrels, queries["query_id"], [name])["value"])
+            rows.append({"measure": name, "dimensions": width, "numbers": numbers, "bytes": ceil(width * bits / 8)})
+    compared = [{**row, **numbers} for row, numbers in zip(rows, against_first(values), strict=True)]
+    return pd.DataFrame(compared).replace({np.nan: None})
+
+
+def prefixes(shards: Shards, width: int) -> Shards:
+    """Keep the first `width` dimensions of vectors [p, D], of length 1 again where the whole vectors are."""
+    full = shards[0].shape[1]
+    if width == full:
+        return shards
+    unit = all(np.allclose(np.linalg.norm(shard[:], axis=1), 1, atol=UNIT) for shard in shards)
+
+    def make(shard: np.ndarray | Shard) -> np.ndarray:
+        cut = np.asarray(shard[:], np.float32)[:, :width]
+        return cut / np.maximum(np.linalg.norm(cut, axis=1, keepdims=True), np.finfo(np.float32).tiny) if unit else cut
+
+    return [Shard((len(shard), width), partial(make, shard)) for shard in shards]
+
+
+def find(
+    queries: np.ndarray, shards: Shards, numbers: str, depth: int, *, threads: int = 1, device: str = "cpu"
+) -> Run:
+    """Find the `depth` best passages of vectors [p, D] that are stored as `numbers`, for queries float32 [Q, D]."""
+    if numbers == "binary":
+        return _by_signs(queries, shards, depth)
+    read: Callable[[np.ndarray], np.ndarray] = np.asarray
+    if numbers == "float16":
+        read = partial(np.asarray, dtype=np.float16)
+    if numbers == "int8":
+        low, high = (
+            bound([bound(shard[:], axis=0) for shard in shards if len(shard)], axis=0) for bound in (np.min, np.max)
+        )
+        read = partial(_in_steps, low=low, high=high)
+    stored = [Shard(shard.shape, lambda shard=shard: read(shard[:])) for shard in shards]
+    return search(queries, stored, depth, threads=threads, device=device)
+
+
+def _in_steps(vectors: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """Store vectors [p, D] as bytes and read them again: each value becomes the lower end of its step."""
+    codes = quantize_embeddings(vectors, "uint8", ranges=np.stack([low, high]))
+    return low + codes * np.where(high > low, (high - low) / np.float32(255), 1)
+
+
+def _by_signs(queries: np.ndarray, shards: Shards, depth: int) -> Run:
+    """Find by Hamming distance, and order what is found by the product of the query and the signs."""
+    index = faiss.IndexBinaryFlat(8 * ceil(queries.shape[1] / 8))
+    for shard in shards:
+        index.add(quantize_embeddings(shard[:], "ubinary"))
+    queries, step = np.ascontiguousarray(queries, np.float32), max(1, AT_ONCE // (RESCORED * depth * queries.shape[1]))
+    rows, scores = [], []
+    for start in range(0, len(queries), step):
+        hits, _ = semantic_search_faiss(
+            queries[start : start + step], corpus_index=index, corpus_precision="ubinary", top_k=depth,
+            rescore_multiplier=RESCORED,
+        )  # fmt: skip
+        for best in hits:
+            best.sort(key=lambda hit: (-hit["score"], hit["corpus_id"]))
+            rows.append(np.array([hit["corpus_id"] for hit in best], np.int32))
+            scores.append(np.array([hit["score"] for hit in best], np.float32))
+    return Run.of(rows, scores)
