@@ -92,6 +92,12 @@ def test_what_is_there_twice_is_refused(files):
         compare([files / "a", files / "b"], files / "qrels", MEASURES)
 
 
+def test_an_empty_file_of_judgments_is_refused(files):
+    (files / "qrels").write_text("")
+    with pytest.raises(InputError, match="qrels is empty; allowed: lines of query_id Q0 passage_id grade"):
+        compare([files / "a", files / "b"], files / "qrels", MEASURES)
+
+
 def test_runs_of_other_queries_are_refused(files):
     (files / "a").write_text("x1 Q0 d1 1 1 x\n")
     with pytest.raises(InputError, match="have no query in common"):

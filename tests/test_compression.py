@@ -117,7 +117,7 @@ def test_signs_propose_and_the_query_orders():
 
 def test_the_command_names_what_is_wrong_and_what_makes_it(tmp_path):
     overlay = tmp_path / "own.yaml"
-    overlay.write_text(f"results: {tmp_path}/out\nevaluation: {{keep_vectors: false}}\n")
+    overlay.write_text(f"results: {tmp_path}/out\nevaluation: {{keep_vectors: false, collections: {{networkx: []}}}}\n")
 
     def refusal(*words):
         with pytest.raises(InputError) as refused:
@@ -127,6 +127,7 @@ def test_the_command_names_what_is_wrong_and_what_makes_it(tmp_path):
     assert refusal("--system", "cdmae-stage4").endswith("did you mean cdmae-stage3?")
     assert refusal("--system", "bm25").startswith("--system is bm25; allowed: ")
     assert refusal("--system", "cdmae-stage3", "--split", "train") == "--split is train; allowed: dev, test"
+    assert refusal("--collection", "networkx") == "--collection is networkx; allowed: pydocs, scikit-learn", "no split"
     assert refusal("--dimensions", "64,x").startswith("--dimensions is 64,x; allowed: whole numbers between commas")
     model = f"{tmp_path}/out/trained/cdmae-stage3"
     said = f"{model} is not made yet; ./run with the same config files makes it"

@@ -92,6 +92,18 @@ def test_null_removes_what_any_file_before_has(tmp_path):
     assert merged == {"standalone": True, "encoders": {"a": {"start": "x"}, "c": None}}  # nothing has a c: a mistake
 
 
+def test_what_is_removed_and_said_anew_has_nothing_of_the_default(tmp_path):
+    default, paths = written(tmp_path, "seed: 3\nsystems: {a: {kind: bm25, k1: 3}, c: {kind: bm25}}\n"), []
+    for number, text in enumerate(["systems: {a: null}", "systems: {a: {kind: run}}", "systems: {b: {kind: run}}"]):
+        paths.append(tmp_path / f"{number}.yaml")
+        paths[-1].write_text(text)
+    merged = gather(default, paths, reduce(stack, map(read_yaml, paths)))
+    assert merged["systems"] == {"a": {"kind": "run"}, "b": {"kind": "run"}, "c": {"kind": "bm25"}}
+    paths[0].write_text("systems: null")
+    merged = gather(default, paths, reduce(stack, map(read_yaml, paths)))
+    assert merged == {"seed": 3, "systems": {"a": {"kind": "run"}, "b": {"kind": "run"}}}
+
+
 def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
     overlay = written(tmp_path, "seed: 1\nseed: 2\n")
     with pytest.raises(InputError, match="line 2: the key seed is there twice"):

@@ -213,6 +213,21 @@ def test_a_killed_reranking_goes_on_after_its_last_piece(reranker, tiny, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a0.parquet", "a1.parquet", "b0.parquet", "b1.parquet"]
 
 
+def test_pieces_of_another_size_are_made_again(reranker, tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
+    how = {"model": reranker, "depth": 8, "collections": [tiny.collection], "tokens": [tiny.tokens]}
+    how |= {"runs": [tiny.negatives], "splits": ["train"], "lengths": [0]}
+    with monkeypatch.context() as killed:
+        killed.setattr(reranking, "PIECE", 8 * QUERIES)
+        killed.setattr(reranking, "write_run", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            reranking.rerank(**how, outputs=[tmp_path / "a.parquet"])
+    monkeypatch.setattr(reranking, "PIECE", 8 * QUERIES // 2)
+    for name in "ab":
+        reranking.rerank(**how, outputs=[tmp_path / f"{name}.parquet"])
+    assert "going on" not in capsys.readouterr().err
+    assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
+
+
 def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_path) -> None:  # noqa: F811
     how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens]}
     outputs = [tmp_path / "own.parquet", tmp_path / "cut.parquet"]

@@ -312,7 +312,8 @@ def sizes(
     if not retrievers:
         raise InputError("the config has no retriever; give the --configfile of a run that has one")
     shown = systems.shown(config)
-    collection = chosen("collection", collection, list(config.evaluation.collections), shown[:1])
+    judged = [name for name, splits in config.evaluation.collections.items() if splits]
+    collection = chosen("collection", collection, judged, shown[:1])
     splits = list(config.evaluation.collections[collection])
     split = chosen("split", split, splits, splits[:1])
     if not all(width.isdecimal() for width in dimensions.split(",") if dimensions):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields, replace
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
@@ -106,7 +107,13 @@ def merge(default: dict[str, Any], overlay: dict[str, Any], layers: Sequence[dic
     """
     if overlay.get("standalone") is True:
         return _pruned(overlay, layers)
-    return _pruned(stack(default, overlay), [default, *layers])
+    return _pruned(stack(reduce(_removed, layers, default), overlay), [default, *layers])
+
+
+def _removed(values: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
+    """Leave out what a layer removes by null: a later layer that says the key anew begins with nothing."""
+    within = {key: _removed(values[key], layer[key]) for key in _mappings(values, layer)}
+    return {key: value for key, value in (values | within).items() if layer.get(key, value) is not None}
 
 
 def _pruned(values: dict[str, Any], layers: Sequence[dict[str, Any]]) -> dict[str, Any]:

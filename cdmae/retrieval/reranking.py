@@ -117,7 +117,7 @@ def rerank(
     judge = replace(judge, precision=setup.scoring_precision(judge.precision, device))
     folders = dict(zip(dict.fromkeys(collections), tokens, strict=True))
     parts = zip(collections, splits, lengths, runs, outputs, strict=True)
-    key = [vectors.stamp(model / "model.safetensors"), [vectors.stamp(path) for path in runs], lengths, depth]
+    key = [vectors.stamp(model / "model.safetensors"), [vectors.stamp(path) for path in runs], lengths, depth, PIECE]
     with vectors.pieces(outputs[0], key) as folder:
         for number, (collection, split, length, path, output) in enumerate(parts):
             passages, run = read_tokens(folders[collection]), read_run(path)

@@ -112,7 +112,10 @@ def read_lines(path: Path | str) -> pd.DataFrame:
 def read_qrels(path: Path | str) -> pd.DataFrame:
     """Read judgments in TREC's four columns, or BEIR's three below a header: a frame (query_id, passage_id, grade)."""
     columns = ("query_id", "Q0", "passage_id", "grade")
-    beir = _table(path, columns, nrows=1).iloc[0, :2].tolist() == ["query-id", "corpus-id"]
+    first = _table(path, columns, nrows=1)
+    if first.empty:
+        raise InputError(f"{path} is empty; allowed: lines of {' '.join(columns)}")
+    beir = first.iloc[0, :2].tolist() == ["query-id", "corpus-id"]
     lines = _columns(path, tuple(name for name in columns if not beir or name != "Q0"))
     if beir:
         lines = lines.iloc[1:]
