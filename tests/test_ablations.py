@@ -7,7 +7,7 @@ from planned import plan, records
 from test_exhibits import lines, measured, shipped
 
 from cdmae.config import systems
-from cdmae.config.load import gather, load, read_yaml
+from cdmae.config.load import gather, load
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import course, steps
 from cdmae.plan.work import Planned
@@ -27,7 +27,7 @@ def run():
 
 @pytest.fixture(scope="module")
 def config():
-    return load(gather(FILES / "config.yaml", [], read_yaml(FILES / "ablations.yaml")))
+    return load(gather(FILES / "config.yaml", [FILES / "ablations.yaml"]))
 
 
 def test_every_setting_is_varied_around_the_paper_s(run):

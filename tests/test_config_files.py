@@ -12,7 +12,7 @@ from planned import records
 
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config import systems
-from cdmae.config.load import gather, load, merge, read_yaml, stack
+from cdmae.config.load import gather, lay, load, read_yaml
 from cdmae.config.reference import editor_schema, page
 from cdmae.config.schema import Config, Encoder, Stage
 from cdmae.errors import InputError
@@ -63,7 +63,7 @@ def test_a_missing_config_file(tmp_path):
 def test_an_overlay_is_merged_key_by_key():
     default = {"seed": 1, "systems": {"a": {"kind": "bm25", "b": 0.4}, "c": {"kind": "bm25"}}, "evaluation": {"m": [1]}}
     overlay = {"systems": {"a": {"b": 0.5}, "c": None, "d": {"kind": "x"}}, "evaluation": {"m": [2]}}
-    merged = merge(default, overlay)
+    merged = lay(default, overlay)
     assert merged == {
         "seed": 1, "systems": {"a": {"kind": "bm25", "b": 0.5}, "d": {"kind": "x"}}, "evaluation": {"m": [2]},
     }  # fmt: skip
@@ -72,23 +72,22 @@ def test_an_overlay_is_merged_key_by_key():
 
 def test_standalone_leaves_the_default_out(tmp_path):
     default, overlay = written(tmp_path, "seed: 1\nresults: there\n"), {"standalone": True, "seed": 2}
-    assert gather(default, [], {"seed": 2}) == {"seed": 2, "results": "there"}
-    assert gather(default, [], overlay) == overlay
-    assert load(gather(default, [], overlay)) == Config(seed=2)
+    assert gather(default, given={"seed": 2}) == {"seed": 2, "results": "there"}
+    assert gather(default, given=overlay) == overlay
+    assert load(gather(default, given=overlay)) == Config(seed=2)
 
 
 def test_null_in_a_later_overlay_removes_what_an_earlier_one_changed():
     default = {"systems": {"a": {"depth": 1}, "b": {}}}
-    stacked = stack({"systems": {"a": {"depth": 2}}}, {"systems": {"a": None, "c": {}}})
-    assert merge(default, stacked) == {"systems": {"b": {}, "c": {}}}
+    layers = ({"systems": {"a": {"depth": 2}}}, {"systems": {"a": None, "c": {}}})
+    assert reduce(lay, layers, default) == {"systems": {"b": {}, "c": {}}}
 
 
 def test_null_removes_what_any_file_before_has(tmp_path):
     first = written(tmp_path, "standalone: true\nseed: 2\nencoders: {a: {start: x}, b: {start: x}}\n")
     second = tmp_path / "second.yaml"
     second.write_text("encoders: {b: null, c: null}\nseed: null\n")
-    values = stack(read_yaml(first), read_yaml(second))
-    merged = gather(FILES / "config.yaml", [first, second], values)
+    merged = gather(FILES / "config.yaml", [first, second])
     assert merged == {"standalone": True, "encoders": {"a": {"start": "x"}, "c": None}}  # nothing has a c: a mistake
 
 
@@ -97,17 +96,17 @@ def test_what_is_removed_and_said_anew_has_nothing_of_the_default(tmp_path):
     for number, text in enumerate(["systems: {a: null}", "systems: {a: {kind: run}}", "systems: {b: {kind: run}}"]):
         paths.append(tmp_path / f"{number}.yaml")
         paths[-1].write_text(text)
-    merged = gather(default, paths, reduce(stack, map(read_yaml, paths)))
+    merged = gather(default, paths)
     assert merged["systems"] == {"a": {"kind": "run"}, "b": {"kind": "run"}, "c": {"kind": "bm25"}}
     paths[0].write_text("systems: null")
-    merged = gather(default, paths, reduce(stack, map(read_yaml, paths)))
+    merged = gather(default, paths)
     assert merged == {"seed": 3, "systems": {"a": {"kind": "run"}, "b": {"kind": "run"}}}
 
 
 def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
     overlay = written(tmp_path, "seed: 1\nseed: 2\n")
     with pytest.raises(InputError, match="line 2: the key seed is there twice"):
-        gather(FILES / "config.yaml", [overlay], {"seed": 2})
+        gather(FILES / "config.yaml", [overlay])
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.yaml")), ids=lambda path: path.stem)
@@ -128,7 +127,7 @@ def load_file(path):
     if path.stem == "config":
         return load(read_yaml(path))
     paths = [*(FILES / f"{name}.yaml" for name in LAID_OVER.get(path.stem, [])), path]
-    return load(gather(FILES / "config.yaml", paths, reduce(stack, map(read_yaml, paths), {})))
+    return load(gather(FILES / "config.yaml", paths))
 
 
 def test_published_triples_are_those_of_the_collection():
@@ -170,7 +169,7 @@ def test_the_paper_s_steps_and_collections():
 @pytest.mark.parametrize("name", ["smoke", "full"])
 def test_smaller_and_larger_runs_have_the_default_s_systems(name):
     default = read_yaml(FILES / "config.yaml")
-    found = merge(default, read_yaml(FILES / f"{name}.yaml"))
+    found = lay(default, read_yaml(FILES / f"{name}.yaml"))
     assert set(default["systems"]) <= set(found["systems"])
     assert found["encoders"] == default["encoders"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import itertools
-from functools import cache, reduce
+from functools import cache
 from pathlib import Path
 from typing import Literal, get_args, get_origin, get_type_hints
 
@@ -20,7 +20,7 @@ from tiny_objectives import V, language_model, learnt, vocabulary
 from cdmae import masking
 from cdmae.collections.sources import ir_datasets, pydocs
 from cdmae.config import systems
-from cdmae.config.load import gather, load, read_yaml, stack
+from cdmae.config.load import gather, load
 from cdmae.config.schema import Encoder, Stage
 from cdmae.errors import InputError
 from cdmae.pretraining.batches import Reader
@@ -84,7 +84,7 @@ pytestmark = pytest.mark.usefixtures("own_files")
 def values_of(names):
     """The values of a config, once for one seed: replicas are entries like others."""
     overlays = [FILES / f"{name}.yaml" for name in names if name != "config"]
-    values = gather(FILES / "config.yaml", [], reduce(stack, map(read_yaml, overlays), {}))
+    values = gather(FILES / "config.yaml", overlays)
     return {key: value for key, value in values.items() if key != "seeds"}
 
 

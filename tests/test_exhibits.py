@@ -2,7 +2,6 @@
 
 import csv
 import io
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +10,7 @@ import pytest
 import synthetic_run
 from planned import records
 
-from cdmae.config.load import gather, load, read_yaml, stack
+from cdmae.config.load import gather, load, read_yaml
 from cdmae.errors import InputError
 from cdmae.report.facts import Facts, Target
 from cdmae.report.page import write_exhibit
@@ -38,7 +37,7 @@ LATENCY = {
 def shipped(*names):
     """The values of a config file of the repository, or of several."""
     overlays = [ROOT / "config" / f"{name}.yaml" for name in names]
-    return load(gather(ROOT / "config/config.yaml", overlays, reduce(stack, map(read_yaml, overlays), {}))).values()
+    return load(gather(ROOT / "config/config.yaml", overlays)).values()
 
 
 def measured(config, queries=40):

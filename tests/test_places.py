@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cdmae.config.load import gather, load, read_yaml, stack
-from cdmae.config.places import located
+from cdmae.config.places import load, located
 from cdmae.errors import InputError
 
 DEFAULT = """\
@@ -39,12 +38,9 @@ def said(tmp_path, monkeypatch):
         files = [Path("default.yaml").absolute(), *(Path(f"{place}.yaml").absolute() for place in range(len(overlays)))]
         for path, text in zip(files, (default, *overlays), strict=True):
             path.write_text(text)
-        values = {}
-        for layer in (*map(read_yaml, files[1:]), given or {}):
-            values = stack(values, layer)
         with pytest.raises(InputError) as caught:
-            load(gather(files[0], [], values))
-        return str(located(caught.value, files, given)).split("\n")
+            load(files[0], files[1:], given)
+        return str(caught.value).split("\n")
 
     return say
 

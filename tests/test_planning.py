@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from dataclasses import replace
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
@@ -22,7 +21,7 @@ from planned import plan, records
 
 from cdmae import collections
 from cdmae.collections.store import ROW_GROUP, Collection, write_collection
-from cdmae.config.load import gather, load, read_yaml, stack
+from cdmae.config.load import gather, load
 from cdmae.config.schema import Encoder, Start, concepts
 from cdmae.errors import InputError
 from cdmae.plan import flops, machine, sizes, work
@@ -180,7 +179,7 @@ def test_a_generator_has_a_third_of_the_heads_and_of_the_widths():
 
 def test_the_paper_on_one_h200():
     """Pre-training takes 6.6 GPU-hours at half of its peak, counted by hand elsewhere; stage 1 takes 1.4."""
-    values = gather(ROOT / "config/config.yaml", [], read_yaml(ROOT / "config/paper.yaml"))
+    values = gather(ROOT / "config/config.yaml", [ROOT / "config/paper.yaml"])
     jobs = records(values, gpus=8)
     hours = {
         task.name: task.seconds * task.gpus / 3600
@@ -333,10 +332,8 @@ def test_what_is_held_at_a_time_is_what_is_planned():
 
 def test_no_rule_asks_for_less_memory_than_is_planned_for_its_jobs():
     """With Wikipedia and eight GPUs; `ngrams` and `importance` ask for what is planned, the others for a number."""
-    names = ("paper", "paper-ablations")
-    values = gather(
-        ROOT / "config/config.yaml", [], reduce(stack, (read_yaml(ROOT / f"config/{name}.yaml") for name in names))
-    )
+    overlays = [ROOT / f"config/{name}.yaml" for name in ("paper", "paper-ablations")]
+    values = gather(ROOT / "config/config.yaml", overlays)
     planned, machine_ = Planned(load(values)), Machine(64, 8, "h200")
     jobs = plan(values, "all", "table_corpus", gpus=8)
     for key, job in jobs.items():
@@ -505,7 +502,7 @@ def test_the_plan_of_the_default_is_that_of_its_run():
         "mine cdmae-stage1/pydocs/train": (9, 786), "rerank cdmae-reranker": (51, 932),
         "teacher cdmae-stage3": (32, 1069), "search_bm25 bm25": (13, 471),
     }  # fmt: skip
-    values = gather(ROOT / "config/config.yaml", [], {"results": "nowhere"})
+    values = gather(ROOT / "config/config.yaml", given={"results": "nowhere"})
     jobs = records(values, cores=2)
     found = {task.name: task for task in steps(Planned(load(values)), jobs, Machine(2), everything=True)}
     for name, (seconds, megabytes) in took.items():

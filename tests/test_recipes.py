@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from functools import cache, reduce
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ from planned import records
 
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config import systems
-from cdmae.config.load import gather, load, read_yaml, stack
+from cdmae.config.load import gather, load, read_yaml
 from cdmae.finetuning import common
 from cdmae.plan.machine import Machine
 from cdmae.plan.plan import text
@@ -84,7 +84,7 @@ STAGES = {
 def layered(*names):
     """A checked config: the paper's with some recipes over it."""
     overlays = [ROOT / "config/paper.yaml", *(ROOT / f"config/recipes/{name}.yaml" for name in names)]
-    return load(gather(ROOT / "config/config.yaml", overlays, reduce(stack, map(read_yaml, overlays))))
+    return load(gather(ROOT / "config/config.yaml", overlays))
 
 
 def test_every_recipe_has_its_table():
@@ -112,7 +112,7 @@ def test_its_pretraining_is_the_published_one(name):
 def test_the_arms_of_figure_4_warm_up_for_the_share_of_stage_1():
     """A number of steps would be two thirds of the training with the largest batch, and a fiftieth of the other's."""
     files = [ROOT / "config/paper.yaml", ROOT / "config/paper-ablations.yaml"]
-    stages = load(gather(ROOT / "config/config.yaml", files, reduce(stack, map(read_yaml, files)))).stages
+    stages = load(gather(ROOT / "config/config.yaml", files)).stages
     arms = [stage for name, stage in stages.items() if name == "stage1" or name.startswith("group-")]
     plans = [common.schedule(stage, 502_939, "arm") for stage in arms]
     assert len(plans) == 6 and len({plan.steps for plan in plans}) == 6

@@ -5,14 +5,12 @@ from __future__ import annotations
 import json
 import os
 import sys
-from functools import reduce
 from pathlib import Path
 from typing import Any
 
 from cdmae.cli import read_arguments
 from cdmae.config import places, seeds, systems
 from cdmae.config.checks import read_measure
-from cdmae.config.load import read_yaml, stack
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
@@ -30,8 +28,7 @@ TRAININGS = ("pretrain", "train_retriever", "train_reranker")  # the rules that 
 
 def configured(overlays: list[str]) -> Config:
     """Load the default config with others laid over it; raises `InputError` for one that is wrong."""
-    values = reduce(stack, map(read_yaml, overlays), {})
-    return places.load(ROOT / "config/config.yaml", overlays, values)
+    return places.load(ROOT / "config/config.yaml", overlays)
 
 
 def command(arguments: list[str]) -> None:

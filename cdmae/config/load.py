@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from pathlib import Path
@@ -38,7 +38,7 @@ class Written(Config):
 # --- from files to values --------------------------------------------------------------------------------------------
 
 
-class Mapping(dict):
+class Section(dict):
     """A mapping of a config file, which knows the line of every key."""
 
     lines: dict[str, int]
@@ -51,7 +51,7 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
     class Loader(yaml.SafeLoader):
         """A loader that keeps the lines of keys, and refuses a list as a key and a repeated key."""
 
-        def construct_yaml_map(self, node: yaml.MappingNode) -> Mapping:
+        def construct_yaml_map(self, node: yaml.MappingNode) -> Section:
             seen = set()
             for key, _ in node.value:
                 where = f"{path}, line {key.start_mark.line + 1}"
@@ -61,7 +61,7 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
                 if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
                     raise InputError(f"{where}: the key {key.value} is there twice")
                 seen.add(key.value)
-            values = Mapping(self.construct_mapping(node, deep=True))
+            values = Section(self.construct_mapping(node, deep=True))
             values.lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}  # with those of anchors
             return values
 
@@ -83,52 +83,35 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
         raise InputError(f"{where}: not YAML ({getattr(error, 'problem', None) or error})") from None
 
 
-def gather(default: Path | str, overlays: Iterable[Path | str], values: dict[str, Any]) -> dict[str, Any]:
-    """Lay `values`, which the engine merged from overlays and options, over those of the default config file.
+def gather(
+    default: Path | str, overlays: Iterable[Path | str] = (), given: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
+    """Lay the overlays, and what was `given` on the command line, over the default config file, one after the other.
 
-    Read the overlay files once more: for the checks that the engine leaves out (repeated keys, encoding), and because
-    null in one removes what one before it has.
+    ``standalone: true`` in one of them leaves the default out. The files are read here and not by the engine, which
+    overlooks repeated keys, and does not know that null removes.
     """
-    layers = [read_yaml(path) for path in overlays]
-    return merge({} if values.get("standalone") is True else read_yaml(default), values, layers)
+    layers = [*map(read_yaml, overlays), given or {}]
+    return reduce(lay, layers, {} if stand_alone(layers) else read_yaml(default))
 
 
-def stack(first: dict[str, Any], second: dict[str, Any]) -> dict[str, Any]:
-    """Stack two overlays as the engine does; null stays, because it removes what the default has."""
-    both = {key: stack(first[key], second[key]) for key in _mappings(first, second)}
-    return {**first, **second, **both}
+def stand_alone(layers: Iterable[Mapping[str, Any]]) -> bool:
+    """Tell whether one of the layers leaves the default out."""
+    return any(layer.get("standalone") is True for layer in layers)
 
 
-def merge(default: dict[str, Any], overlay: dict[str, Any], layers: Sequence[dict[str, Any]] = ()) -> dict[str, Any]:
-    """Lay the values of an overlay over the default's; ``standalone: true`` there leaves the default out.
+def lay(values: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay an overlay over values: mappings key by key, everything else is replaced, and null removes what is there.
 
-    Mappings are merged key by key, everything else is replaced; null in the overlay removes what the default has, or
-    one of the `layers` that the overlay is a stack of.
+    Null for what is not there is a mistake, and stays for the checks.
     """
-    if overlay.get("standalone") is True:
-        return _pruned(overlay, layers)
-    return _pruned(stack(reduce(_removed, layers, default), overlay), [default, *layers])
-
-
-def _removed(values: dict[str, Any], layer: dict[str, Any]) -> dict[str, Any]:
-    """Leave out what a layer removes by null: a later layer that says the key anew begins with nothing."""
-    within = {key: _removed(values[key], layer[key]) for key in _mappings(values, layer)}
-    return {key: value for key, value in (values | within).items() if layer.get(key, value) is not None}
-
-
-def _pruned(values: dict[str, Any], layers: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Leave out the keys that are null where a layer has more than null; another null is a mistake, and stays."""
     within = {
-        key: _pruned(value, [layer[key] for layer in layers if isinstance(layer.get(key), dict)])
-        for key, value in values.items()
-        if isinstance(value, dict)
+        key: lay(values[key], value)
+        for key, value in overlay.items()
+        if isinstance(value, Mapping) and isinstance(values.get(key), Mapping)
     }
-    kept = {key: value for key, value in values.items() if value is not None or all(x.get(key) is None for x in layers)}
-    return kept | within
-
-
-def _mappings(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
-    return [key for key in second if isinstance(second[key], dict) and isinstance(first.get(key), dict)]
+    merged = {**values, **overlay, **within}
+    return {key: value for key, value in merged.items() if value is not None or values.get(key) is None}
 
 
 # --- from values to a config -----------------------------------------------------------------------------------------

@@ -16,18 +16,13 @@ if TYPE_CHECKING:
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where entries have their defaults from
 
 
-def load(
-    default: Path | str, overlays: Sequence[Path | str], values: dict[str, Any], given: Mapping[str, Any] | None = None
-) -> Config:
-    """Load the config of a default file, overlays and their merged values; mistakes are told with their places.
-
-    `given` are those of the values that came with the command line.
-    """
+def load(default: Path | str, overlays: Sequence[Path | str], given: Mapping[str, Any] | None = None) -> Config:
+    """Load the config of a default file, overlays and values `given` on the command line; place its mistakes."""
     try:
-        return loading.load(loading.gather(default, overlays, values))
+        return loading.load(loading.gather(default, overlays, given))
     except InputError as error:
-        files = overlays if values.get("standalone") is True else [default, *overlays]
-        raise located(error, files, given) from None
+        alone = loading.stand_alone([*map(_values, overlays), given or {}])
+        raise located(error, overlays if alone else [default, *overlays], given) from None
 
 
 def located(error: InputError, files: Sequence[Path | str], given: Mapping[str, Any] | None = None) -> InputError:

@@ -12,7 +12,7 @@ from planned import records
 from cdmae.arrays import read_array
 from cdmae.collections.store import read_passages, read_qrels, read_queries
 from cdmae.config import systems
-from cdmae.config.load import gather, load, read_yaml
+from cdmae.config.load import gather, load
 from cdmae.evaluation.per_query import read_measures
 from cdmae.files import read_json
 from cdmae.runs import read_run
@@ -24,8 +24,8 @@ pytestmark = pytest.mark.workflow
 @pytest.fixture(scope="session")
 def config(smoke):
     """The config of the smoke run."""
-    overlay = read_yaml(smoke.folder / "config/smoke.yaml")
-    return load(gather(smoke.folder / "config/config.yaml", [], overlay))
+    files = smoke.folder / "config"
+    return load(gather(files / "config.yaml", [files / "smoke.yaml"]))
 
 
 @pytest.fixture

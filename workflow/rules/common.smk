@@ -32,10 +32,7 @@ try:
     if workflow.workflow_settings.cache:
         check_cache()
     settings = load(
-        Path(workflow.basedir, "config/config.yaml"),
-        workflow.configfiles,
-        config,
-        given=workflow.config_settings.config,
+        Path(workflow.basedir, "config/config.yaml"), workflow.configfiles, workflow.config_settings.config
     )
 except InputError as error:
     raise WorkflowError(said(error)) from None
