@@ -66,7 +66,10 @@ def page_of(run, folder):
 
 
 def rows_of(table):
-    return {row[0]: row[1:] for row in csv.reader(io.StringIO(table.csv()))}
+    """The numbers of a table by its first column; what the marks say follows in columns of their own."""
+    head, *rows = csv.reader(io.StringIO(table.csv()))
+    numbers = sum(not name.endswith(", difference") for name in head)
+    return {row[0]: row[1:numbers] for row in (head, *rows)}
 
 
 # --- numbers ---------------------------------------------------------------------------------------------------------
@@ -75,6 +78,8 @@ def rows_of(table):
 def test_tables_hold_the_means_of_the_measures(run):
     rows = rows_of(results.measures_table(run, DEV))
     assert rows.pop("system") == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
+    head, bm25, *_ = csv.reader(io.StringIO(results.measures_table(run, DEV).csv()))
+    assert re.fullmatch(r"\+[\d.]+ against mae-stage1, p < .001", bm25[head.index("MRR@10, difference")])
     means = [
         [100 * run.values[name, DEV, measure].mean() for measure in synthetic_run.MEASURES] for name in run.systems
     ]
@@ -361,7 +366,7 @@ def test_bm25_alone_says_that_it_cannot_tell(tmp_path):
     evaluation = synthetic_run.config()["evaluation"] | {"baseline": ""}
     run = measured(tmp_path / "run", systems=some_systems("bm25"), encoders={}, stages={}, evaluation=evaluation)
     text = page_of(run, tmp_path / "report")
-    assert "This run cannot tell." in text and "The only system, <strong>bm25</strong>, reaches MRR@10" in text
+    assert "this run cannot tell" in text and "The only system, on pydocs dev" in text and ">bm25: MRR@10 <b>" in text
     assert "nan" not in re.sub(r"<style>.*?</style>", "", text)
     assert (tmp_path / "report" / "tables" / "results-pydocs-dev.csv").exists()
 
@@ -370,7 +375,16 @@ def test_zero_shot_alone_and_nothing_at_all_are_pages(tmp_path):
     text = page_of(measured(tmp_path / "run", targets={"networkx": {"test": 30}}), tmp_path / "report")
     assert '<section id="zero-shot"' in text and '<section id="results"' not in text
     assert "underlined" in text
-    assert "This run cannot tell." in page_of(facts.Facts(config={}), tmp_path / "nothing")
+    assert "this run cannot tell" in page_of(facts.Facts(config={}), tmp_path / "nothing")
+
+
+def test_without_two_maskings_the_page_names_the_best_system_and_how_far_it_is_from_bm25(tmp_path):
+    retriever = next(name for name, entry in synthetic_run.config()["systems"].items() if entry["kind"] == "retriever")
+    run = measured(tmp_path / "run", systems=some_systems("bm25", retriever))
+    text = page_of(run, tmp_path / "report")
+    best, other = sorted(("bm25", retriever), key=lambda name: -run.value(name, DEV, "RR@10"))
+    assert f">{best}: MRR@10 <b>" in text
+    assert ("points against bm25 (p" if best == retriever else "No trained system is as good as BM25") in text
 
 
 def test_a_small_run_is_called_one(tmp_path, run):

@@ -149,7 +149,7 @@ def search(
     Words are the text, in quotation marks or not.
 
       --system      a system of the config; default: the best one on dev
-      --collection  a collection of the evaluation; default: the first one
+      --collection  a collection of the evaluation; default: one that is only searched, else the first one
       --depth       how many passages are shown, up to evaluation.depth; default: 5
       --configfile  config files as of a run, laid over config/config.yaml
 

@@ -48,7 +48,7 @@ class Network:
     @classmethod
     def read(cls, model: str) -> Network:
         """Return the network of a model that is here; what is not, or does not tell, is BERT base's."""
-        settings = _json(_folder(model) / "config.json")
+        settings = settings_of(model)
         keys = {  # BERT's words, and DistilBERT's
             "layers": ("num_hidden_layers", "n_layers"), "width": ("hidden_size", "dim"),
             "inner": ("intermediate_size", "hidden_dim"), "heads": ("num_attention_heads", "n_heads"),
@@ -91,6 +91,11 @@ class Network:
     def head(self, tokens: float) -> float:
         """Price the language-model head over some tokens: the transform d x e, and the vocabulary, e x V."""
         return 2 * tokens * (self.width + self.vocabulary) * (self.embedding or self.width)
+
+
+def settings_of(model: str) -> dict[str, Any]:
+    """Return the config.json of a model that is here, else nothing."""
+    return _json(_folder(model) / "config.json")
 
 
 def longest(model: str) -> int:

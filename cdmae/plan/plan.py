@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from cdmae import formats
+from cdmae.plan import flops
 from cdmae.plan.machine import Machine
 from cdmae.plan.work import Job, Planned
 
@@ -198,8 +199,15 @@ def _chain(tasks: list[Task]) -> list[str]:
 def _basis(planned: Planned, machine: Machine, tasks: list[Task]) -> list[str]:
     """Tell what the numbers stand on."""
     measured = [name for name, size in planned.sizes.items() if size.measured]
+    models = [start.checkpoint for start in planned.config.starts.values()]
+    models += [system.model for system in planned.config.systems.values()]
+    absent = [model for model in dict.fromkeys(models) if model and not flops.settings_of(model)]
     corrected = sorted({kind for task in tasks for kind in planned.kinds(task.job)} & set(machine.corrections))
     return [
+        *(
+            f"networks: {model} is not here yet, and is counted as a BERT base of 110 million weights"
+            for model in absent
+        ),
         f"sizes: {len(measured)} of {len(planned.sizes)} collections counted, the others as their sources tell",
         "times: downloads left out; "
         + (f"earlier runs for {', '.join(corrected)}; else " if corrected else "")

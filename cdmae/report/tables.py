@@ -34,7 +34,7 @@ _TEX = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {
 class Cell:
     """What a cell shows. The CSV has `value` instead of `text`; `mark` follows the text, explained by `note`.
 
-    `spread`, in the units of `value`, follows the text too; in the CSV it is a column of its own.
+    `spread`, in the units of `value`, follows the text too. In the CSV notes and spreads are columns of their own.
     """
 
     text: str
@@ -113,7 +113,8 @@ class Table:
             if seeds:
                 deviations = cells.map(lambda cell: _number(cell.spread.deviation) if cell.spread else "")
                 columns.append(deviations.rename(f"{name}, deviation over {seeds} seeds"))
-        return pd.concat(columns, axis=1).to_csv(index=False)
+        notes = [self._cells[name].map(lambda cell: cell.note).rename(f"{name}, difference") for name in self.columns]
+        return pd.concat([*columns, *(column for column in notes if column.any())], axis=1).to_csv(index=False)
 
     @cached_property
     def _cells(self) -> pd.DataFrame:

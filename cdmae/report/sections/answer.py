@@ -37,13 +37,14 @@ def _basics(facts: Facts) -> dict[str, Any]:
 
 
 def section(facts: Facts) -> Section | None:
-    """Give the answer, or say why this run has none."""
+    """Give the answer; where the run has none, say why, and which system is the best."""
     values = _basics(facts)
     target, measure, gap = values["target"], values["measure"], values["gap"]
     if not gap:
         reached = {name: facts.value(name, target, measure) for name in facts.systems if target}
         best = max(reached, key=lambda name: -1 if math.isnan(reached[name]) else reached[name], default="")
-        return Section("answer", values | {"best": best, "value": reached.get(best)})
+        over = facts.difference(best, bm25(facts), target, measure) if best and bm25(facts) not in ("", best) else None
+        return Section("answer", values | {"best": best, "value": reached.get(best), "bm25": bm25(facts), "over": over})
     a, b = masking_pairs(facts)[0]
     ours, theirs = (facts.entries("systems")[name]["encoder"] for name in (a, b))
     entry, jobs = facts.entries("encoders")[ours], facts.benchmarks

@@ -67,9 +67,10 @@ def system_cells(facts: Facts, sets: Sets, measure: str) -> pd.Series:
     cells = {}
     for name in facts.systems:
         mark, note, gap = "", "", gaps.get(name)
+        if gap:
+            note = f"{formats.signed(gap.difference)} against {facts.baseline}, {formats.probability(gap.p)}"
         if gap and gap.p < 0.05:
             mark = (SURE if abs(gap.difference) > noise(facts, target, measure) else DOUBTFUL)[gap.difference > 0]
-            note = f"{formats.signed(gap.difference)} against {facts.baseline}, {formats.probability(gap.p)}"
         cells[name] = system_cell(facts, name, sets, measure, mark=mark, note=note)
     return pd.Series(cells)
 
