@@ -259,6 +259,11 @@ def asdict(settings: Any, without: Iterable[str] = ()) -> dict[str, Any]:
     return {key: value for key, value in plain.items() if key not in without}
 
 
+def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return the values of some keys, in their own order."""
+    return {key: value for key, value in values.items() if key in keys}
+
+
 def known(cls: type, kind: str, *, needed: bool = False) -> list[str]:
     """List the settings of `cls` that only some kinds of entries know, this one among them; or those that it needs."""
     fields = [field for field in dataclasses.fields(cls) if kind in field.metadata.get("only", ())]

@@ -8,8 +8,9 @@ import pytest
 from made_up import make_model
 
 from cdmae.config import checks, systems
+from cdmae.config.encoders import Encoder, Importance, concepts
 from cdmae.config.load import load
-from cdmae.config.schema import Config, Encoder, Importance, Stage, concepts
+from cdmae.config.schema import Config, Stage
 from cdmae.errors import InputError
 from cdmae.fields import known, parse
 

@@ -21,8 +21,8 @@ from planned import plan, records
 
 from cdmae import collections
 from cdmae.collections.store import ROW_GROUP, Collection, write_collection
+from cdmae.config.encoders import Encoder, Start, concepts
 from cdmae.config.load import gather, load
-from cdmae.config.schema import Encoder, Start, concepts
 from cdmae.errors import InputError
 from cdmae.plan import flops, machine, sizes, work
 from cdmae.plan.flops import Network

@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import Any
 
 from cdmae import collections
-from cdmae.config import checks, schema, seeds
+from cdmae.config import checks, demands, schema, seeds
+from cdmae.config.encoders import NOT_PRETRAINED
 from cdmae.config.schema import Collection, Config, Encoder, Stage
 from cdmae.errors import InputError
-from cdmae.fields import Keys, build, known, mapping, others, parse, read, refusal, setting, show, suggestion
+from cdmae.fields import Keys, build, known, mapping, others, parse, pick, read, refusal, setting, show, suggestion
 
 Entries = dict[str, dict[str, Any]]  # of a section: the values of each by its name
 
@@ -138,7 +139,7 @@ def load(values: dict[str, Any]) -> Config:
 
     top = Config()
     if not mistyped & {"results", "seed", "seeds"}:
-        top = noted(build, Config, checks.pick(written, ("results", "seed", "seeds")), ()) or top
+        top = noted(build, Config, pick(written, ("results", "seed", "seeds")), ()) or top
     parts: dict[str, Any] = {
         name: noted(build, cls, written.get(name, {}), (name,))
         for name, cls in (("evaluation", schema.Evaluation), ("report", schema.Report))
@@ -156,7 +157,7 @@ def load(values: dict[str, Any]) -> Config:
     if mistakes:
         raise told(mistakes)
     config = replace(top, **parts)
-    checks.check(config)
+    demands.check(config)
     return seeds.replicate(config)
 
 
@@ -179,7 +180,7 @@ def _entry(entry: dict[str, Any], defaults: dict[str, Any], keys: Keys, seed: in
     kind = values.get(word, Encoder.objective)
     what, takes = f"{word} {kind}", [key.name for key in fields(cls) if key.name not in others(cls, kind)]
     if kind == "none":
-        takes = list(checks.NOT_PRETRAINED)
+        takes = list(NOT_PRETRAINED)
     if entry.get("checkpoint"):
         what, takes = "checkpoint", ["checkpoint"]
     few, needed = known(cls, kind), known(cls, kind, needed=True)
@@ -188,7 +189,7 @@ def _entry(entry: dict[str, Any], defaults: dict[str, Any], keys: Keys, seed: in
             allowed = f"allowed: {', '.join(takes)}"
             some = f"of the settings that only some {word}s know it takes {', '.join(few)}"
             raise refusal((*keys, key), f" does not go with {what}; {some if few else allowed}")
-    values = checks.pick(values, takes)
+    values = pick(values, takes)
     if section in ("encoders", "stages") and values.get("seed", -1) == -1:
         values["seed"] = seed
     settings = build(cls, values, keys)
