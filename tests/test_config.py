@@ -232,7 +232,7 @@ def numbers():
                 )
 
 
-@pytest.mark.parametrize(("cls", "key", "around", "rule"), numbers())
+@pytest.mark.parametrize(("cls", "key", "around", "rule"), list(numbers()))
 def test_a_number_in_quotation_marks_is_refused(cls, key, around, rule):
     value = rule.get("default", rule.get("minimum", 0.5))
 
