@@ -27,4 +27,4 @@ class Interrupted(BaseException):
 
 def said(sentences: object) -> str:
     """Say what is printed of them: every line begins with who says it."""
-    return "\n".join(f"cdmae: {each}" for each in str(sentences).split("\n"))
+    return "\n".join(f"cdmae: {line}" for line in str(sentences).split("\n"))

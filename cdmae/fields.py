@@ -28,7 +28,15 @@ T = TypeVar("T")
 Keys = tuple[str | int, ...]  # where a value stands in a config, from the top
 
 LARGEST = 2**31 - 1  # the cap of whole numbers without a bound of their own: larger ones overflow int32 further on
-_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")  # YAML 1.1 reads 3e-4, without a dot, as text
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+
+
+class Plain(str):
+    """Text without quotation marks, which is a number, true or false where a setting is.
+
+    YAML 1.1 reads 3e-4, without a dot, as text. The engine reads whatever a list or mapping of the command line holds
+    as text.
+    """
 
 
 def setting(
@@ -168,8 +176,8 @@ def _some(hint: Any) -> Any:
             default = {} if field.default is MISSING else field.default
             default = list(default) if isinstance(default, tuple) else default
             rules["json_schema_extra"] = {"default": default} | rules["json_schema_extra"]
-        numbers = BeforeValidator(functools.partial(_numbers, plain[field.name]))
-        settings[field.name] = typing.Annotated[_some(exact[field.name]), Field(**rules), numbers]
+        plain_text = BeforeValidator(functools.partial(_unquoted, plain[field.name]))
+        settings[field.name] = typing.Annotated[_some(exact[field.name]), Field(**rules), plain_text]
     typed = TypedDict(hint.__name__, settings, total=False)
     typed.__pydantic_config__ = {"extra": "forbid"}
     return typed
@@ -180,18 +188,20 @@ def json_schema(cls: type) -> dict[str, Any]:
     return _adapter(cls).json_schema()
 
 
-def _numbers(hint: Any, value: Any) -> Any:
-    """Read numbers that are text, as is all that the engine passes on in lists; nothing is an empty mapping."""
+def _unquoted(hint: Any, value: Any) -> Any:
+    """Read what stands in `Plain` text; nothing is an empty mapping."""
     if value is None and (typing.get_origin(hint) is dict or dataclasses.is_dataclass(hint)):
         return {}
     if isinstance(value, list) and typing.get_origin(hint) is tuple:
-        return [_numbers(typing.get_args(hint)[0], item) for item in value]
+        return [_unquoted(typing.get_args(hint)[0], item) for item in value]
     if isinstance(value, dict) and typing.get_origin(hint) is dict:
         inner = typing.get_args(hint)[1]
-        return {key: item if item is None else _numbers(inner, item) for key, item in value.items()}
-    if hint in (int, float) and isinstance(value, str) and _NUMBER.fullmatch(value.strip()):
+        return {key: item if item is None else _unquoted(inner, item) for key, item in value.items()}
+    if hint in (int, float) and isinstance(value, Plain) and _NUMBER.fullmatch(value):
         number = float(value)
         return int(number) if hint is int and number.is_integer() else number
+    if hint is bool and isinstance(value, Plain) and value in ("true", "false"):
+        return value == "true"
     return value
 
 
@@ -259,6 +269,11 @@ def asdict(settings: Any, without: Iterable[str] = ()) -> dict[str, Any]:
     return {key: value for key, value in plain.items() if key not in without}
 
 
+def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return the values of some keys, in their own order."""
+    return {key: value for key, value in values.items() if key in keys}
+
+
 def known(cls: type, kind: str, *, needed: bool = False) -> list[str]:
     """List the settings of `cls` that only some kinds of entries know, this one among them; or those that it needs."""
     fields = [field for field in dataclasses.fields(cls) if kind in field.metadata.get("only", ())]
@@ -294,7 +309,8 @@ def dotted(keys: Keys) -> str:
 
 def show(value: Any) -> str:
     """Show a value as it stands in YAML or JSON, shortened unless it is a path, which the user may have to look up."""
-    plain = isinstance(value, str) and value.isprintable() and value.strip() and not _NUMBER.fullmatch(value)
+    other = isinstance(value, str) and (value in ("true", "false", "null") or _NUMBER.fullmatch(value))
+    plain = isinstance(value, str) and value.isprintable() and value.strip() and not other
     text = value if plain else json.dumps(value, ensure_ascii=False, default=str)
     path = isinstance(value, str) and "/" in value
     return text if path or len(text) <= 60 else text[:57] + "..."

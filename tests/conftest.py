@@ -145,16 +145,16 @@ def toy(monkeypatch):
 def own_files(tmp_path, monkeypatch):
     """The folders that the config files name, and the working folder in which they lie."""
     make_model(tmp_path / "models/foreign")
-    text = "A first sentence stands here. Another one of seven words follows it."
+    texts = [f"Sentence {row} stands here. Another one of seven words follows it." for row in range(300)]
     queries = [f"q{number}" for number in range(250)]  # more than in a batch, and than the pseudo-queries of dev
     judged = "".join(f"{name}\tp1\t1\n" for name in queries)
     files = {
         "corpus.jsonl": "".join(
-            f'{{"_id": "p{row}", "title": "one of titles", "text": "{text}"}}\n' for row in range(300)
+            f'{{"_id": "p{row}", "title": "title {row} of many", "text": "{text}"}}\n' for row, text in enumerate(texts)
         ),
         "queries.jsonl": "".join(f'{{"_id": "{name}", "text": "a query"}}\n' for name in queries),
         **{f"qrels/{split}.tsv": judged for split in ("train", "dev", "test", "test_long")},
-        "notes.txt": "\n\n".join([" ".join([text] * 8)] * 300),
+        "notes.txt": "\n\n".join(" ".join([text] * 8) for text in texts),
     }
     for collection, (name, content) in itertools.product(("mine", "medquad", "boolq", "cisi"), files.items()):
         path = tmp_path / "data" / collection / name

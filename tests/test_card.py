@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from cdmae.config.schema import concepts
+from cdmae.config.encoders import concepts
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures, write_measures
 from cdmae.files import write_json

@@ -2,16 +2,20 @@
 
 import dataclasses
 import math
+from functools import reduce
 from pathlib import Path
 
 import pytest
 from made_up import make_model
 
+from cdmae import collections
 from cdmae.config import checks, systems
+from cdmae.config.encoders import Encoder, Importance, concepts
 from cdmae.config.load import load
-from cdmae.config.schema import Config, Encoder, Importance, Stage, concepts
+from cdmae.config.rankers import Stage, System
+from cdmae.config.schema import SECTIONS, Collection, Config, Evaluation, Report
 from cdmae.errors import InputError
-from cdmae.fields import known, parse
+from cdmae.fields import Plain, allowed, json_schema, known, parse, read
 
 
 def put(values, path, value):
@@ -29,12 +33,12 @@ def refusal(values):
 
 
 def test_a_valid_config(values):
-    found = load(values)
-    assert found.encoders["cdmae"].importance == "ami"
-    assert found.stages["rerank"].rdrop == 0.5
-    assert found.stages["stage1"].epochs == 1.0
-    assert found.collections["docs"].values() == {"source": "toy", "size": 3}
-    assert found.evaluation.collections == {"docs": ("dev", "test"), "other": ("test",)}
+    config = load(values)
+    assert config.encoders["cdmae"].importance == "ami"
+    assert config.stages["rerank"].rdrop == 0.5
+    assert config.stages["stage1"].epochs == 1.0
+    assert config.collections["docs"].values() == {"source": "toy", "size": 3}
+    assert config.evaluation.collections == {"docs": ("dev", "test"), "other": ("test",)}
 
 
 def test_nothing_has_the_defaults_of_the_paper():
@@ -49,16 +53,16 @@ def test_nothing_has_the_defaults_of_the_paper():
 
 
 def test_written_out_values_load_to_the_same_config(values):
-    found = load(values)
-    again = load(found.values())
+    config = load(values)
+    again = load(config.values())
     for name in ("collections", "starts", "importance", "encoders", "stages", "systems", "evaluation", "report"):
-        assert getattr(again, name) == getattr(found, name)
+        assert getattr(again, name) == getattr(config, name)
 
 
 def test_the_seed_is_the_config_s_unless_given(values):
     values["encoders"]["mae"]["seed"] = 3
-    found = load(values)
-    assert (found.encoders["mae"].seed, found.encoders["cdmae"].seed, found.stages["stage1"].seed) == (3, 7, 7)
+    config = load(values)
+    assert (config.encoders["mae"].seed, config.encoders["cdmae"].seed, config.stages["stage1"].seed) == (3, 7, 7)
 
 
 @pytest.mark.parametrize(
@@ -212,6 +216,36 @@ def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path)
     assert load(values)
 
 
+def numbers():
+    """Every number of a config: the class that has it, its key, what it lies in, and its rule."""
+    sources = [collections.source(name).Settings for name in collections.names()]
+    for cls in (*sources, Config, *(cls for cls in SECTIONS.values() if cls != Collection), Evaluation, Report):
+        for key, rule in json_schema(cls)["properties"].items():
+            around = []
+            while rule.get("type") in ("array", "object"):
+                around.append(rule["type"])
+                rule = rule.get("items") or rule.get("additionalProperties")
+                rule = rule if isinstance(rule, dict) else {}
+            if rule.get("type") in ("integer", "number"):
+                yield pytest.param(
+                    cls, key, around, rule, id=f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}.{key}"
+                )
+
+
+@pytest.mark.parametrize(("cls", "key", "around", "rule"), list(numbers()))
+def test_a_number_in_quotation_marks_is_refused(cls, key, around, rule):
+    value = rule.get("default", rule.get("minimum", 0.5))
+
+    def within(value):
+        return reduce(lambda inner, kind: [inner] if kind == "array" else {"x": inner}, reversed(around), value)
+
+    path = key + "".join("[0]" if kind == "array" else ".x" for kind in around)
+    _, (mistake,) = read(cls, {key: within(str(value))})
+    assert str(mistake) == f'{path} is "{value}"; allowed: {allowed(rule)}'
+    for right in (value, Plain(value)):
+        assert not read(cls, {key: within(right)})[1]
+
+
 @pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "ä", "a\n", 65 * "x"])
 def test_names_that_cannot_be_part_of_a_path(values, name):
     values["encoders"][64 * "x"] = {}
@@ -235,8 +269,8 @@ def test_results_do_not_lie_among_the_code(values, folder, monkeypatch):
 
 def test_every_folder_of_the_code_is_kept_from_results():
     ignored = [line.strip("/") for line in (checks.ROOT / ".gitignore").read_text().splitlines()]
-    found = {path.name for path in checks.ROOT.iterdir() if path.is_dir() and not path.is_symlink()}
-    assert not {each for each in found - set(checks.SOURCES) if not any(map(Path(each).match, ignored))}
+    folders = {path.name for path in checks.ROOT.iterdir() if path.is_dir() and not path.is_symlink()}
+    assert not {name for name in folders - set(checks.SOURCES) if not any(map(Path(name).match, ignored))}
 
 
 @pytest.mark.parametrize("split", ["", "a/b", "a b", "-a"])
@@ -259,13 +293,13 @@ def test_a_circle_of_systems_is_printed(values):
 
 
 def test_defaults_that_do_not_apply_are_left_out(values):
-    found = load(values)
-    assert found.encoders["mae"].importance == ""
-    assert set(found.encoders["none"].values()) == {"start", "objective", "seed"}
-    assert "rdrop" not in found.stages["stage1"].values()
-    assert "alpha" not in found.stages["stage1"].values(teacher=False)
-    assert found.stages["stage3"].values()["alpha"] == 0.3
-    assert "in_batch" not in found.stages["rerank"].values()
+    config = load(values)
+    assert config.encoders["mae"].importance == ""
+    assert set(config.encoders["none"].values()) == {"start", "objective", "seed"}
+    assert "rdrop" not in config.stages["stage1"].values()
+    assert "alpha" not in config.stages["stage1"].values(teacher=False)
+    assert config.stages["stage3"].values()["alpha"] == 0.3
+    assert "in_batch" not in config.stages["rerank"].values()
 
 
 def test_objectives_take_their_own_settings_only(values):
@@ -273,17 +307,17 @@ def test_objectives_take_their_own_settings_only(values):
     values["pretraining"] |= {"decoder_layers": 1, "decoder_masking": "importance", "bag_weight": 0.5}
     for name in concepts("pretraining/objectives"):
         values["encoders"][name] = {"objective": name}
-    found = load(values)
+    config = load(values)
     only = {field.name for field in dataclasses.fields(Encoder) if field.metadata["only"]}
     for name in concepts("pretraining/objectives"):
-        encoder = found.encoders[name]
+        encoder = config.encoders[name]
         assert set(encoder.values()) & only == set(known(Encoder, name)) - {"generator", "pooling"}  # at their defaults
         aware = "decoder_masking" in known(Encoder, name)
         assert encoder.reads_importance == encoder.masked_by_importance == aware
         assert encoder.importance == ("ami" if aware else "")
         assert encoder.maskings == ["whole_word", "importance"][: 1 + aware]
-    assert found.encoders["bowdpr"].bag_weight == 0.5
-    assert found.encoders["none"].maskings == []
+    assert config.encoders["bowdpr"].bag_weight == 0.5
+    assert config.encoders["none"].maskings == []
 
 
 def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkpoint(values, tmp_path):
@@ -344,10 +378,10 @@ def test_layers_of_a_checkpoint_in_a_folder_are_those_of_its_config(values, tmp_
 
 def test_collocations_come_with_the_counts(values):
     values["encoders"]["spans"] = {"decoder_masking": "pmi_span"}
-    found = load(values)
-    assert found.encoders["spans"].reads_importance
-    assert not found.encoders["spans"].masked_by_importance
-    assert systems.encoders(found)["spans"]["estimate"] == "ngrams"
+    config = load(values)
+    assert config.encoders["spans"].reads_importance
+    assert not config.encoders["spans"].masked_by_importance
+    assert systems.encoders(config)["spans"]["estimate"] == "ngrams"
     values["importance"]["ami"]["unit"] = "wordpiece"
     assert refusal(values) == (
         "encoders.spans.importance is ami, whose unit is wordpiece; allowed for pmi_span: one of words"
@@ -356,15 +390,17 @@ def test_collocations_come_with_the_counts(values):
 
 def test_models_of_one_s_own_are_folders_also_in_the_home_folder(values, tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
-    found = make_model(tmp_path / "own")
+    model = make_model(tmp_path / "own")
     values["starts"]["own"] = {"checkpoint": "~/own"}
     values["encoders"]["own"] = {"start": "own", "objective": "simlm", "generator": "~/own"}
     values["systems"]["foreign"]["model"] = "~/own"
     values["results"] = "~/results"
     config = load(values)
-    assert config.starts["own"].values() == {"checkpoint": found}
-    assert config.encoders["own"].generator == config.systems["foreign"].model == found
+    assert config.starts["own"].values() == {"checkpoint": model}
+    assert config.encoders["own"].generator == config.systems["foreign"].model == model
     assert config.results == f"{tmp_path}/results"
+    runs, _ = read(System, {"runs": {"docs": {"dev": "~/theirs.trec"}}})
+    assert runs == {"runs": {"docs": {"dev": f"{tmp_path}/theirs.trec"}}}
 
 
 def test_standalone_is_true_or_false(values):
@@ -381,19 +417,19 @@ def with_encoders(values, **encoders):
 
 def test_an_encoder_goes_on_from_another_with_the_start_of_that_one(values):
     values["starts"]["large"] = {**values["starts"]["small"], "hidden": 16}
-    found = with_encoders(values, general={"start": "large", "collection": "other"}, both={"after": "general"})
-    assert (found.encoders["both"].start, found.encoders["both"].collection) == ("large", "docs")
-    assert load(found.values()).encoders == found.encoders
-    assert "after" not in found.encoders["cdmae"].values(), "trainings without are what they were"
+    config = with_encoders(values, general={"start": "large", "collection": "other"}, both={"after": "general"})
+    assert (config.encoders["both"].start, config.encoders["both"].collection) == ("large", "docs")
+    assert load(config.values()).encoders == config.encoders
+    assert "after" not in config.encoders["cdmae"].values(), "trainings without are what they were"
 
 
 def test_a_snapshot_has_all_else_from_its_encoder(values):
     values["encoders"]["cdmae"] |= {"batch": 3, "after": "mae"}
-    found = with_encoders(values, early={"snapshot_of": "cdmae", "take_step": 4})
-    early, whole = found.encoders["early"], found.encoders["cdmae"]
+    config = with_encoders(values, early={"snapshot_of": "cdmae", "take_step": 4})
+    early, whole = config.encoders["early"], config.encoders["cdmae"]
     assert (early.take_step, early.snapshot_of) == (4, "cdmae")
     assert dataclasses.replace(early, take_step=0, snapshot_of="") == whole
-    assert load(found.values()).encoders == found.encoders
+    assert load(config.values()).encoders == config.encoders
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,11 @@ from planned import records
 
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.config import systems
-from cdmae.config.load import gather, lay, load, read_yaml
+from cdmae.config.load import Written, gather, lay, load, read_yaml
 from cdmae.config.reference import editor_schema, page
 from cdmae.config.schema import Config, Encoder, Stage
 from cdmae.errors import InputError
+from cdmae.fields import read
 
 FILES = Path(__file__).resolve().parent.parent / "config"
 
@@ -72,9 +73,9 @@ def test_an_overlay_is_merged_key_by_key():
 
 def test_standalone_leaves_the_default_out(tmp_path):
     default, overlay = written(tmp_path, "seed: 1\nresults: there\n"), {"standalone": True, "seed": 2}
-    assert gather(default, given={"seed": 2}) == {"seed": 2, "results": "there"}
-    assert gather(default, given=overlay) == overlay
-    assert load(gather(default, given=overlay)) == Config(seed=2)
+    assert gather(default, overrides={"seed": 2}) == {"seed": 2, "results": "there"}
+    assert gather(default, overrides=overlay) == overlay
+    assert load(gather(default, overrides=overlay)) == Config(seed=2)
 
 
 def test_null_in_a_later_overlay_removes_what_an_earlier_one_changed():
@@ -107,6 +108,21 @@ def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
     overlay = written(tmp_path, "seed: 1\nseed: 2\n")
     with pytest.raises(InputError, match="line 2: the key seed is there twice"):
         gather(FILES / "config.yaml", [overlay])
+
+
+def test_numbers_without_quotation_marks_are_read_as_numbers(tmp_path):
+    """Also what YAML 1.1 takes for text, and what the engine passes on as text within lists and mappings."""
+    entry = "stages:\n  one: {kind: retriever, collection: docs, learning_rate: "
+    for number in ("1e-4", "1E-4", "1.e-4", ".1e-3", "1.0e-4", "0.0001"):
+        values = gather(written(tmp_path, f"{entry}{number}}}\n"))
+        assert read(Written, values)[0]["stages"]["one"]["learning_rate"] == 1e-4
+    values = gather(written(tmp_path, "seed: 7\n"), overrides={"seeds": ["7", "8"], "training": {"margin": "5e-2"}})
+    assert read(Written, values) == ({"seed": 7, "seeds": (7, 8), "training": {"margin": 0.05}}, [])
+    values = gather(written(tmp_path, "starts: {a: {}, b: {}}\n"), overrides={"starts": {"a": "null"}})
+    assert values == {"starts": {"b": {}}}
+    for number in ('"1e-4"', "'0.0001'"):
+        _, (mistake,) = read(Written, gather(written(tmp_path, f"{entry}{number}}}\n")))
+        assert str(mistake).startswith('stages.one.learning_rate is "'), number
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.yaml")), ids=lambda path: path.stem)
@@ -169,9 +185,9 @@ def test_the_paper_s_steps_and_collections():
 @pytest.mark.parametrize("name", ["smoke", "full"])
 def test_smaller_and_larger_runs_have_the_default_s_systems(name):
     default = read_yaml(FILES / "config.yaml")
-    found = lay(default, read_yaml(FILES / f"{name}.yaml"))
-    assert set(default["systems"]) <= set(found["systems"])
-    assert found["encoders"] == default["encoders"]
+    values = lay(default, read_yaml(FILES / f"{name}.yaml"))
+    assert set(default["systems"]) <= set(values["systems"])
+    assert values["encoders"] == default["encoders"]
 
 
 def test_no_config_file_holds_a_key_that_the_default_already_says():
@@ -207,7 +223,7 @@ def test_the_paper_s_values_are_the_schema_s_defaults(tmp_path):
     """What paper.yaml states about pre-training and training, but for the names, its snapshot and its GPUs."""
     paper = read_yaml(FILES / "paper.yaml")
     for cls, section in ((Encoder, "pretraining"), (Stage, "training")):
-        defaults = {each.name: each.default for each in dataclasses.fields(cls)}
+        defaults = {field.name: field.default for field in dataclasses.fields(cls)}
         for key, value in paper[section].items():
             if key not in ("start", "collection", "importance", "take_step", "chunk"):
                 assert defaults[key] == value, key

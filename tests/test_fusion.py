@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from cdmae.config.checks import MOST_TUNED
+from cdmae.config.demands import MOST_TUNED
 from cdmae.errors import InputError
 from cdmae.evaluation.tuning import STEPS, best_weights, mixtures
 from cdmae.retrieval.fusion import Fusion

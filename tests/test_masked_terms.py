@@ -13,7 +13,7 @@ import pytest
 from scipy import stats
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config import checks
+from cdmae.config.encoders import MASKING
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms as masked_terms
 from cdmae.tokens import tokenise, vocabulary
@@ -36,7 +36,7 @@ def english():
 
 
 def test_what_the_job_is_told_is_what_is_read():
-    assert set(SETTINGS) == set(checks.MASKING)
+    assert set(SETTINGS) == set(MASKING)
 
 
 @pytest.fixture(scope="module")

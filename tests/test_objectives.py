@@ -11,7 +11,7 @@ from torch import Tensor
 
 from benchmarks.naive import Naive
 from cdmae import masking
-from cdmae.config.schema import BOTTLENECKED
+from cdmae.config.encoders import BOTTLENECKED
 from cdmae.errors import InputError
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives import objective, objectives

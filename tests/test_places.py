@@ -34,12 +34,12 @@ def said(tmp_path, monkeypatch):
     """What is said of a default config with overlays, run in the folder of the files."""
     monkeypatch.chdir(tmp_path)
 
-    def say(*overlays, default=DEFAULT, given=None):
+    def say(*overlays, default=DEFAULT, overrides=None):
         files = [Path("default.yaml").absolute(), *(Path(f"{place}.yaml").absolute() for place in range(len(overlays)))]
         for path, text in zip(files, (default, *overlays), strict=True):
             path.write_text(text)
         with pytest.raises(InputError) as caught:
-            load(files[0], files[1:], given)
+            load(files[0], files[1:], overrides)
         return str(caught.value).split("\n")
 
     return say
@@ -79,7 +79,7 @@ def test_of_several_files_the_last_that_has_the_key_is_named(said):
 
 
 def test_what_was_typed_and_what_the_sentence_places_itself_stand_in_no_config_file(said):
-    assert said("seed: 1\n", given={"seed": -1}) == ["seed is -1; allowed: a whole number from 0"]
+    assert said("seed: 1\n", overrides={"seed": -1}) == ["seed is -1; allowed: a whole number from 0"]
     sentence = "collections.docs: data/corpus.jsonl, line 3: not JSON"
     Path("own.yaml").write_text("collections:\n  docs: {}\n")
     assert str(located(InputError(sentence), ["own.yaml"])) == sentence
@@ -87,10 +87,12 @@ def test_what_was_typed_and_what_the_sentence_places_itself_stand_in_no_config_f
 
 
 def test_several_mistakes_are_told_at_once(said):
-    found = said("sed: 1\nseeds: 3\ntraining:\n  querys: 3\n  group: x\n")
-    assert sorted(each.partition(": ")[0] for each in found) == [f"0.yaml, line {line}" for line in (1, 2, 4, 5)]
-    found = said("stages:\n  stage1: {depht: 3}\nsystems:\n  a: {kind: bm52}\n  b: {}\nreport: {titel: x}\n")
-    assert [each.partition(" is ")[0] for each in found] == [
+    sentences = said("sed: 1\nseeds: 3\ntraining:\n  querys: 3\n  group: x\n")
+    assert sorted(sentence.partition(": ")[0] for sentence in sentences) == [
+        f"0.yaml, line {line}" for line in (1, 2, 4, 5)
+    ]
+    sentences = said("stages:\n  stage1: {depht: 3}\nsystems:\n  a: {kind: bm52}\n  b: {}\nreport: {titel: x}\n")
+    assert [sentence.partition(" is ")[0] for sentence in sentences] == [
         "0.yaml, line 2: stages.stage1.depht",
         "0.yaml, line 4: systems.a.kind",
         "0.yaml, line 5: systems.b.kind",
@@ -100,23 +102,23 @@ def test_several_mistakes_are_told_at_once(said):
 
 @pytest.mark.parametrize("first", ["sed: 1", "seed: x", "seeds: 3", "results: 5"])
 def test_a_mistake_at_the_top_hides_no_other_one(said, first):
-    found = said(f"{first}\nstages:\n  stage1: {{depht: 3}}\n")
-    assert [sentence.partition(" is ")[0] for sentence in found] == [
+    sentences = said(f"{first}\nstages:\n  stage1: {{depht: 3}}\n")
+    assert [sentence.partition(" is ")[0] for sentence in sentences] == [
         f"0.yaml, line 1: {first.partition(':')[0]}",
         "0.yaml, line 3: stages.stage1.depht",
     ]
 
 
 def test_what_only_a_mistyped_section_of_defaults_lacks_is_not_told(said):
-    found = said("standalone: true\n" + DEFAULT.replace("pretraining", "pretrainng"))
-    assert found == ["0.yaml, line 8: pretrainng is not a setting; did you mean pretraining?"]
+    sentences = said("standalone: true\n" + DEFAULT.replace("pretraining", "pretrainng"))
+    assert sentences == ["0.yaml, line 8: pretrainng is not a setting; did you mean pretraining?"]
 
 
 def test_one_mistake_in_the_defaults_is_told_once(said):
-    found = said("pretraining: {take_step: 11}\nencoders: {a: {}, b: {}}\n")
-    assert found == ["0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps, 10"]
+    sentences = said("pretraining: {take_step: 11}\nencoders: {a: {}, b: {}}\n")
+    assert sentences == ["0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps, 10"]
 
 
 def test_of_very_many_mistakes_the_first_ones_are_told(said):
-    found = said("".join(f"key{place}: 1\n" for place in range(30)))
-    assert len(found) == 11 and found[-1] == "and 20 more"
+    sentences = said("".join(f"key{place}: 1\n" for place in range(30)))
+    assert len(sentences) == 11 and sentences[-1] == "and 20 more"

@@ -21,8 +21,8 @@ from planned import plan, records
 
 from cdmae import collections
 from cdmae.collections.store import ROW_GROUP, Collection, write_collection
+from cdmae.config.encoders import Encoder, Start, concepts
 from cdmae.config.load import gather, load
-from cdmae.config.schema import Encoder, Start, concepts
 from cdmae.errors import InputError
 from cdmae.plan import flops, machine, sizes, work
 from cdmae.plan.flops import Network
@@ -502,7 +502,7 @@ def test_the_plan_of_the_default_is_that_of_its_run():
         "mine cdmae-stage1/pydocs/train": (9, 786), "rerank cdmae-reranker": (51, 932),
         "teacher cdmae-stage3": (32, 1069), "search_bm25 bm25": (13, 471),
     }  # fmt: skip
-    values = gather(ROOT / "config/config.yaml", given={"results": "nowhere"})
+    values = gather(ROOT / "config/config.yaml", overrides={"results": "nowhere"})
     jobs = records(values, cores=2)
     found = {task.name: task for task in steps(Planned(load(values)), jobs, Machine(2), everything=True)}
     for name, (seconds, megabytes) in took.items():

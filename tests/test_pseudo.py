@@ -8,6 +8,7 @@ from cdmae import collections
 from cdmae.collections.sources import pseudo, text
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
+from cdmae.fields import Plain
 
 FIRST = "A heap is a binary tree. Its smallest element is always the root, at index zero."
 LONG = " ".join(f"word{place}" for place in range(40))
@@ -24,7 +25,7 @@ def settings(tmp_path):
     return lambda **changed: pseudo.Settings(of={"source": "beir", "path": str(tmp_path)}, **changed)
 
 
-def made(settings, folder):
+def written(settings, folder):
     """The queries by their passage's id, and the passages."""
     write_collection(folder, pseudo.load(settings))
     passages = read_passages(folder).to_pylist()
@@ -37,21 +38,21 @@ def made(settings, folder):
 
 
 def test_a_title_asks_for_its_text(settings, tmp_path):
-    asked, passages = made(settings(method="title"), tmp_path / "out")
+    asked, passages = written(settings(method="title"), tmp_path / "out")
     assert asked == {"p1": "The heap queue algorithm"}
     assert passages["p1"] == {"passage_id": "p1", "title": "", "text": FIRST}
     assert passages["p3"] == {"passage_id": "p3", "title": "", "text": "Too short."}, "no title stands anywhere"
 
 
 def test_a_first_sentence_asks_for_the_rest(settings, tmp_path):
-    asked, passages = made(settings(), tmp_path / "out")
+    asked, passages = written(settings(), tmp_path / "out")
     assert asked == {"p1": "A heap is a binary tree."}
     assert passages["p1"]["text"] == "Its smallest element is always the root, at index zero."
     assert passages["p1"]["title"] == "The heap queue algorithm"
 
 
 def test_a_span_asks_for_the_words_around_it(settings, tmp_path):
-    asked, passages = made(settings(method="span"), tmp_path / "out")
+    asked, passages = written(settings(method="span"), tmp_path / "out")
     assert set(asked) == {"p1", "p2"}
     query, rest = asked["p2"].split(), passages["p2"]["text"].split()
     assert 5 <= len(query) <= 16 and len(query) + len(rest) == 40
@@ -60,8 +61,8 @@ def test_a_span_asks_for_the_words_around_it(settings, tmp_path):
 
 
 def test_some_queries_are_some_of_all_and_the_others_keep_their_words(settings, tmp_path):
-    every, _ = made(settings(method="span"), tmp_path / "every")
-    one, passages = made(settings(method="span", queries=1), tmp_path / "one")
+    every, _ = written(settings(method="span"), tmp_path / "every")
+    one, passages = written(settings(method="span", queries=1), tmp_path / "one")
     (kept,) = one
     assert one[kept] == every[kept]
     whole = {passage["_id"]: passage["text"] for passage in CORPUS}
@@ -99,10 +100,39 @@ def test_a_text_that_is_none_is_refused(changed, said):
     assert said in str(caught.value)
 
 
-def test_text_without_a_query_is_refused(settings, tmp_path):
+@pytest.mark.parametrize(
+    ("method", "missing", "others"),
+    [
+        ("title", "a title of 3 words or more and a text of 5 or more", "first_sentence or span"),
+        ("first_sentence", "a first sentence of 3 words or more and 5 or more behind it", "title or span"),
+        ("span", "5 to 16 words in a row and 5 or more around them", "title or first_sentence"),
+    ],
+)
+def test_text_without_a_query_is_refused(settings, tmp_path, method, missing, others):
     (tmp_path / "corpus.jsonl").write_text(json.dumps(CORPUS[2]) + "\n")
-    with pytest.raises(InputError, match="0 passages are long enough for a query by method title"):
-        pseudo.check(settings(method="title"), "mine")
+    with pytest.raises(InputError) as caught:
+        pseudo.check(settings(method=method), "mine")
+    assert (
+        str(caught.value) == f"method is {method}, but none of the 1 passages of source beir, path {tmp_path} has "
+        f"{missing}; another method may help: {others}"
+    )
+
+
+def test_some_passages_are_left_to_train_on(settings, tmp_path):
+    passages = [{**CORPUS[0], "_id": str(place)} for place in range(3)]  # of one title
+    (tmp_path / "corpus.jsonl").write_text("".join(json.dumps(passage) + "\n" for passage in passages))
+    with pytest.raises(
+        InputError, match="dev is 1, but 3 passages give 1 different queries by method title; allowed: "
+    ):
+        pseudo.check(settings(method="title", dev=1), "mine")
+
+
+def test_numbers_of_the_wrapped_collection_may_be_text_that_nobody_quoted(tmp_path):
+    (tmp_path / "a.txt").write_text(FIRST)
+    values = {"source": "text", "path": str(tmp_path), "words": Plain("1e2")}
+    settings = pseudo.Settings(of=values)
+    assert settings.of == values | {"words": 100}
+    assert pseudo.Settings(of=json.loads(json.dumps(settings.of))) == settings, "as its job reads it"
 
 
 def test_files_are_cut_at_paragraphs(tmp_path):

@@ -9,6 +9,7 @@ from planned import changed, plan
 from cdmae.config.load import load
 from cdmae.config.seeds import base, first
 from cdmae.errors import InputError
+from cdmae.fields import Plain
 from workflow.facts import facts as report_facts
 
 SEEDS = [7, 8, 9]  # the tests' config has seed 7
@@ -42,7 +43,7 @@ def test_seeds_that_cannot_be(values, seeds, sentence):
 
 def test_seeds_of_the_command_line_are_text(values):
     """The engine passes ``--config 'seeds=[7, 8]'`` on as a list of text."""
-    assert load(values | {"seed": "7", "seeds": ["7", "8"]}) == load(values | {"seeds": [7, 8]})
+    assert load(values | {"seeds": [Plain("7"), Plain("8")]}) == load(values | {"seeds": [7, 8]})
 
 
 @pytest.mark.parametrize("section", ["encoders", "stages", "systems"])

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from cdmae import fields
 from cdmae.errors import InputError
-from cdmae.fields import asdict, known, others, parse, read, setting, unused
+from cdmae.fields import Plain, asdict, known, others, parse, read, setting, unused
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,13 +45,14 @@ def test_defaults_and_values():
     assert isinstance(recipe.rate, float)
 
 
-def test_numbers_that_arrive_as_text():
+def test_what_nobody_quoted_may_be_text():
     """YAML 1.1 reads 3e-4 as text; the elements of a list from the command line are text."""
-    recipe = parse(Recipe, {"name": "7", "rate": "3e-4", "window": "4", "sizes": ["2", 3], "grades": {"a": {"b": "5"}}})
-    assert recipe == Recipe(name="7", rate=3e-4, window=4, sizes=(2, 3), grades={"a": {"b": 5}})
-    assert [type(size) for size in recipe.sizes] == [int, int]
+    plain = {"name": Plain("7"), "rate": Plain("3e-4"), "sizes": [Plain("2"), 3], "grades": {"a": {"b": Plain("5")}}}
+    recipe = parse(Recipe, plain | {"window": Plain("4"), "flag": Plain("false")})
+    assert recipe == Recipe(name="7", rate=3e-4, window=4, flag=False, sizes=(2, 3), grades={"a": {"b": 5}})
+    assert [type(value) for value in (recipe.name, *recipe.sizes)] == [str, int, int]
     for text in ("fast", "nan", "inf", "1e", "0x1", "1_0", ""):
-        assert "top.rate is" in refusal(name="n", rate=text)
+        assert "top.rate is" in refusal(name="n", rate=Plain(text))
 
 
 @pytest.mark.parametrize(
@@ -64,7 +65,8 @@ def test_numbers_that_arrive_as_text():
         ("name", "a\0b", 'top.name is "a\\u0000b"; allowed: text without a NUL'),
         ("window", 1, "top.window is 1; allowed: a whole number from 2"),
         ("window", 2.0, "top.window is 2.0; allowed: a whole number from 2"),
-        ("window", "2.5", "top.window is 2.5; allowed: a whole number from 2"),
+        ("window", "4", 'top.window is "4"; allowed: a whole number from 2'),
+        ("window", Plain("2.5"), "top.window is 2.5; allowed: a whole number from 2"),
         ("window", True, "top.window is true; allowed: a whole number from 2"),
         ("window", None, "top.window is null; allowed: a whole number from 2"),
         ("window", 2**31, "top.window is 2147483648; allowed: a whole number from 2"),
@@ -75,6 +77,8 @@ def test_numbers_that_arrive_as_text():
         ("rate", 10**400, f"top.rate is 1{'0' * 56}...; allowed: a number above 0 to 1"),
         ("noise", -1, "top.noise is -1; allowed: a number from 0 to infinity"),
         ("noise", math.nan, "top.noise is NaN; allowed: a number from 0 to infinity"),
+        ("flag", "true", 'top.flag is "true"; allowed: true or false'),
+        ("flag", Plain("yes"), "top.flag is yes; allowed: true or false"),
         ("flag", 1, "top.flag is 1; allowed: true or false"),
         ("kind", "aple", "top.kind is aple; did you mean apple?"),
         ("kind", 5, "top.kind is 5; allowed: apple, a"),
@@ -97,12 +101,12 @@ def test_all_mistakes_are_told_at_once_and_missing_keys_when_the_others_are_righ
     assert sorted(refusal(windw=2, rate=9).split("\n")) == [
         "top.rate is 9; allowed: a number above 0 to 1", "top.windw is not a setting; did you mean window?",
     ]  # fmt: skip
-    assert refusal(sizes=[0, "1", 0]).count("\n") == 1
+    assert refusal(sizes=[0, 1, 0]).count("\n") == 1
     assert refusal() == "top.name is missing: what it is called"
 
 
 def test_of_some_settings_those_that_fit_are_read_and_the_others_told():
-    assert read(Recipe, {"window": "5"}, ("defaults",)) == ({"window": 5}, [])
+    assert read(Recipe, {"window": 5}, ("defaults",)) == ({"window": 5}, [])
     assert read(Recipe, None) == ({}, [])
     typed, (mistake,) = read(Recipe, {"window": 0, "tags": ["a"]}, ("defaults",))
     assert typed == {"tags": ("a",)}

@@ -19,8 +19,8 @@ ROOT = Path(__file__).resolve().parent.parent
 NEUTRAL = frozenset(
     f"{PACKAGE}.{name}"
     for name in (
-        "cli", "config", "config.checks", "config.pretrained", "config.schema", "config.seeds", "errors", "fields",
-        "config.systems", "layout", "log",
+        "cli", "config", "config.checks", "config.encoders", "config.pretrained", "config.rankers", "config.schema",
+        "config.seeds", "config.systems", "errors", "fields", "layout", "log",
     )
 )  # fmt: skip
 

@@ -12,17 +12,33 @@ from pathlib import Path
 from typing import Any
 
 from cdmae import collections
-from cdmae.config import checks, schema, seeds
+from cdmae.config import checks, demands, schema, seeds
+from cdmae.config.encoders import NOT_PRETRAINED
 from cdmae.config.schema import Collection, Config, Encoder, Stage
 from cdmae.errors import InputError
-from cdmae.fields import Keys, build, known, mapping, others, parse, read, refusal, setting, show, suggestion
+from cdmae.fields import (
+    Keys,
+    Plain,
+    build,
+    known,
+    mapping,
+    others,
+    parse,
+    pick,
+    read,
+    refusal,
+    setting,
+    show,
+    suggestion,
+)
 
 Entries = dict[str, dict[str, Any]]  # of a section: the values of each by its name
 
 BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
 OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
+DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where the entries of a section have theirs
 KIND = {"encoders": "objective", "stages": "kind", "systems": "kind"}  # the setting that decides which others count
-TOLD = 10  # mistakes that are told at once
+MOST_MISTAKES = 10  # that are told at once
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +65,7 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
     import yaml
 
     class Loader(yaml.SafeLoader):
-        """A loader that keeps the lines of keys, and refuses a list as a key and a repeated key."""
+        """A loader that keeps the lines of keys and `Plain` text, and refuses a list as a key and a repeated key."""
 
         def construct_yaml_map(self, node: yaml.MappingNode) -> Section:
             seen = set()
@@ -65,7 +81,11 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
             values.lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}  # with those of anchors
             return values
 
+        def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
+            return node.value if node.style else Plain(node.value)
+
     Loader.add_constructor("tag:yaml.org,2002:map", Loader.construct_yaml_map)
+    Loader.add_constructor("tag:yaml.org,2002:str", Loader.construct_yaml_str)
     try:
         values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader)  # a SafeLoader
         if values is None:
@@ -84,15 +104,24 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
 
 
 def gather(
-    default: Path | str, overlays: Iterable[Path | str] = (), given: Mapping[str, Any] | None = None
+    default: Path | str, overlays: Iterable[Path | str] = (), overrides: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Lay the overlays, and what was `given` on the command line, over the default config file, one after the other.
+    """Lay the overlays, and the `overrides` of the command line, over the default config file, one after the other.
 
     ``standalone: true`` in one of them leaves the default out. The files are read here and not by the engine, which
     overlooks repeated keys, and does not know that null removes.
     """
-    layers = [*map(read_yaml, overlays), given or {}]
+    layers = [*map(read_yaml, overlays), _plain(overrides or {})]
     return reduce(lay, layers, {} if stand_alone(layers) else read_yaml(default))
+
+
+def _plain(values: Any) -> Any:
+    """Mark text of the command line, in lists and mappings too; there null is text for the engine."""
+    if isinstance(values, Mapping):
+        return {key: _plain(value) for key, value in values.items()}
+    if isinstance(values, list):
+        return [_plain(value) for value in values]
+    return None if values == "null" else Plain(values) if isinstance(values, str) else values
 
 
 def stand_alone(layers: Iterable[Mapping[str, Any]]) -> bool:
@@ -125,10 +154,12 @@ def load(values: dict[str, Any]) -> Config:
     """
     written, mistakes = read(Written, values)
     wrong = {error.keys[:2] for error in mistakes}  # entries that cannot be made
-    defaults = {"encoders": written.get("pretraining", {}), "stages": written.get("training", {})}
+    defaults = {section: written.get(name, {}) for section, name in DEFAULTS.items()}
     mistyped = {keys[0] for keys in wrong} - set(schema.SECTIONS)
-    if mistyped and (mistyped & {"pretraining", "training"} or not {"pretraining", "training"} <= values.keys()):
-        raise told(mistakes)  # without defaults, whose section may be what is mistyped, much would lack in the entries
+    if mistyped and (mistyped & set(DEFAULTS.values()) or not set(DEFAULTS.values()) <= values.keys()):
+        raise one_error(
+            mistakes
+        )  # without defaults, whose section may be what is mistyped, much would lack in the entries
 
     def noted(make: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -138,7 +169,7 @@ def load(values: dict[str, Any]) -> Config:
 
     top = Config()
     if not mistyped & {"results", "seed", "seeds"}:
-        top = noted(build, Config, checks.pick(written, ("results", "seed", "seeds")), ()) or top
+        top = noted(build, Config, pick(written, ("results", "seed", "seeds")), ()) or top
     parts: dict[str, Any] = {
         name: noted(build, cls, written.get(name, {}), (name,))
         for name, cls in (("evaluation", schema.Evaluation), ("report", schema.Report))
@@ -147,27 +178,26 @@ def load(values: dict[str, Any]) -> Config:
         entries = written.get(section, {})
         if section == "encoders":
             entries = noted(inherited, entries, defaults[section]) or {}
-        made = {
+        parts[section] = {
             name: noted(_entry, entry, defaults.get(section, {}), (section, name), top.seed)
             for name, entry in entries.items()
             if not noted(checks.check_name, name, section) and (section, name) not in wrong
         }
-        parts[section] = made
     if mistakes:
-        raise told(mistakes)
+        raise one_error(mistakes)
     config = replace(top, **parts)
-    checks.check(config)
+    demands.check(config)
     return seeds.replicate(config)
 
 
-def told(mistakes: list[InputError]) -> InputError:
+def one_error(mistakes: list[InputError]) -> InputError:
     """Make one error of several, a few at most; ``encoders.a: take_step is 9`` of every encoder is one mistake."""
     several = {}
     for mistake in mistakes:
         place, colon, rest = str(mistake).partition(": ")
         several.setdefault(rest if colon and " " not in place else str(mistake), mistake)
-    more = [f"and {len(several) - TOLD} more"] if len(several) > TOLD else []
-    return InputError(*list(several.values())[:TOLD], *more)
+    more = [f"and {len(several) - MOST_MISTAKES} more"] if len(several) > MOST_MISTAKES else []
+    return InputError(*list(several.values())[:MOST_MISTAKES], *more)
 
 
 def _entry(entry: dict[str, Any], defaults: dict[str, Any], keys: Keys, seed: int) -> Any:
@@ -179,7 +209,7 @@ def _entry(entry: dict[str, Any], defaults: dict[str, Any], keys: Keys, seed: in
     kind = values.get(word, Encoder.objective)
     what, takes = f"{word} {kind}", [key.name for key in fields(cls) if key.name not in others(cls, kind)]
     if kind == "none":
-        takes = list(checks.NOT_PRETRAINED)
+        takes = list(NOT_PRETRAINED)
     if entry.get("checkpoint"):
         what, takes = "checkpoint", ["checkpoint"]
     few, needed = known(cls, kind), known(cls, kind, needed=True)
@@ -188,7 +218,7 @@ def _entry(entry: dict[str, Any], defaults: dict[str, Any], keys: Keys, seed: in
             allowed = f"allowed: {', '.join(takes)}"
             some = f"of the settings that only some {word}s know it takes {', '.join(few)}"
             raise refusal((*keys, key), f" does not go with {what}; {some if few else allowed}")
-    values = checks.pick(values, takes)
+    values = pick(values, takes)
     if section in ("encoders", "stages") and values.get("seed", -1) == -1:
         values["seed"] = seed
     settings = build(cls, values, keys)

@@ -13,26 +13,23 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Config
     from cdmae.fields import Keys
 
-DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where entries have their defaults from
 
-
-def load(default: Path | str, overlays: Sequence[Path | str], given: Mapping[str, Any] | None = None) -> Config:
-    """Load the config of a default file, overlays and values `given` on the command line; place its mistakes."""
+def load(default: Path | str, overlays: Sequence[Path | str], overrides: Mapping[str, Any] | None = None) -> Config:
+    """Load the config of a default file, overlays and `overrides` of the command line; place its mistakes."""
     try:
-        return loading.load(loading.gather(default, overlays, given))
+        return loading.load(loading.gather(default, overlays, overrides))
     except InputError as error:
-        alone = loading.stand_alone([*map(_values, overlays), given or {}])
-        raise located(error, overlays if alone else [default, *overlays], given) from None
+        alone = loading.stand_alone([*map(_values, overlays), overrides or {}])
+        raise located(error, overlays if alone else [default, *overlays], overrides) from None
 
 
-def located(error: InputError, files: Sequence[Path | str], given: Mapping[str, Any] | None = None) -> InputError:
+def located(error: InputError, files: Sequence[Path | str], overrides: Mapping[str, Any] | None = None) -> InputError:
     """Put file and line before each mistake whose keys stand in one of the config `files`, in their order.
 
-    Of several files the last one with a key counts, as for the values. What is `given` on the command line stands in no
-    file.
+    Of several files the last one with a key counts, as for the values. `overrides` stand in no file.
     """
     layers = [_values(path) for path in files]
-    placed = [(_place(mistake.keys, layers, given or {}), str(mistake)) for mistake in error.several]
+    placed = [(_place(mistake.keys, layers, overrides or {}), str(mistake)) for mistake in error.several]
     sentences = []
     for place, sentence in sorted(placed, key=lambda pair: pair[0] or (len(files), 0)):
         path = Path(files[place[0]]) if place else Path()
@@ -49,15 +46,15 @@ def _values(path: Path | str) -> dict[str, Any]:
         return {}
 
 
-def _place(keys: Keys, layers: Sequence[dict[str, Any]], given: Mapping[str, Any]) -> tuple[int, int] | None:
+def _place(keys: Keys, layers: Sequence[dict[str, Any]], overrides: Mapping[str, Any]) -> tuple[int, int] | None:
     """Return the file and line of the key itself, of the entry's default for it, or of the nearest key above it."""
     keys = tuple(key for key in keys if isinstance(key, str))  # a list stands in a line of its own
-    default = [(DEFAULTS[keys[0]], *keys[2:])] if len(keys) > 2 and keys[0] in DEFAULTS else []
+    default = [(loading.DEFAULTS[keys[0]], *keys[2:])] if len(keys) > 2 and keys[0] in loading.DEFAULTS else []
     for place in [keys, *default, *(keys[:length] for length in range(len(keys) - 1, 0, -1))] if keys else []:
         for number in reversed(range(len(layers))):
             above = _mapping(layers[number], place[:-1])
             if place[-1] in above:
-                typed = place[-1] in _mapping(given, place[:-1])
+                typed = place[-1] in _mapping(overrides, place[:-1])
                 return None if typed else (number, above.lines[place[-1]])
     return None
 

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae import collections
 from cdmae.errors import InputError
-from cdmae.fields import parse, setting
+from cdmae.fields import asdict, parse, pick, setting, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -35,6 +35,11 @@ if TYPE_CHECKING:
 
 SPAN = (5, 16)  # words, at least and at most
 LEAST = (3, 5)  # words of a query, and of what is left of its passage
+PARTS = {  # that a passage needs, by method
+    "title": f"a title of {LEAST[0]} words or more and a text of {LEAST[1]} or more",
+    "first_sentence": f"a first sentence of {LEAST[0]} words or more and {LEAST[1]} or more behind it",
+    "span": f"{SPAN[0]} to {SPAN[1]} words in a row and {LEAST[1]} or more around them",
+}
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 Passage = tuple[str, str, str]  # id, title, text
 
@@ -49,10 +54,11 @@ class Settings:
     dev: int = setting(0, meaning="how many, others, are the split dev; they tell how training goes", low=0)
 
     def __post_init__(self) -> None:
-        """Refuse a collection that is itself made of another."""
+        """Refuse a collection that is itself made of another; numbers of the other one may be text until here."""
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
-        _base(self)
+        _, own = _base(self)
+        object.__setattr__(self, "of", pick(self.of | asdict(own), self.of))  # settings are frozen
 
 
 def _base(settings: Settings) -> tuple[ModuleType, Any]:
@@ -167,14 +173,24 @@ def _queries(settings: Settings, threads: int = 1) -> pd.DataFrame:
     import pandas as pd
 
     divide = partial(divided, method=settings.method)
-    made = [(row[0], part[0]) for rows in _passages(settings, threads) for row in rows if (part := divide(*row))]
-    if len(made) <= settings.dev:
+    passages, asking = 0, []
+    for rows in _passages(settings, threads):
+        passages += len(rows)
+        asking += [(row[0], part[0]) for row in rows if (part := divide(*row))]
+    if not asking:
+        others = " or ".join(method for method in PARTS if method != settings.method)
         raise InputError(
-            f"{len(made):,} passages are long enough for a query by method {settings.method}, and dev is "
-            f"{settings.dev:,}; allowed: a smaller dev, or another method"
+            f"method is {settings.method}, but none of the {passages:,} passages of "
+            f"{', '.join(f'{key} {show(value)}' for key, value in settings.of.items())} has {PARTS[settings.method]}; "
+            f"another method may help: {others}"
         )
-    frame = pd.DataFrame(made, columns=["passage_id", "text"])
+    frame = pd.DataFrame(asking, columns=["passage_id", "text"])
     frame = frame.drop_duplicates("text", ignore_index=True)  # passages of one file share its title
+    if len(frame) <= settings.dev:
+        raise InputError(
+            f"dev is {settings.dev:,}, but {passages:,} passages give {len(frame):,} different queries by method "
+            f"{settings.method}; allowed: up to {len(frame) - 1:,}, or another method"
+        )
     frame["query_id"] = "pseudo-" + frame["passage_id"]
     if settings.queries or settings.dev:
         frame["order"] = frame["passage_id"].map(lambda name: _hash(f"order {name}"))
