@@ -24,7 +24,7 @@ from torch import Tensor, nn
 from cdmae.config.schema import Stage
 from cdmae.finetuning import losses
 from cdmae.finetuning.common import Data, Task, trainer
-from cdmae.finetuning.groups import Teacher
+from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
 from cdmae.models import checkpoint, encoders, sequences
 from cdmae.models.sequences import Sequences
