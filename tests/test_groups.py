@@ -12,7 +12,7 @@ from cdmae.collections.store import Collection, write_collection
 from cdmae.config.systems import WHOLE
 from cdmae.errors import InputError
 from cdmae.finetuning import groups
-from cdmae.finetuning.groups import Teacher
+from cdmae.finetuning.teacher import Teacher
 from cdmae.retrieval import trec
 from cdmae.runs import Run, write_run
 
@@ -48,7 +48,7 @@ QRELS = qrels_of([(q, p, 1) for q in range(QUERIES) for p in ([q, q + 12] if q %
 def make(run: Run, qrels: pd.DataFrame = QRELS, texts: np.ndarray | None = None, **changed: int):
     settings = {"depth": 20, "group": 8, "random_negatives": 3, "seed": 42} | changed
     texts = np.arange(PASSAGES) if texts is None else texts
-    return groups.make(run, qrels, texts, **settings)
+    return groups.make(run, qrels, texts, **settings)[:2]
 
 
 def test_no_positive_and_no_passage_twice_in_any_group(run: Run) -> None:
@@ -334,5 +334,20 @@ def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.Captu
         groups.read(tmp_path / "c", tmp_path / "r.parquet", ranking=tmp_path / "short.parquet", **how)
     none = Run.of([np.array([query]) for query in range(QUERIES)], [np.array([1.0])] * QUERIES)
     write_run(tmp_path / "none.parquet", none)
-    with pytest.raises(InputError, match="no query"):
+    with pytest.raises(InputError, match="no query .*: 12 left out for want of negatives, such as query q0; change"):
         groups.read(tmp_path / "c", tmp_path / "none.parquet", **how)
+    # a margin of .3 leaves what scores up to 14, of which the teacher ranks what is among the first passages
+    theirs = Run.of(
+        [np.append(run.ranked(0)[0][:9], 0), *[np.arange(QUERIES)] * 11], [np.ones(10), *[np.ones(12)] * 11]
+    )
+    write_run(tmp_path / "theirs.parquet", theirs)
+    limited = how | {"ranking": tmp_path / "theirs.parquet", "margin": 0.3}
+    groups.read(tmp_path / "c", tmp_path / "r.parquet", **limited | {"group": 3})
+    assert (
+        "2 left out because the teacher ranks too few negatives, such as query q7 (negatives: 19 mined, 14 left by the "
+        "margin, 1 ranked by the teacher, 2 in a group)"
+    ) in capsys.readouterr().err
+    with pytest.raises(
+        InputError, match="no query .* the teacher ranks too few negatives, such as query q0 .negatives"
+    ):
+        groups.read(tmp_path / "c", tmp_path / "r.parquet", **limited | {"group": 9})

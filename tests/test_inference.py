@@ -10,6 +10,7 @@ from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
 from cdmae.collections.store import read_passages
 from cdmae.errors import InputError
 from cdmae.finetuning import common, groups
+from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint, sequences
 from cdmae.retrieval import reranking, vectors
 from cdmae.retrieval.vectors import read_vectors
@@ -123,7 +124,7 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     how = {"model": reranker, "tokens": tiny.tokens, **files_, "settings": settings | {"epochs": 2.5}}
     reranking.teacher(**how, output=tmp_path / "t.parquet")
     run = read_run(tmp_path / "t.parquet")
-    taught = groups.Teacher.read(tmp_path / "t.parquet")
+    taught = Teacher.read(tmp_path / "t.parquet")
     examples, _ = groups.read(**files_, **settings)
     assert len(run) == QUERIES
     taught.check(examples, 3)
@@ -164,7 +165,7 @@ def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny
     )
     student = checkpoint.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
     data = common.read(recipe, student, **tiny.inputs(), seed=9, threads=1)
-    taught = groups.Teacher.read(tmp_path / "s.parquet")
+    taught = Teacher.read(tmp_path / "s.parquet")
     for epoch in range(2):
         taught.scores(data.examples.queries, data.examples.draw(np.arange(len(data.examples)), epoch))
 

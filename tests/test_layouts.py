@@ -123,8 +123,8 @@ def vectors_of_ours(encoder, texts, folder):
     """The same by a retriever that starts from an encoder and is saved in `folder`; a reranker's encoder is equal."""
     retriever = models.start_retriever(encoder, **LENGTHS, precision="fp32")
     reranker = models.start_reranker(encoder, max_length=40, precision="fp32", seed=1)
-    for name, value in retriever.encoder.state_dict().items():
-        assert torch.equal(value, reranker.encoder.state_dict()[name]), name
+    for name, value in retriever.network.base_model.state_dict().items():
+        assert torch.equal(value, reranker.network.base_model.state_dict()[name]), name
     folder.mkdir()
     models.save(folder, retriever, encoder, {})
     return vectors.encode_queries(folder, texts)

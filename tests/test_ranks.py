@@ -17,7 +17,7 @@ from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
 from cdmae.config.schema import Encoder, Start
 from cdmae.finetuning import common as finetuning
 from cdmae.finetuning import reranker, retriever
-from cdmae.finetuning.groups import Teacher
+from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining import trainer as pretrain

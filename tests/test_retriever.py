@@ -21,7 +21,7 @@ from tiny_training import (  # noqa: F401
 from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.finetuning import common, losses, retriever
-from cdmae.finetuning.groups import Teacher
+from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.retrieval import vectors as inference
 from cdmae.runs import Run, read_run, write_run

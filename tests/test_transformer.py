@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel
 
-from cdmae.models import attention, packed
+from cdmae.models import attention, encoders, packed
 from cdmae.training import setup
 
 SIZES = {
@@ -51,7 +51,7 @@ def test_packed_equals_padded(make: type, sequences: list[list[int]]) -> None:
     """To 1e-5, with and without padding in the reference."""
     model = make()
     expected = padded(model, sequences)
-    found = attention.hidden_states(model, packed.pack(sequences))[: len(expected)]
+    found = encoders.hidden_states(model, packed.pack(sequences))[: len(expected)]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
@@ -61,7 +61,7 @@ def test_pairs_use_their_types() -> None:
     types = [[0] * 2 + [1] * (len(each) - 2) for each in SEQUENCES]
     expected = padded(model, SEQUENCES, types)
     batch = packed.pack(SEQUENCES, types=packed.Ragged.of(types))
-    found = attention.hidden_states(model, batch)[: len(expected)]
+    found = encoders.hidden_states(model, batch)[: len(expected)]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     assert not torch.allclose(found, padded(model, SEQUENCES), atol=1e-3)
 
@@ -73,7 +73,7 @@ def test_gradients_equal_the_padded_ones(long: int, monkeypatch: pytest.MonkeyPa
     model = bert()
     direction = torch.randn(sum(map(len, SEQUENCES)), SIZES["hidden_size"])
     gradients = []
-    for states in (padded(model, SEQUENCES), attention.hidden_states(model, packed.pack(SEQUENCES))):
+    for states in (padded(model, SEQUENCES), encoders.hidden_states(model, packed.pack(SEQUENCES))):
         model.zero_grad()
         (states[: len(direction)] * direction).sum().backward()
         gradients.append({name: each.grad.clone() for name, each in model.named_parameters()})
@@ -89,8 +89,8 @@ def test_last_layer_at_chosen_rows(chosen: list[int]) -> None:
     model = bert()
     batch = packed.pack(SEQUENCES)
     rows = packed.select(np.array(chosen, np.int64), np.array([0, 5, 7, 11, 19]))
-    whole = attention.hidden_states(model, batch)[chosen]
-    part = attention.hidden_states(model, batch, last_rows=rows)[: len(chosen)]
+    whole = encoders.hidden_states(model, batch)[chosen]
+    part = encoders.hidden_states(model, batch, last_rows=rows)[: len(chosen)]
     torch.testing.assert_close(part, whole, atol=1e-5, rtol=1e-5)
     for found, expected in zip(
         torch.autograd.grad(part.square().sum(), list(model.parameters())),
@@ -104,8 +104,8 @@ def test_cls_is_the_first_row_of_each_passage() -> None:
     """[B, D], without filler."""
     model = bert()
     batch = packed.pack(SEQUENCES)
-    expected = attention.hidden_states(model, batch)[batch.starts[:-1].long()]
-    found = attention.cls(model, batch)
+    expected = encoders.hidden_states(model, batch)[batch.starts[:-1].long()]
+    found = encoders.cls(model, batch)
     assert found.shape == (4, 24)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
@@ -115,9 +115,9 @@ def test_the_mean_of_a_passage_is_that_of_its_rows() -> None:
     model, batch = bert(), packed.pack(SEQUENCES)
     rows = padded(model, SEQUENCES).split([len(each) for each in SEQUENCES])
     expected = torch.stack([each.mean(0) for each in rows])
-    found = attention.vectors(model, batch, "mean")
+    found = encoders.vectors(model, batch, "mean")
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(attention.vectors(model, batch), attention.cls(model, batch), atol=0, rtol=0)
+    torch.testing.assert_close(encoders.vectors(model, batch), encoders.cls(model, batch), atol=0, rtol=0)
     weights = list(model.parameters())
     for one, other in zip(
         *(torch.autograd.grad(each.square().sum(), weights) for each in (found, expected)), strict=True
@@ -128,7 +128,7 @@ def test_the_mean_of_a_passage_is_that_of_its_rows() -> None:
 def test_filler_gets_no_gradient_and_stays_finite() -> None:
     """What fills the block is computed but leaves no trace."""
     model = bert()
-    attention.cls(model, packed.pack([[2, 5, 3]])).sum().backward()
+    encoders.cls(model, packed.pack([[2, 5, 3]])).sum().backward()
     gradient = model.embeddings.word_embeddings.weight.grad
     assert gradient is not None
     assert gradient[[2, 5, 3]].abs().sum(1).min() > 0
@@ -140,9 +140,9 @@ def test_bf16_products_stay_near() -> None:
     """Under autocast the result is float32 and close to the float32 one."""
     model = bert()
     batch = packed.pack(SEQUENCES)
-    expected = attention.cls(model, batch)
+    expected = encoders.cls(model, batch)
     with setup.autocast("bf16", torch.device("cpu")):
-        found = attention.cls(model, batch)
+        found = encoders.cls(model, batch)
     assert found.dtype == torch.float32
     assert 0 < (found - expected).abs().max() < 0.1
 
@@ -151,9 +151,9 @@ def test_dropout_follows_its_generator() -> None:
     """Off without a generator, repeatable with one, another generator another result."""
     model, cpu = bert(hidden_dropout_prob=0.2), torch.device("cpu")
     batch = packed.pack(SEQUENCES)
-    plain = attention.cls(model, batch)
-    one, again, other = (attention.cls(model, batch, generator=setup.generator(cpu, n, "drop")) for n in (1, 1, 2))
-    torch.testing.assert_close(plain, attention.cls(model, batch), atol=0, rtol=0)
+    plain = encoders.cls(model, batch)
+    one, again, other = (encoders.cls(model, batch, generator=setup.generator(cpu, n, "drop")) for n in (1, 1, 2))
+    torch.testing.assert_close(plain, encoders.cls(model, batch), atol=0, rtol=0)
     torch.testing.assert_close(one, again, atol=0, rtol=0)
     assert not torch.allclose(one, other)
     assert not torch.allclose(one, plain)
@@ -163,7 +163,7 @@ def test_dropout_follows_its_generator() -> None:
 def test_drop_keeps_the_mean(kind: torch.dtype) -> None:
     """A share p becomes 0, the others are divided by 1 - p; every 64-bit word serves four numbers alike."""
     ones = torch.ones(1000, 400, dtype=kind)
-    found = attention.drop(ones, 0.1, setup.generator(torch.device("cpu"), 3, "drop"))
+    found = encoders.drop(ones, 0.1, setup.generator(torch.device("cpu"), 3, "drop"))
     assert sorted(found.unique().tolist()) == pytest.approx([0, 1 / 0.9])
     shares = (found.view(-1, 4) == 0).float().mean(0)
     assert shares.tolist() == pytest.approx([0.1] * 4, abs=0.005)
@@ -200,15 +200,15 @@ def test_the_cuda_kernel_is_called_with_packed_rows(chosen: list[int], monkeypat
     model, batch = bert(), packed.pack(SEQUENCES)
     rows = packed.select(np.array(chosen, np.int64), np.array([0, 5, 7, 11, 19]))
     expected = learnt(model, batch, rows)
-    monkeypatch.setattr(attention, "attention", attention._varlen)
+    monkeypatch.setattr(attention, "attend", lambda *given: attention._varlen(*given[:5]))
     for one, other in zip(learnt(model, batch, rows), expected, strict=True):
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
 def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Tensor]:
     """The last states at `rows` and the vectors, each followed by the gradients of their squares."""
-    states = attention.hidden_states(model, batch, last_rows=rows)[: len(rows.layout.cells)]
-    vectors, weights = attention.cls(model, batch), list(model.parameters())
+    states = encoders.hidden_states(model, batch, last_rows=rows)[: len(rows.layout.cells)]
+    vectors, weights = encoders.cls(model, batch), list(model.parameters())
     return [one for each in (states, vectors) for one in (each, *torch.autograd.grad(each.square().sum(), weights))]
 
 
@@ -231,4 +231,4 @@ def test_the_cuda_kernel_is_given_what_it_takes(
     grid = attention.Grid(packed.pack(SEQUENCES).layout, 3)
     with FakeTensorMode():
         states = torch.empty(4, 3 * size, dtype=kind, device="cuda")
-        assert attention.attention(states, states, states, grid, grid) == kernel
+        assert attention.attend(states, states, states, grid, grid) == kernel

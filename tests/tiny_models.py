@@ -35,7 +35,9 @@ def model(family, kind="retriever", **changed):
     pooler = {"add_pooling_layer": False} if kind == "retriever" and family in architectures.POOLED else {}
     with torch.random.fork_rng():
         torch.manual_seed(7)
-        made = getattr(transformers, architectures.class_name(family, kind))(config(family, **changed), **pooler).eval()
+        made = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind])(
+            config(family, **changed), **pooler
+        ).eval()
         with torch.no_grad():
             for weights in made.parameters():
                 weights.add_(torch.randn(weights.shape) * 0.1)

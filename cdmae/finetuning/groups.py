@@ -13,7 +13,6 @@ Shapes: `Q` queries of the split, `E` examples (queries with a positive and a ne
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,7 +27,6 @@ from cdmae.log import say
 from cdmae.runs import Run, read_run
 from cdmae.training.setup import seed_of
 
-UNSURE = 0.85  # of the entropy of guessing, above which a teacher tells next to nothing
 _BLOCK = 1 << 22  # list entries looked at together
 
 
@@ -179,10 +177,12 @@ def read(
     """Read the training examples of a collection's `split` from a run over its queries; say what was dropped.
 
     `depth` is how far down the run negatives are taken from; `ranking` is a teacher's run, to which groups are limited.
-    The counts are those of `make`, without zeros. Raises `InputError` if the files do not fit together.
+    The counts are those of `make`, without zeros. Raises `InputError` if the files do not fit together, or if they
+    leave no example.
     """
     qrels, texts = read_qrels(collection, split), text_ids(collection)
-    queries = len(read_queries(collection, split))
+    ids = read_queries(collection, split)["query_id"]
+    queries = len(ids)
     runs = {path: read_run(path) for path in (negatives, ranking) if path}
     for path, run in runs.items():
         if len(run) != queries:
@@ -190,12 +190,16 @@ def read(
         if (largest := run.passages.max(initial=-1)) >= len(texts):
             raise InputError(f"{path} names passage {largest}, but {collection} has {len(texts)} passages")
     draws = {"depth": depth, "group": group, "random_negatives": random_negatives, "seed": seed}
-    examples, counts = make(runs[negatives], qrels, texts, **draws, margin=margin, ranking=runs.get(ranking))
+    examples, counts, named = make(runs[negatives], qrels, texts, **draws, margin=margin, ranking=runs.get(ranking))
     counts = {what: count for what, count in counts.items() if count}
-    dropped = ", ".join(f"{count:,} {what}" for what, count in counts.items())
+    such = {what: f", such as query {ids[row]}{negatives}" for what, (row, negatives) in named.items()}
+    dropped = "; ".join(f"{count:,} {what}{such.get(what, '')}" for what, count in counts.items())
     say(f"{len(examples):,} training queries of split {split}" + (f" ({dropped})" if dropped else ""))
     if not len(examples):
-        raise InputError(f"no query of {collection}, split {split!r}, has both a relevant passage and a negative")
+        raise InputError(
+            f"no query of {collection}, split {split!r}, has a relevant passage and the negatives of a group: "
+            f"{dropped or 'it has no queries'}; change the negatives, depth, margin, group or teacher"
+        )
     return examples, counts
 
 
@@ -210,8 +214,10 @@ def make(
     seed: int,
     margin: float = 0.0,
     ranking: Run | None = None,
-) -> tuple[Examples, dict[str, int]]:
+) -> tuple[Examples, dict[str, int], dict[str, tuple[int, str]]]:
     """Make examples of a run minus the qrels; the counts say what was left out and why.
+
+    Where queries are counted, the last result names the first of them: its row, and what became of its negatives.
 
     qrels: frame (query, passage, grade) of rows, sorted; grades of 1 and more are positive. texts: see `text_ids`.
     margin: see `_with_suspects`. A query that it leaves without a mined negative stays, with random ones.
@@ -226,31 +232,41 @@ def make(
     relevant = qrels["grade"] > 0
     positives, barred = lists(relevant), lists(relevant | (qrels["grade"] == EXCLUDED))
     mined, duplicates = _without(run, barred, texts, depth)
-    judged, negatives = positives.lengths() > 0, mined.lengths() > 0
-    learnt, unfiltered = judged & negatives, mined
+    judged, listed = positives.lengths() > 0, mined.lengths()
+    learnt = judged & (listed > 0)
     if margin:
         barred = _with_suspects(run, positives, barred, depth, margin)
         mined, _ = _without(run, barred, texts, depth)
-    unsuspected = mined
+    trusted = mined.lengths()
     if ranking is not None:
         positives, mined = _ranked(positives, ranking), _ranked(mined, ranking)
-    scored, enough = positives.lengths() > 0, (mined.lengths() >= group - 1) | (ranking is None)
-    kept = np.flatnonzero(learnt & scored & enough)
-    rows = kept.astype(np.int32), positives.take(kept), barred.take(kept), mined.take(kept)
-    examples = Examples(*rows, texts, group=group, random_negatives=random_negatives, seed=seed)
-    listed, trusted, left = (part.lengths()[kept] for part in (unfiltered, unsuspected, mined))
-    return examples, {
-        "left out for want of a judged passage": int((~judged).sum()),
-        "left out for want of negatives": int((judged & ~negatives).sum()),
+    scored, left = positives.lengths() > 0, mined.lengths()
+    enough = (left >= group - 1) | (ranking is None)
+    kept = learnt & scored & enough
+    rows = np.flatnonzero(kept)
+    columns = rows.astype(np.int32), positives.take(rows), barred.take(rows), mined.take(rows)
+    examples = Examples(*columns, texts, group=group, random_negatives=random_negatives, seed=seed)
+    counted = {
+        "left out for want of a judged passage": ~judged,
+        "left out for want of negatives": judged & ~learnt,
         "negatives removed that have the text of a judged passage": duplicates,
-        "mined negatives removed by the margin": int((listed - trusted).sum()),
-        "mined negatives left by it": int(trusted.sum()) if margin else 0,
-        "with random negatives only, because the margin removed all mined ones": int((trusted == 0).sum()),
-        "left out because the teacher ranks no judged passage": int((learnt & ~scored).sum()),
-        "left out because the teacher ranks too few negatives": int((learnt & scored & ~enough).sum()),
-        "mined negatives removed that the teacher does not rank": int((trusted - left).sum()),
-        "with short lists, completed by random passages": int((left + random_negatives < group - 1).sum()),
+        "mined negatives removed by the margin": (listed - trusted)[kept].sum(),
+        "mined negatives left by it": trusted[kept].sum() if margin else 0,
+        "with random negatives only, because the margin removed all mined ones": kept & (trusted == 0),
+        "left out because the teacher ranks no judged passage": learnt & ~scored,
+        "left out because the teacher ranks too few negatives": learnt & scored & ~enough,
+        "mined negatives removed that the teacher does not rank": (trusted - left)[kept].sum(),
+        "with short lists, completed by random passages": kept & (left + random_negatives < group - 1),
     }
+    named = {}
+    for what, which in counted.items():
+        if np.ndim(which) and which.any():
+            row = int(np.argmax(which))
+            steps = [f"{listed[row]} mined"]
+            steps += [f"{trusted[row]} left by the margin"] if margin else []
+            steps += [f"{left[row]} ranked by the teacher"] if ranking is not None else []
+            named[what] = row, f" (negatives: {', '.join(steps)}, {group - 1} in a group)" if learnt[row] else ""
+    return examples, {what: int(np.sum(which)) for what, which in counted.items()}, named
 
 
 def text_ids(collection: Path | str) -> np.ndarray:
@@ -265,80 +281,6 @@ def text_ids(collection: Path | str) -> np.ndarray:
         words = pc.binary_join(pc.utf8_split_whitespace(pc.utf8_trim_whitespace(pc.utf8_lower(joined))), " ")
         hashes.append(pd.util.hash_array(words.to_numpy(), categorize=False))
     return np.unique(np.concatenate(hashes), return_inverse=True)[1].astype(np.int64, copy=False)
-
-
-@dataclass(frozen=True)
-class Teacher:
-    """What a student learns from: a run over all that the student draws, and the name of its file.
-
-    It is a reranker's, made for the student, or that of others, which limits what the student draws.
-    """
-
-    run: Run
-    name: str
-
-    @classmethod
-    def read(cls, path: Path) -> Teacher:
-        """Read the run, which must be there: training must not go on without what it was asked to learn from."""
-        if not path.exists():
-            raise InputError(f"the teacher's scores {path} do not exist; make them, or train without a teacher")
-        return cls(read_run(path), str(path))
-
-    def scores(self, queries: np.ndarray, passages: np.ndarray) -> np.ndarray:
-        """Return the scores of the groups of some queries: [B], [B, N] -> float32 [B, N].
-
-        Raises `InputError` where one is missing.
-        """
-        scores = np.empty(passages.shape, dtype=np.float32)
-        for row, query in enumerate(queries):
-            known, values = self.run.ranked(query)
-            order = np.argsort(known, kind="stable")
-            place = np.minimum(np.searchsorted(known, passages[row], sorter=order), max(len(known) - 1, 0))
-            missing = known[order[place]] != passages[row] if len(known) else np.ones(len(passages[row]), dtype=bool)
-            if missing.any():
-                raise InputError(
-                    f"the teacher's scores {self.name} lack passage {passages[row][missing][0]} of query {query}; they "
-                    "were made with other negatives, depth, group, random_negatives, epochs or seed: delete the file"
-                )
-            scores[row] = values[order[place]]
-        return scores
-
-    def check(self, examples: Examples, epochs: int) -> None:
-        """Look up a thousand examples of every epoch: scores made for another training fail at once, not in hours."""
-        if len(self.run) <= examples.queries.max(initial=-1):
-            raise InputError(
-                f"{self.name} has {len(self.run)} queries, too few for the training queries; delete it and run again"
-            )
-        rows = _thousand(examples)
-        for epoch in range(epochs):
-            self.scores(examples.queries[rows], examples.draw(rows, epoch))
-
-    def check_worth(self, examples: Examples, alpha: float, name: str) -> None:
-        """Refuse a teacher that cannot tell the passages of a group apart where the student hears little else.
-
-        With `alpha` below 1, the weight of the contrastive loss (equation 11), such a student learns to tell nothing
-        apart, either: it ends below its own start.
-        """
-        if alpha >= 1:
-            return
-        rows = _thousand(examples)
-        scores = self.scores(examples.queries[rows], examples.draw(rows, 0)).astype(np.float64)  # [E', N]
-        shares = np.exp(scores - scores.max(1, keepdims=True))
-        shares /= shares.sum(1, keepdims=True)
-        entropy = -(shares * np.log(shares.clip(1e-300))).sum(1).mean() / math.log(scores.shape[1])
-        if entropy >= UNSURE:
-            right = (scores[:, 0] > scores[:, 1:].max(1)).mean()
-            raise InputError(
-                f"alpha of {name} is {alpha:g}, and its teacher's scores have {entropy:.0%} of the entropy of guessing "
-                f"and put the positive first in {right:.0%} of the groups (chance: {1 / scores.shape[1]:.0%}): there "
-                "is little to learn from them; allowed: alpha from 1, or a teacher that can tell (a reranker with more "
-                "training queries, more epochs, another learning rate; a run whose scores lie further apart)"
-            )
-
-
-def _thousand(examples: Examples) -> np.ndarray:
-    """Return a thousand examples from one end to the other, or all: int64 [E']."""
-    return np.linspace(0, len(examples) - 1, min(len(examples), 1000)).astype(np.int64)
 
 
 def _with_suspects(run: Run, positives: Lists, barred: Lists, depth: int, margin: float) -> Lists:

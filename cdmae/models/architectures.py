@@ -1,4 +1,4 @@
-"""How encoders differ: where each architecture keeps its layers and heads, and what a decoder takes of it.
+"""How encoders differ: where each architecture keeps its layers, their parts and heads, and what a decoder takes of it.
 
 All are transformers' own modules, by the ``model_type`` in config.json (`cdmae.config.pretrained.FAMILIES`):
 
@@ -22,12 +22,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from cdmae.config.pretrained import BEHIND_PADDING, FAMILIES
+from cdmae.config.pretrained import BEHIND_PADDING
 
 if TYPE_CHECKING:
     from transformers import BertConfig, PretrainedConfig, PreTrainedModel
 
-KINDS = {  # what transformers' classes are called behind the family's name
+KINDS = {  # what transformers' classes are called behind the family's name, `FAMILIES`
     "encoder": "ForMaskedLM", "generator": "ForMaskedLM", "retriever": "Model", "reranker": "ForSequenceClassification",
 }  # fmt: skip
 POOLED = ("bert", *BEHIND_PADDING)  # whose encoder has a pooler unless it is told not to
@@ -35,11 +35,6 @@ NEW_HEADS = {  # beginnings of the names of weights that a checkpoint may lack, 
     "encoder": ("cls.", "generator_", "lm_head.", "vocab_", "head.", "decoder."),
     "reranker": ("bert.pooler.", "classifier.", "pre_classifier.", "head."),
 }
-
-
-def class_name(family: str, kind: str) -> str:
-    """Name transformers' class of a kind (`KINDS`) of model."""
-    return FAMILIES[family] + KINDS[kind]
 
 
 def layers(model: nn.Module) -> nn.ModuleList:
@@ -89,6 +84,39 @@ def bert_config(config: PretrainedConfig) -> BertConfig:
         hidden_dropout_prob=dropout(config),
         pad_token_id=config.pad_token_id,
     )
+
+
+# --- layers ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Parts:
+    """The modules of a post-LayerNorm layer."""
+
+    query: nn.Module
+    key: nn.Module
+    value: nn.Module
+    mix: nn.Module
+    norm: nn.Module
+    widen: Callable[[Tensor], Tensor]
+    narrow: nn.Module
+    last_norm: nn.Module
+
+
+def parts(layer: nn.Module) -> Parts:
+    """Take the modules of a layer of DistilBERT, MPNet, or BERT, ELECTRA and RoBERTa."""
+    block = layer.attention
+    if hasattr(layer, "ffn"):
+        wide = layer.ffn
+        attended = block.q_lin, block.k_lin, block.v_lin, block.out_lin, layer.sa_layer_norm
+        return Parts(*attended, lambda states: wide.activation(wide.lin1(states)), wide.lin2, layer.output_layer_norm)
+    if hasattr(block, "attn"):
+        own = block.attn
+        attended = own.q, own.k, own.v, own.o, block.LayerNorm
+    else:
+        own, after = block.self, block.output
+        attended = own.query, own.key, own.value, after.dense, after.LayerNorm
+    return Parts(*attended, layer.intermediate, layer.output.dense, layer.output.LayerNorm)
 
 
 # --- heads -----------------------------------------------------------------------------------------------------------

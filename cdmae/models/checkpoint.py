@@ -26,7 +26,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
-from torch import nn
 
 from cdmae.config.pretrained import FAMILIES
 from cdmae.errors import InputError
@@ -61,11 +60,6 @@ class Model:
     precision: str
     pooling: str = "cls"
     similarity: str = "dot"
-
-    @property
-    def encoder(self) -> nn.Module:
-        """Return the transformer without a head."""
-        return self.network.base_model
 
 
 # --- fresh starts ----------------------------------------------------------------------------------------------------
@@ -257,7 +251,7 @@ def read(
             described, _ = transformers.PreTrainedConfig.get_config_dict(place)
             family = described.get("model_type") or transformers.AutoConfig.from_pretrained(place).model_type
             if family in FAMILIES:
-                model, keys = getattr(transformers, architectures.class_name(family, kind)).from_pretrained(
+                model, keys = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind]).from_pretrained(
                     place,
                     output_loading_info=True,
                     ignore_mismatched_sizes=True,  # or they would be shown in a table only

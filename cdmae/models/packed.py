@@ -145,6 +145,17 @@ def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Row
     return Rows(put(_filled(index, layout.rows), on), layout)
 
 
+def cls_rows(packed: Packed) -> Rows:
+    """Select the first row of every passage."""
+    layout, on = packed.layout, packed.ids.device
+    count = len(layout)
+    rows = row_count(count, on)
+    index = torch.zeros(rows, dtype=torch.int64, device=on)
+    index[:count] = layout.starts[:-1]
+    every = torch.arange(count + 1, device=on)
+    return Rows(index, Layout(every.int(), rows, 1, every[:-1]))
+
+
 def row_count(count: int, on: torch.device) -> int:
     """`count` rows with filler: at least one, and on the CPU a multiple of `BLOCK`."""
     return max(1, count) if on.type == "cuda" else -(-max(1, count) // BLOCK) * BLOCK

@@ -299,11 +299,8 @@ class Reader:
         if side.beyond:
             masked[real] = others[side.beyond].chosen[content]
         seen, predicted = self.choose(side, batch, masked, keys)
-        inputs, labels, chosen = (
-            np.empty(starts[-1], np.int64),
-            np.zeros(starts[-1], np.int64),
-            np.zeros(starts[-1], bool),
-        )
+        inputs, labels = np.empty(starts[-1], np.int64), np.zeros(starts[-1], np.int64)
+        chosen = np.zeros(starts[-1], bool)
         inputs[starts[:-1]], inputs[starts[1:] - 1] = self.vocabulary.cls_id, self.vocabulary.sep_id
         inputs[content], chosen[content] = self.vocabulary.of_model(seen[real]), predicted[real]
         labels[content] = self.vocabulary.of_model(batch.ids[real])

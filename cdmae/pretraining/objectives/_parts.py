@@ -11,15 +11,15 @@ import torch
 from torch import Generator, Tensor, nn
 
 from cdmae import masking
-from cdmae.models import architectures, attention, weights
+from cdmae.config.schema import Encoder
+from cdmae.models import architectures, encoders, weights
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-    from cdmae.config.schema import Encoder
-    from cdmae.models.packed import Packed, Rows
+    from cdmae.models.packed import Packed
     from cdmae.pretraining.batches import Batch, View
 
 
@@ -40,12 +40,12 @@ class Inputs(nn.Module):
 
     def forward(self, model: PreTrainedModel, packed: Packed, generator: Generator | None = None) -> Tensor:
         """Return a decoder's input for all rows, [S, D]."""
-        states = attention.embed(model.base_model, packed, generator=generator)
+        states = encoders.embed(model.base_model, packed, generator=generator)
         return states if self.own is None else states + self.own(packed.positions)
 
     def positions(self, model: PreTrainedModel, positions: Tensor) -> Tensor:
         """Return the vectors of positions, int64 [R], alone: [R, D]."""
-        return attention.position_vectors(model.base_model, positions) if self.own is None else self.own(positions)
+        return encoders.position_vectors(model.base_model, positions) if self.own is None else self.own(positions)
 
 
 class Objective(nn.Module):
@@ -58,7 +58,7 @@ class Objective(nn.Module):
         """Build it around an encoder with its LM head; new weights depend on the seed and on their part's purpose."""
         super().__init__()
         self.model = model
-        self.pooling = settings.pooling
+        self.pooling, self.bag_weight = settings.pooling, settings.bag_weight
 
     def encode(
         self, view: View, generator: Generator | None = None, inputs: Packed | None = None
@@ -70,35 +70,26 @@ class Objective(nn.Module):
         """
         inputs = inputs or view.inputs
         if self.pooling == "mean":
-            states = attention.hidden_states(self.model.base_model, inputs, generator=generator)
+            states = encoders.hidden_states(self.model.base_model, inputs, generator=generator)
             return self.read_all(states, inputs, view)
         return read_states(
-            attention.hidden_states(self.model.base_model, inputs, last_rows=view.rows, generator=generator), view
+            encoders.hidden_states(self.model.base_model, inputs, last_rows=view.rows, generator=generator), view
         )
 
     def read_all(self, states: Tensor, inputs: Packed, view: View) -> tuple[Tensor, Tensor]:
         """From the encoder's states at all rows [S, D]: what `encode` returns."""
         mean = self.pooling == "mean"
-        h_c = attention.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
+        h_c = encoders.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
         return h_c.to(states.dtype), states.index_select(0, view.rows.index).index_select(0, view.masked)
 
-    def restore(
-        self, layers: nn.Module, h_b: Tensor, inputs: Packed, rows: Rows, generator: Generator | None
-    ) -> Tensor:
-        """Return the states at `rows` after a decoder's `layers`, which read h_b [B, D] in the place of [CLS].
+    def restore(self, layers: nn.Module, h_b: Tensor, view: View, generator: Generator | None) -> Tensor:
+        """Return the states at a view's rows after a decoder's `layers`, which read h_b [B, D] in the place of [CLS].
 
-        The decoder's `inputs` are those of the objective, `Inputs`.
+        What else the decoder reads is the objective's `Inputs`.
         """
-        states = self.inputs(self.model, inputs, generator)
-        states = states.index_copy(0, inputs.starts[:-1].long(), h_b)
-        return self.run(layers, states, inputs, rows, generator)
-
-    def run(
-        self, layers: nn.Module, states: Tensor, inputs: Packed, rows: Rows | None, generator: Generator | None
-    ) -> Tensor:
-        """Run some layers over states [S, D], the last of them at `rows` alone where these are all that is read."""
-        dropout = architectures.dropout(self.model.config)
-        return attention.run_layers(layers, states, inputs.layout, last_rows=rows, dropout=dropout, generator=generator)
+        encoder, inputs = self.model.base_model, view.inputs
+        states = self.inputs(self.model, inputs, generator).index_copy(0, inputs.starts[:-1].long(), h_b)
+        return encoders.run(encoder, layers, states, inputs, last_rows=view.rows, generator=generator)
 
     def losses(self, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]) -> tuple[Tensor, dict[str, Tensor]]:
         """Predict from the states [M, D] of several views; return the loss, their sum, and the numbers to show.
@@ -115,6 +106,12 @@ class Objective(nn.Module):
             "decoder_loss": torch.dot(losses[first:], shares[first:]),
             "spread": spread(h_c) * batch.share,
         }
+
+
+def added(losses: tuple[Tensor, dict[str, Tensor]], further: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
+    """Add a `further` loss to what `Objective.losses` returns; it is shown with the decoder's."""
+    loss, numbers = losses
+    return loss + further, numbers | {"decoder_loss": numbers["decoder_loss"] + further.detach()}
 
 
 def weights_of(seed: int, purpose: str) -> Generator:

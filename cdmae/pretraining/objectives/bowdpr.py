@@ -8,21 +8,14 @@ word-pieces: L_bow = -1 / |set(x)| x sum over t in set(x) of log P(t | h_c).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from torch import Generator, Tensor
 
 from cdmae import masking
+from cdmae.config.schema import Encoder
 from cdmae.models import architectures
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives import _bags
-from cdmae.pretraining.objectives._parts import Objective
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from cdmae.config.schema import Encoder
-    from cdmae.masking import Side
+from cdmae.pretraining.objectives._parts import Objective, added
 
 
 class BowDpr(Objective):
@@ -30,13 +23,8 @@ class BowDpr(Objective):
 
     name = "bowdpr"
 
-    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
-        """No weight is new, so nothing depends on `seed`."""
-        super().__init__(model, settings, seed)
-        self.bag_weight = settings.bag_weight
-
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
         """Return the encoder's masks, and the passages as they are for their bags."""
         return {"encoder": masking.sides(settings, unit)["encoder"], "passage": masking.PLAIN}
 
@@ -44,12 +32,7 @@ class BowDpr(Objective):
         """L = L_mlm + bag_weight x L_bow, the latter a mean over passages; it is shown as the decoder's."""
         view = batch["encoder"]
         h_c, encoded = self.encode(view, generator)
-        mlm, numbers = self.losses(batch, h_c, (encoded, view))
-        bow = self.bag_weight * batch.share * self.bag_losses(h_c, batch).mean()
-        return mlm + bow, {**numbers, "decoder_loss": bow.detach()}
-
-    def bag_losses(self, h_c: Tensor, batch: Batch) -> Tensor:
-        """L_bow of each passage: [B]."""
-        head = architectures.head(self.model)
+        losses, head = self.losses(batch, h_c, (encoded, view)), architectures.head(self.model)
         bags, _ = _bags.bags(batch["passage"], len(head.bias))
-        return _bags.loss(head(h_c), bags / bags.sum(1, keepdim=True).clamp_min(1))
+        bow = _bags.loss(head(h_c), bags / bags.sum(1, keepdim=True).clamp_min(1))
+        return added(losses, self.bag_weight * batch.share * bow.mean())

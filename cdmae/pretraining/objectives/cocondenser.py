@@ -13,20 +13,17 @@ al. 2021). So neither accumulation nor the number of processes changes what the 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Generator, Tensor
 from torch.nn import functional
 
 from cdmae import masking
+from cdmae.config.schema import Encoder
 from cdmae.pretraining.batches import Batch
+from cdmae.pretraining.objectives._parts import added
 from cdmae.pretraining.objectives.condenser import Condenser
 from cdmae.training.ranks import Ranks
-
-if TYPE_CHECKING:
-    from cdmae.config.schema import Encoder
-    from cdmae.masking import Side
 
 
 class CoCondenser(Condenser):
@@ -35,7 +32,7 @@ class CoCondenser(Condenser):
     name = "cocondenser"
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
         """Return the encoder's masks, of two spans a passage."""
         return {"encoder": replace(masking.sides(settings, unit)["encoder"], spans=2)}
 
@@ -56,11 +53,10 @@ class CoCondenser(Condenser):
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L^c_mlm + L_mlm + L_co of a batch that `prepare` made; the last two are shown as the decoder's."""
-        loss, numbers, h_c = self.condensed(batch, generator)
-        contrasted = batch.share * batch.common
+        losses, h_c = self.condensed(batch, generator)
+        loss, numbers = added(losses, batch.share * batch.common)
         pulled = (h_c.float() * batch.pull).sum()  # its gradient is the contrastive loss's, its value means nothing
-        numbers["decoder_loss"] = numbers["decoder_loss"] + contrasted
-        return loss + contrasted + (pulled - pulled.detach()), numbers
+        return loss + (pulled - pulled.detach()), numbers
 
 
 def contrast(vectors: Tensor) -> Tensor:

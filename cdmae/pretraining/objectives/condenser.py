@@ -14,16 +14,14 @@ from typing import TYPE_CHECKING
 from torch import Generator, Tensor
 
 from cdmae import masking
+from cdmae.config.schema import Encoder
 from cdmae.errors import InputError
-from cdmae.models import architectures, attention, weights
+from cdmae.models import architectures, encoders, weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import Objective, read_states, weights_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from cdmae.config.schema import Encoder
-    from cdmae.masking import Side
 
 
 class Condenser(Objective):
@@ -43,28 +41,28 @@ class Condenser(Objective):
         self.head = weights.layers(model.config, settings.decoder_layers, weights_of(seed, "decoder"))
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
         """Return the encoder's masks: the head predicts the same tokens."""
         return {"encoder": masking.sides(settings, unit)["encoder"]}
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L^c_mlm + L_mlm: of the encoder and of the head, at the same masked tokens."""
-        loss, numbers, _ = self.condensed(batch, generator)
-        return loss, numbers
+        return self.condensed(batch, generator)[0]
 
-    def condensed(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor], Tensor]:
-        """Return the loss, its numbers and the late [CLS] [B, D]."""
+    def condensed(self, batch: Batch, generator: Generator | None) -> tuple[tuple[Tensor, dict[str, Tensor]], Tensor]:
+        """Return what `forward` does, and the late [CLS] [B, D]."""
         view = batch["encoder"]
         early, h_c, encoded = self.early_and_late(view, generator)
         states = early.index_copy(0, view.inputs.starts[:-1].long(), h_c)
-        states = self.run(self.head, states, view.inputs, view.rows, generator).index_select(0, view.masked)
-        return *self.losses(batch, h_c, (encoded, view), (states, view)), h_c
+        encoder = self.model.base_model
+        states = encoders.run(encoder, self.head, states, view.inputs, last_rows=view.rows, generator=generator)
+        return self.losses(batch, h_c, (encoded, view), (states.index_select(0, view.masked), view)), h_c
 
-    def early_and_late(self, view: View, generator: Generator | None = None) -> tuple[Tensor, Tensor, Tensor]:
+    def early_and_late(self, view: View, generator: Generator | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return the early states [S, D], the late [CLS] [B, D] and the late states of the masked tokens [M, D]."""
         encoder, inputs = self.model.base_model, view.inputs
-        states, layers = attention.embed(encoder, inputs, generator=generator), architectures.layers(encoder)
+        states, layers = encoders.embed(encoder, inputs, generator=generator), architectures.layers(encoder)
         if self.early:
-            states = attention.run(encoder, layers[: self.early], states, inputs, generator=generator)
-        late = attention.run(encoder, layers[self.early :], states, inputs, last_rows=view.rows, generator=generator)
-        return attention.finish(encoder, states), *read_states(attention.finish(encoder, late), view)
+            states = encoders.run(encoder, layers[: self.early], states, inputs, generator=generator)
+        late = encoders.run(encoder, layers[self.early :], states, inputs, last_rows=view.rows, generator=generator)
+        return encoders.finish(encoder, states), *read_states(encoders.finish(encoder, late), view)

@@ -8,14 +8,10 @@ of [CLS]; all else is as in `mae`. The paper samples spans from documents; a col
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from cdmae import masking
+from cdmae.config.schema import Encoder
 from cdmae.pretraining.objectives.mae import Mae
-
-if TYPE_CHECKING:
-    from cdmae.config.schema import Encoder
-    from cdmae.masking import Side
 
 
 class CotMae(Mae):
@@ -24,7 +20,7 @@ class CotMae(Mae):
     name, projects = "cotmae", False
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
         """Return how both spans are masked for the encoder, and each for the decoder beside the other's vector."""
         sides = masking.sides(settings, unit)
         return sides | {"decoder": replace(sides["decoder"], next=True)}

@@ -9,25 +9,19 @@ length. The paper also searches with these pooled logits; here, as for all objec
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import torch
 from torch import Generator, Tensor
 from torch.nn import functional
 
 from cdmae import masking
-from cdmae.models import architectures, attention
+from cdmae.config.schema import Encoder
+from cdmae.models import architectures, encoders
 from cdmae.models.attention import Grid
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives import _bags
+from cdmae.pretraining.objectives._parts import added
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE
 from cdmae.pretraining.objectives.retromae import RetroMae
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-    from cdmae.config.schema import Encoder
-    from cdmae.masking import Side
 
 
 class DupMae(RetroMae):
@@ -35,30 +29,21 @@ class DupMae(RetroMae):
 
     name = "dupmae"
 
-    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
-        """Draw the decoder's weights by `seed`."""
-        super().__init__(model, settings, seed)
-        self.bag_weight = settings.bag_weight
-
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
         """Return RetroMAE's, and the passages as they are for their bags."""
         return RetroMae.sides(settings, unit) | {"passage": masking.PLAIN}
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec + bag_weight x L_bow; the last two are shown together, as the decoder's."""
         encoder, decoder = batch["encoder"], batch["decoder"]
-        states = attention.hidden_states(self.model.base_model, encoder.inputs, generator=generator)
+        states = encoders.hidden_states(self.model.base_model, encoder.inputs, generator=generator)
         h_c, encoded = self.read_all(states, encoder.inputs, encoder)
         decoded = self.decode(h_c, decoder, generator)
-        loss, numbers = self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
-        bow = self.bag_weight * batch.share * self.bag_losses(states, batch).mean()
-        return loss + bow, {**numbers, "decoder_loss": numbers["decoder_loss"] + bow.detach()}
-
-    def bag_losses(self, states: Tensor, batch: Batch) -> Tensor:
-        """L_bow of each passage [B], from the encoder's last states [S, D]."""
-        bags, number = _bags.bags(batch["passage"], len(architectures.head(self.model).bias))
-        return _bags.loss(self.pooled(states, batch["encoder"]), bags / number)
+        losses = self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
+        bags, number = _bags.bags(batch["passage"], self.model.config.vocab_size)
+        bow = _bags.loss(self.pooled(states, encoder), bags / number)
+        return added(losses, self.bag_weight * batch.share * bow.mean())
 
     def pooled(self, states: Tensor, view: View) -> Tensor:
         """Return the largest logit of each word-piece over a passage's positions but [CLS]: [B, V].
@@ -66,19 +51,15 @@ class DupMae(RetroMae):
         Some passages at a time: what is kept for the backward pass is where the largest stood, and no logit.
         """
         head, layout = architectures.head(self.model), view.inputs.layout
-        grid, longest = Grid(layout, 1), layout.longest
-        seen = (
-            torch.ones(len(layout), longest, dtype=torch.bool, device=states.device) if grid.real is None else grid.real
-        )
-        seen = seen.clone()
-        seen[:, 0] = False
+        longest, rows = layout.longest, Grid(layout, 1).sources
+        seen = torch.zeros(len(rows), dtype=torch.bool, device=states.device).index_fill(0, layout.cells, True)
+        seen[::longest] = False  # [CLS]
         states = head.transform(states)
         at_once = max(1, LOGITS_AT_ONCE[states.device.type] // (longest * len(head.bias)))
         largest = []
         for first in range(0, len(layout), at_once):
-            cut = slice(first, min(first + at_once, len(layout)))
-            rows = grid.sources[cut.start * longest : cut.stop * longest]
-            logits = functional.linear(states.index_select(0, rows), head.output.weight, head.output.bias)
-            logits = logits.view(-1, longest, logits.shape[1]).masked_fill(~seen[cut, :, None], -torch.inf)
-            largest.append(logits.max(dim=1).values)
+            cut = slice(first * longest, (first + at_once) * longest)
+            logits = functional.linear(states.index_select(0, rows[cut]), head.output.weight, head.output.bias)
+            logits = logits.masked_fill(~seen[cut, None], -torch.inf)
+            largest.append(logits.view(-1, longest, logits.shape[1]).max(dim=1).values)
         return torch.cat(largest)

@@ -13,14 +13,13 @@ from typing import TYPE_CHECKING
 
 from torch import Generator, Tensor, nn
 
+from cdmae.config.schema import Encoder
 from cdmae.models import weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import Inputs, Objective, weights_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from cdmae.config.schema import Encoder
 
 
 class Mae(Objective):
@@ -57,4 +56,4 @@ class Mae(Objective):
 
         h_b takes the place of [CLS] as it is, without a position; the other embeddings are the encoder's (decision 13).
         """
-        return self.restore(self.decoder, h_b, view.inputs, view.rows, generator)
+        return self.restore(self.decoder, h_b, view, generator)

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 from torch import Generator, Tensor
 
 from cdmae import masking
+from cdmae.config.schema import Encoder
 from cdmae.models import weights
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives._parts import weights_of
@@ -29,9 +30,6 @@ from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from cdmae.config.schema import Encoder
-    from cdmae.masking import Side
 
 
 class Master(Mae):
@@ -45,7 +43,7 @@ class Master(Mae):
         self.neighbour = weights.layers(model.config, settings.decoder_layers, weights_of(seed, "neighbour"))
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
         """Mask both spans for the encoder, for the decoder of each, and for the decoder beside the other."""
         sides = masking.sides(settings, unit)
         return sides | {"neighbour": replace(sides["decoder"], next=True)}
@@ -55,5 +53,5 @@ class Master(Mae):
         encoder, own, neighbour = (batch[side] for side in ("encoder", "decoder", "neighbour"))
         h_c, encoded = self.encode(encoder, generator)
         restored = self.decode(h_c, own, generator)
-        following = self.restore(self.neighbour, h_c, neighbour.inputs, neighbour.rows, generator)
+        following = self.restore(self.neighbour, h_c, neighbour, generator)
         return self.losses(batch, h_c, (encoded, encoder), (restored, own), (following, neighbour))

@@ -16,15 +16,13 @@ from typing import TYPE_CHECKING
 from torch import Generator, Tensor
 
 from cdmae import masking
-from cdmae.models import architectures, attention, weights
+from cdmae.config.schema import Encoder
+from cdmae.models import encoders, weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import Inputs, Objective, passages_of, weights_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
-
-    from cdmae.config.schema import Encoder
-    from cdmae.masking import Side
 
 
 class RetroMae(Objective):
@@ -40,7 +38,7 @@ class RetroMae(Objective):
         self.inputs = Inputs(model, generator)
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
         """Return the encoder's masks, and the decoder's for each position."""
         sides = masking.sides(settings, unit)
         return sides | {"decoder": replace(sides["decoder"], per_position=True)}
@@ -58,14 +56,6 @@ class RetroMae(Objective):
         queries = h_c.index_select(0, passages_of(view)) + self.inputs.positions(self.model, positions)
         context = self.inputs(self.model, view.inputs, generator)
         context = context.index_copy(0, view.inputs.starts[:-1].long(), h_c)
-        states = attention.read(
-            self.decoder[0],
-            queries,
-            view.rows.layout,
-            context,
-            view.inputs.layout,
-            view.hidden,
-            dropout=architectures.dropout(self.model.config),
-            generator=generator,
-        )
+        to, of = view.rows.layout, view.inputs.layout
+        states = encoders.read(self.model.base_model, self.decoder[0], queries, to, context, of, view.hidden, generator)
         return states.index_select(0, view.masked)

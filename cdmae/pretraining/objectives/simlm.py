@@ -21,10 +21,11 @@ import torch
 from torch import Generator, Tensor, nn
 
 from cdmae import masking
+from cdmae.config.schema import Encoder
 from cdmae.errors import InputError
-from cdmae.models import architectures, attention, weights
+from cdmae.models import architectures, encoders, weights
 from cdmae.models.architectures import Head
-from cdmae.models.packed import Packed, Rows
+from cdmae.models.packed import Packed
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives import _generator
 from cdmae.pretraining.objectives._generator import Given
@@ -33,9 +34,6 @@ from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM, PretrainedConfig, PreTrainedModel
-
-    from cdmae.config.schema import Encoder
-    from cdmae.masking import Side
 
 
 class SimLm(Objective):
@@ -60,7 +58,7 @@ class SimLm(Objective):
         self.generator = frozen or generator_of(model.config, seed)
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, Side]:
+    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
         """Return what the generator fills for the encoder and for the decoder, and the passages as they were."""
         sides = masking.sides(settings, unit)
         return {
@@ -83,18 +81,12 @@ class SimLm(Objective):
         with torch.no_grad():
             more, _ = fill(encoder, head, batch["decoder"], dropout)
         h_c, encoded = self.encode(whole, generator, filled)
-        decoded = self.restore(self.decoder, h_c, more, whole.rows, generator).index_select(0, whole.masked)
+        own = self.model.base_model  # the decoder's layers are the encoder's: they read what these read
+        states = encoders.embed(own, more, generator=generator).index_copy(0, more.starts[:-1].long(), h_c)
+        states = encoders.run(own, self.decoder, states, more, last_rows=whole.rows, generator=generator)
+        decoded = encoders.finish(own, states).index_select(0, whole.masked)
         loss, numbers = self.losses(batch, h_c, (encoded, whole), (decoded, whole))
         return loss + of_generator, {**numbers, "encoder_loss": numbers["encoder_loss"] + of_generator.detach()}
-
-    def restore(
-        self, layers: nn.Module, h_b: Tensor, inputs: Packed, rows: Rows, generator: Generator | None
-    ) -> Tensor:
-        """Run a decoder whose layers are the encoder's: they read what these read."""
-        encoder = self.model.base_model
-        states = attention.embed(encoder, inputs, generator=generator).index_copy(0, inputs.starts[:-1].long(), h_b)
-        states = attention.run(encoder, layers, states, inputs, last_rows=rows, generator=generator)
-        return attention.finish(encoder, states)
 
     def filler(self, generator: Generator | None) -> tuple[nn.Module, Head, Generator | None]:
         """Return the generator's encoder and head, and what draws its dropout; a frozen one has none."""
@@ -105,7 +97,7 @@ class SimLm(Objective):
 
 def fill(encoder: nn.Module, head: Head, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
     """Sample every masked token of the input by a generator's encoder and head; return their states [M, D], too."""
-    states = attention.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
+    states = encoders.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
     states = states.index_select(0, view.masked)
     sampled = sample(head, states, view.draws, encoder.config.vocab_size)
     rows, ids = view.rows.index.index_select(0, view.masked), view.inputs.ids
