@@ -43,18 +43,12 @@ def without(*names):
 HERE = "k is ./mine, and {cwd}/mine"
 WRONG = [
     (empty, f"{HERE} is empty; allowed: a folder in transformers format, of the type bert, electra, roberta, xlm-"),
-    (
-        filled,
-        f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no config.json; allowed: a folder",
-    ),
+    (filled, f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no config.json; allowed: a folder"),
     (shutil.rmtree, f"{HERE} is no folder; allowed: a folder, or a name at the hub"),
     (writing("config.json", "{"), "k is ./mine, whose config.json is not JSON (Expecting property name enclosed in"),
     (writing("config.json", "[]"), "k is ./mine, whose config.json holds no object; allowed: a folder"),
     (writing("config.json", "{}"), "k is ./mine, whose config.json tells no model_type; allowed: bert, electra"),
-    (
-        writing("config.json", '{"model_type": "nomic"}'),
-        "k is ./mine, whose config.json says model_type nomic; allow",
-    ),
+    (writing("config.json", '{"model_type": "nomic"}'), "k is ./mine, whose config.json says model_type nomic; allow"),
     (without("model.safetensors"), f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors or py"),
     (without("tokenizer.json"), f"{HERE} holds config.json, model.safetensors but no tokenizer.json or vocab.txt or v"),
     (
@@ -109,21 +103,12 @@ def test_a_checkpoint_is_a_folder_in_transformers_format(folder, spoil, said):
 @pytest.mark.parametrize(
     ("spoil", "said"),
     [
-        (
-            empty,
-            f"{HERE} is empty; allowed: a folder in the format of sentence-transformers or transformers, or a",
-        ),
-        (
-            filled,
-            f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no modules.json or config.json",
-        ),
+        (empty, f"{HERE} is empty; allowed: a folder in the format of sentence-transformers or transformers, or a"),
+        (filled, f"{HERE} holds README.md, corpus.jsonl, queries.jsonl and 2 more but no modules.json or config.json"),
         (shutil.rmtree, f"{HERE} is no folder; allowed: a folder, or a name at the hub"),
         (writing("config.json", "{}"), "k is ./mine, whose config.json tells no model_type; allowed: a folder in the"),
         (writing("modules.json", "{}"), "k is ./mine, whose modules.json holds no list; allowed: a folder"),
-        (
-            without("model.safetensors"),
-            f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors",
-        ),
+        (without("model.safetensors"), f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors"),
     ],
 )
 def test_a_foreign_retriever_is_a_folder_that_sentence_transformers_takes(folder, spoil, said):

@@ -87,7 +87,7 @@ def run(train, folders, folder, size):
 @pytest.mark.parametrize(
     ("train", "sizes"), [(pre_training, (1, 2)), (train_retriever, (2, 1)), (train_reranker, (1, 2))]
 )
-def test_it_goes_on_with_other_processes(tiny, tmp_path, monkeypatch, train, sizes) -> None:  # noqa: F811
+def test_it_goes_on_with_other_processes(tiny, tmp_path, monkeypatch, train, sizes):  # noqa: F811
     folders = tiny.inputs() | {"encoder": encoder(tmp_path / "encoder", tiny.encoder, dropout=0.0)}
     whole = run(train, folders, tmp_path / "whole", 1)
     first, second = sizes

@@ -10,18 +10,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
-from tiny_objectives import (
-    CPU,
-    SETTINGS,
-    D,
-    Padded,
-    V,
-    first,
-    gradients,
-    language_model,
-    same,
-    whole,
-)
+from tiny_objectives import CPU, SETTINGS, D, Padded, V, first, gradients, language_model, same, whole
 from transformers import (
     BertConfig,
     BertForMaskedLM,
@@ -71,7 +60,7 @@ Made = Callable[..., transformers.PreTrainedModel]
 
 
 @KINDS
-def test_its_logits_are_those_of_transformers(made: Made) -> None:
+def test_its_logits_are_those_of_transformers(made):
     """On packed rows, at the masked tokens, where transformers computes all of a padded batch."""
     step = first("simlm")
     padded, view = Padded(step, "encoder"), whole(step)["encoder"]
@@ -85,7 +74,7 @@ def test_its_logits_are_those_of_transformers(made: Made) -> None:
 
 
 @KINDS
-def test_simlm_learns_from_what_it_samples_and_from_nothing_else(made: Made) -> None:
+def test_simlm_learns_from_what_it_samples_and_from_nothing_else(made):
     """The paper's two losses: a frozen generator has none, and the encoder's is shown alone."""
     network, step = SimLm(language_model(), SETTINGS, 5, Given(made())).eval(), first("simlm")
     naive = Naive("simlm", network, made().requires_grad_(False))
@@ -96,7 +85,7 @@ def test_simlm_learns_from_what_it_samples_and_from_nothing_else(made: Made) -> 
     torch.testing.assert_close(numbers["encoder_loss"], expected.detach())
 
 
-def test_nothing_of_it_is_trained_or_kept_in_a_state() -> None:
+def test_nothing_of_it_is_trained_or_kept_in_a_state():
     model = language_model()
     network, before = SimLm(model, SETTINGS, 5, Given(electra())), electra().state_dict()
     names = [name for name, _ in network.named_parameters()] + list(network.state_dict())
@@ -113,7 +102,7 @@ def test_nothing_of_it_is_trained_or_kept_in_a_state() -> None:
     assert len(kept) > 30 and all(torch.equal(after[name], before[name]) for name in kept)
 
 
-def test_it_drops_nothing_out() -> None:
+def test_it_drops_nothing_out():
     draws, model = setup.generator(CPU, 1, "dropout"), language_model()
     assert SimLm(model, SETTINGS, 5, Given(electra())).filler(draws)[2] is None
     assert SimLm(model, SETTINGS, 5).filler(draws)[2] is draws
@@ -135,7 +124,7 @@ def start(path: Path) -> BertForMaskedLM:
 
 
 @KINDS
-def test_the_objective_reads_it_from_a_folder(made: Made, tmp_path: Path) -> None:
+def test_the_objective_reads_it_from_a_folder(made, tmp_path):
     name = folder(tmp_path / "generator", made())
     settings = dataclasses.replace(SETTINGS, generator=name, max_length=12)
     network = simlm.SimLm(start(tmp_path), settings, 5).eval()
@@ -163,7 +152,7 @@ def gpt() -> GPT2LMHeadModel:
     ],
     ids=["size", "pieces", "no head", "positions", "type"],
 )
-def test_one_that_does_not_fit_is_refused(make: Made, pieces: list[str], sentence: str, tmp_path: Path) -> None:
+def test_one_that_does_not_fit_is_refused(make, pieces, sentence, tmp_path):
     name = folder(tmp_path / "generator", make(), pieces)
     with pytest.raises(InputError, match=sentence) as caught:
         _generator.load(name, start(tmp_path), 12)
@@ -189,9 +178,7 @@ def test_one_that_does_not_fit_is_refused(make: Made, pieces: list[str], sentenc
     ],
     ids=["surplus layers", "lacking layers", "width", "no number"],
 )
-def test_weights_that_its_config_does_not_describe_are_refused(
-    made: Made, key: str, value: int | str, sentence: str, tmp_path: Path
-) -> None:
+def test_weights_that_its_config_does_not_describe_are_refused(made, key, value, sentence, tmp_path):
     name = folder(tmp_path / "generator", made())
     described = json.loads((tmp_path / "generator" / "config.json").read_text())
     (tmp_path / "generator" / "config.json").write_text(json.dumps(described | {key: value}))
@@ -200,13 +187,13 @@ def test_weights_that_its_config_does_not_describe_are_refused(
     assert "\n" not in str(caught.value)
 
 
-def test_one_without_a_tokenizer_is_refused(tmp_path: Path) -> None:
+def test_one_without_a_tokenizer_is_refused(tmp_path):
     electra().save_pretrained(tmp_path / "generator")
     with pytest.raises(InputError, match="generator holds no tokenizer; allowed: "):
         _generator.load(str(tmp_path / "generator"), start(tmp_path), 12)
 
 
-def test_one_that_cannot_be_read_is_refused(tmp_path: Path) -> None:
+def test_one_that_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(InputError, match="the generator .*nowhere cannot be read: "):
         _generator.load(str(tmp_path / "nowhere"), language_model(), 12)
     name = folder(tmp_path / "generator", electra())

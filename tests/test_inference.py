@@ -36,7 +36,7 @@ def reranker(tiny, tmp_path_factory):  # noqa: F811
     return folder
 
 
-def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_path, monkeypatch):  # noqa: F811
     vectors.encode_passages(retriever, tiny.tokens, tmp_path / "one", 1)
     monkeypatch.setattr(vectors, "SHARD", 50)
     monkeypatch.setattr(vectors, "BUDGET", {"cpu": 100})
@@ -48,7 +48,7 @@ def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_
     assert [path.name for path in (tmp_path / "three").iterdir() if not path.name.endswith(".npy")] == []
 
 
-def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tmp_path) -> None:  # noqa: F811
+def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tmp_path):  # noqa: F811
     """As if the model had been trained with it."""
     other = tmp_path / "other"
     other.mkdir()
@@ -62,7 +62,7 @@ def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tm
         vectors.encode_queries(retriever, tiny.queries, length=65)
 
 
-def test_shards_that_are_not_kept_are_those_that_are(retriever, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+def test_shards_that_are_not_kept_are_those_that_are(retriever, tiny, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.setattr(vectors, "SHARD", 50)
     vectors.encode_passages(retriever, tiny.tokens, tmp_path / "kept", 1)
     made = vectors.shards(retriever, tiny.tokens, 1)
@@ -71,7 +71,7 @@ def test_shards_that_are_not_kept_are_those_that_are(retriever, tiny, tmp_path, 
         np.testing.assert_array_equal(shard[:], kept)
 
 
-def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
+def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_path, monkeypatch, capsys):  # noqa: F811
     monkeypatch.setattr(vectors, "SHARD", 50)
     encode, calls = vectors.encode, []
 
@@ -95,7 +95,7 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_pat
         assert (first == second).all()
 
 
-def test_pieces_made_from_something_else_are_not_used(tmp_path) -> None:
+def test_pieces_made_from_something_else_are_not_used(tmp_path):
     with pytest.raises(ZeroDivisionError), vectors.pieces(tmp_path / "o", ["a"]) as folder:
         vectors.save(folder / "00000.npy", np.ones(3))
         raise ZeroDivisionError
@@ -107,7 +107,7 @@ def test_pieces_made_from_something_else_are_not_used(tmp_path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path) -> None:  # noqa: F811
+def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path):  # noqa: F811
     shutil.copytree(retriever, tmp_path / "bad")
     weights = load_file(tmp_path / "bad/model.safetensors")
     weights["encoder.layer.0.output.LayerNorm.bias"].fill_(float("nan"))
@@ -117,7 +117,7 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path) -> 
 
 
 @pytest.mark.parametrize("more", [{}, {"margin": 0.2}])
-def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, more, monkeypatch) -> None:  # noqa: F811
+def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, more, monkeypatch):  # noqa: F811
     files_ = {name: getattr(tiny, name) for name in ("collection", "negatives")}
     settings = {"split": "train", "depth": 5, "group": 12, "random_negatives": 3, "seed": 9, **more}
     how = {"model": reranker, "tokens": tiny.tokens, **files_, "settings": settings | {"epochs": 2.5}}
@@ -144,7 +144,7 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pieces.parquet", "t.parquet"]
 
 
-def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny, tmp_path) -> None:  # noqa: F811
+def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny, tmp_path):  # noqa: F811
     tokenise.train_tokenizer(["0 1 2 3"] * 9, 160).save_pretrained(tmp_path / "digits")  # every word is [UNK] to it
     write_tokens(tmp_path / "t", tokenise.tokenise(read_passages(tiny.collection), tmp_path / "digits", 1))
     judge = checkpoint.start_reranker(
@@ -169,7 +169,7 @@ def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny
         taught.scores(data.examples.queries, data.examples.draw(np.arange(len(data.examples)), epoch))
 
 
-def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, monkeypatch):  # noqa: F811
     monkeypatch.setattr(reranking, "PIECE", 33)  # several pieces, none of them whole queries by chance
     how = {"model": reranker, "depth": 8, "threads": 1, "splits": ["train"], "lengths": [0]}
     lists = {"collections": [tiny.collection], "tokens": [tiny.tokens], "runs": [tiny.negatives]}
@@ -187,7 +187,7 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
         np.testing.assert_allclose(scores[8:], scores[7] - np.arange(1, 13), atol=1e-5)
 
 
-def test_a_killed_reranking_goes_on_after_its_last_piece(reranker, tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
+def test_a_killed_reranking_goes_on_after_its_last_piece(reranker, tiny, tmp_path, monkeypatch, capsys):  # noqa: F811
     monkeypatch.setattr(reranking, "PIECE", 8 * QUERIES // 2)
     how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens]}
     how |= {"runs": [tiny.negatives] * 2, "splits": ["train"] * 2, "lengths": [0, 12]}
@@ -213,7 +213,7 @@ def test_a_killed_reranking_goes_on_after_its_last_piece(reranker, tiny, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a0.parquet", "a1.parquet", "b0.parquet", "b1.parquet"]
 
 
-def test_pieces_of_another_size_are_made_again(reranker, tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
+def test_pieces_of_another_size_are_made_again(reranker, tiny, tmp_path, monkeypatch, capsys):  # noqa: F811
     how = {"model": reranker, "depth": 8, "collections": [tiny.collection], "tokens": [tiny.tokens]}
     how |= {"runs": [tiny.negatives], "splits": ["train"], "lengths": [0]}
     with monkeypatch.context() as killed:
@@ -228,7 +228,7 @@ def test_pieces_of_another_size_are_made_again(reranker, tiny, tmp_path, monkeyp
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
-def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_path) -> None:  # noqa: F811
+def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_path):  # noqa: F811
     how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens]}
     outputs = [tmp_path / "own.parquet", tmp_path / "cut.parquet"]
     reranking.rerank(**how, splits=["train"] * 2, runs=[tiny.negatives] * 2, lengths=[0, 16], outputs=outputs)
@@ -243,7 +243,7 @@ def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_pat
     assert abs(own.scores - cut.scores).max() > 1e-3
 
 
-def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch) -> None:  # noqa: F811
+def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch):  # noqa: F811
     judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
     queries = sequences.queries(tiny.queries[:3], reranker, 1)
     monkeypatch.setattr(reranking, "score", lambda *given: np.zeros(sum(map(len, given[-1])), np.float32))

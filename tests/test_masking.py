@@ -86,8 +86,7 @@ def test_a_batch_of_nothing():
 
 
 @pytest.mark.parametrize(
-    ("mask_share", "random_share", "expected"),
-    [(1.0, 0.0, [4, 20, 4, 4, 30]), (0.0, 0.0, [11, 20, 12, 13, 30])],
+    ("mask_share", "random_share", "expected"), [(1.0, 0.0, [4, 20, 4, 4, 30]), (0.0, 0.0, [11, 20, 12, 13, 30])]
 )
 def test_eq1_all_masked_and_all_kept(mask_share, random_share, expected):
     batch = batch_of([[11, 20, 12, 13, 30]])

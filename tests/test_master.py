@@ -22,7 +22,7 @@ def losses(network: nn.Module, step: Step) -> tuple[Tensor, Tensor, Tensor]:
     return tuple(map(naive.loss, (states, *decoded), (encoder, own, following)))
 
 
-def test_master_shows_both_decoders_as_one() -> None:
+def test_master_shows_both_decoders_as_one():
     network, step = network_of("master"), first("master")
     encoder, own, following = losses(network, step)
     numbers = learnt(network, step)[1]
@@ -30,13 +30,13 @@ def test_master_shows_both_decoders_as_one() -> None:
     torch.testing.assert_close(numbers["decoder_loss"], (own + following).detach())
 
 
-def test_master_decoders_have_weights_of_their_own() -> None:
+def test_master_decoders_have_weights_of_their_own():
     network = network_of("master")
     pairs = zip(network.decoder.parameters(), network.neighbour.parameters(), strict=True)
     assert all(not torch.equal(one, other) for one, other in pairs)
 
 
-def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s() -> None:
+def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s():
     """The first decoder reads the texts of the encoder, the second those beside them, each with masks of its own."""
     sides = next(reader("master", lengths=(16,) * 6).steps(0, 1)).sides
     texts = {side: [each.labels[a:b].tolist() for a, b in bounds(each)] for side, each in sides.items()}
@@ -48,7 +48,7 @@ def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s() -
     assert not all(alike)
 
 
-def test_master_masks_rare_words_first_in_both_decoders() -> None:
+def test_master_masks_rare_words_first_in_both_decoders():
     """Where one in nine words is a hundred times rarer: nearly all of those, and as many as ever of the encoder's."""
     settings = dataclasses.replace(SETTINGS, decoder_masking="inverse_frequency")
     source = reader("master", settings, lengths=(18,) * 30)

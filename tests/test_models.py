@@ -50,7 +50,7 @@ def vectors(folder, tiny):  # noqa: F811
     return np.concatenate(read_vectors(folder.parent / "vectors"))
 
 
-def test_automodel_gives_our_vectors_and_finds_every_weight(retriever, tiny, capfd, caplog) -> None:  # noqa: F811
+def test_automodel_gives_our_vectors_and_finds_every_weight(retriever, tiny, capfd, caplog):  # noqa: F811
     ours = vectors(retriever, tiny)
     capfd.readouterr()
     model, pieces = (
@@ -68,7 +68,7 @@ def test_automodel_gives_our_vectors_and_finds_every_weight(retriever, tiny, cap
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_sentence_transformers_gives_our_vectors_and_scores(tiny, tmp_path, pooling, caplog) -> None:  # noqa: F811
+def test_sentence_transformers_gives_our_vectors_and_scores(tiny, tmp_path, pooling, caplog):  # noqa: F811
     from sentence_transformers import SentenceTransformer
 
     retriever = retriever_of(tiny, tmp_path, pooling)
@@ -86,7 +86,7 @@ def test_sentence_transformers_gives_our_vectors_and_scores(tiny, tmp_path, pool
     assert "MISSING" not in caplog.text
 
 
-def test_a_retriever_that_an_earlier_version_wrote_loads(retriever, tiny) -> None:  # noqa: F811
+def test_a_retriever_that_an_earlier_version_wrote_loads(retriever, tiny):  # noqa: F811
     from sentence_transformers import SentenceTransformer
 
     described = json.loads((retriever / "cdmae.json").read_text())
@@ -97,7 +97,7 @@ def test_a_retriever_that_an_earlier_version_wrote_loads(retriever, tiny) -> Non
     np.testing.assert_allclose(vectors(retriever, tiny), passages, atol=2e-6)
 
 
-def test_queries_are_cut_at_the_query_length(retriever, tiny) -> None:  # noqa: F811
+def test_queries_are_cut_at_the_query_length(retriever, tiny):  # noqa: F811
     long, pieces = " ".join(tiny.queries), tokenise.load_tokenizer(retriever)
     kept = pieces.decode(pieces(long, truncation=True, max_length=16)["input_ids"][1:-1])
     found = inference.encode_queries(retriever, [long, kept])
@@ -110,7 +110,7 @@ def ours_of(folder, tiny, pairs):  # noqa: F811
     return reranking.score(judge, queries, pairs[:, 0], passages, list(pairs[:, 1:]))
 
 
-def test_crossencoder_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
+def test_crossencoder_gives_our_scores(reranker, tiny):  # noqa: F811
     from sentence_transformers import CrossEncoder
 
     pairs = np.stack([np.arange(PASSAGES) % QUERIES, np.arange(PASSAGES)], axis=1)
@@ -121,7 +121,7 @@ def test_crossencoder_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
     np.testing.assert_allclose(ours_of(reranker, tiny, pairs), theirs, atol=2e-6)
 
 
-def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny) -> None:  # noqa: F811
+def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny):  # noqa: F811
     """The longer of the two is cut first, then both."""
     from sentence_transformers import CrossEncoder
 
@@ -133,7 +133,7 @@ def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny) -> None:  # noqa:
     np.testing.assert_allclose(ours, CrossEncoder(str(reranker), device="cpu").predict(pairs), atol=2e-6)
 
 
-def test_transformers_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
+def test_transformers_gives_our_scores(reranker, tiny):  # noqa: F811
     pairs = np.array([[0, 0], [3, 99], [23, 4], [5, 5]])
     model = transformers.AutoModelForSequenceClassification.from_pretrained(reranker).eval()
     pieces = transformers.AutoTokenizer.from_pretrained(reranker)
@@ -144,7 +144,7 @@ def test_transformers_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
     np.testing.assert_allclose(ours_of(reranker, tiny, pairs), theirs[:, 0], atol=2e-6)
 
 
-def test_a_new_head_depends_on_the_seed_alone(tiny) -> None:  # noqa: F811
+def test_a_new_head_depends_on_the_seed_alone(tiny):  # noqa: F811
     def head(seed: int) -> torch.Tensor:
         torch.manual_seed(0)
         return checkpoint.start_reranker(
@@ -157,7 +157,7 @@ def test_a_new_head_depends_on_the_seed_alone(tiny) -> None:  # noqa: F811
     assert (head(2) != first).any()
 
 
-def test_check_says_what_the_folder_is(retriever, tiny, tmp_path) -> None:  # noqa: F811
+def test_check_says_what_the_folder_is(retriever, tiny, tmp_path):  # noqa: F811
     found = checkpoint.check(retriever, "retriever")
     lengths = {"query_length": 16, "passage_length": 32}
     assert found == {"kind": "retriever", **lengths, "precision": "fp32", "pooling": "cls", "similarity": "dot"}
@@ -173,7 +173,7 @@ def test_check_says_what_the_folder_is(retriever, tiny, tmp_path) -> None:  # no
         checkpoint.check(retriever, "retriever")
 
 
-def test_unreadable_lacking_and_foreign_models_are_errors(retriever, tiny, tmp_path) -> None:  # noqa: F811
+def test_unreadable_lacking_and_foreign_models_are_errors(retriever, tiny, tmp_path):  # noqa: F811
     from safetensors.torch import load_file, save_file
 
     path = retriever / "model.safetensors"
@@ -192,7 +192,7 @@ def test_unreadable_lacking_and_foreign_models_are_errors(retriever, tiny, tmp_p
         checkpoint.start_retriever(tmp_path, query_length=16, passage_length=32, precision="fp32")
 
 
-def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path) -> None:  # noqa: F811
+def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path):  # noqa: F811
     for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
         (tmp_path / name).write_bytes((tiny.encoder / name).read_bytes())
     (tmp_path / "cdmae.json").write_text('{"kind": "reranker", "max_length": 9, "precision": "fp32"}')
@@ -200,7 +200,7 @@ def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path) -> None:  #
         checkpoint.load(tmp_path, "reranker")
 
 
-def test_a_full_disk_is_an_error_of_the_system(tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+def test_a_full_disk_is_an_error_of_the_system(tiny, tmp_path, monkeypatch):  # noqa: F811
     def full(*_, **__):
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
@@ -211,7 +211,7 @@ def test_a_full_disk_is_an_error_of_the_system(tiny, tmp_path, monkeypatch) -> N
     assert raised.value.errno == errno.ENOSPC
 
 
-def test_searching_stored_vectors_imports_no_transformers() -> None:
+def test_searching_stored_vectors_imports_no_transformers():
     """Its import takes longer than the search of a small collection."""
     program = "import sys; from cdmae.retrieval import search, vectors; sys.exit('transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

@@ -66,11 +66,7 @@ def test_counts_of_a_text_by_hand():
     # Titles: "1", none. Texts: "1 2 1 2" and "2 1 2+9", where 2+9 is a word of two pieces.
     found = ngrams.count(tokens_of([([1], [1, 2, 1, 2]), ([], [2, 1, 2, 9])]), window=3)
     assert found.segments.tolist() == [0, 1, 5, 5, 8]
-    assert found.counts.tolist() == [
-        [4, 4, 3, 4, 3, 3, 4, 1],
-        [0, 2, 2, 2, 0, 2, 1, 0],
-        [0, 1, 1, 0, 0, 1, 0, 0],
-    ]
+    assert found.counts.tolist() == [[4, 4, 3, 4, 3, 3, 4, 1], [0, 2, 2, 2, 0, 2, 1, 0], [0, 1, 1, 0, 0, 1, 0, 0]]
     assert found.totals.tolist() == [8, 5, 3]
 
 
@@ -129,11 +125,7 @@ def test_the_table_counts_what_is_new_as_once():
     words, starts = table.words(np.array([1, 2, 1, 9, 1, 2, 4]), WORD_STARTS)
     assert words.tolist() == [1, 2, -1, 1, 2, 4]
     assert starts.tolist() == [0, 1, 2, 4, 5, 6]
-    assert table.look_up(words).tolist() == [
-        [2, 2, 1, 2, 2, 1],
-        [2, 1, 1, 2, 1, 0],
-        [1, 1, 1, 1, 0, 0],
-    ]
+    assert table.look_up(words).tolist() == [[2, 2, 1, 2, 2, 1], [2, 1, 1, 2, 1, 0], [1, 1, 1, 1, 0, 0]]
 
 
 def test_the_table_is_sorted_and_holds_what_is_repeated():

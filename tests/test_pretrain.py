@@ -37,7 +37,7 @@ SETTINGS = Encoder(
 
 
 @pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def inputs(tmp_path_factory):
     folder = tmp_path_factory.mktemp("inputs")
     BertTokenizer(vocab={piece: index for index, piece in enumerate(PIECES)}).save_pretrained(folder / "tokenizer")
     rng = np.random.default_rng(0)
@@ -63,12 +63,12 @@ def run(inputs: dict[str, Path], folder: Path, settings: Encoder = SETTINGS, **c
 
 
 @pytest.fixture(scope="module")
-def whole(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(inputs, tmp_path_factory):
     """The encoder of an uninterrupted training."""
     return run(inputs, tmp_path_factory.mktemp("whole"))
 
 
-def test_what_is_written(whole: Path) -> None:
+def test_what_is_written(whole):
     """A transformers folder with head and tokenizer, the curve, a record; no state is left."""
     model = BertForMaskedLM.from_pretrained(whole)
     assert model.config.hidden_size == 16
@@ -92,7 +92,7 @@ def differences(one: Path, other: Path) -> list[str]:
     return [name for name in left if not torch.equal(left[name], right[name])]
 
 
-def test_training_is_repeatable_and_depends_on_its_seed(whole: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_training_is_repeatable_and_depends_on_its_seed(whole, inputs, tmp_path):
     assert differences(whole, run(inputs, tmp_path / "again")) == []
     assert len(differences(whole, run(inputs, tmp_path / "other", seed=2))) > 20
 
@@ -111,9 +111,7 @@ def after(step: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
-def test_resume_after_a_signal_ends_in_the_same_bits(
-    whole: Path, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
+def test_resume_after_a_signal_ends_in_the_same_bits(whole, inputs, tmp_path, monkeypatch, number):
     """The step is finished, saved and named; the next run goes on, weights and curve end the same."""
     with monkeypatch.context() as patch:
         after(3, lambda: os.kill(os.getpid(), number), patch)
@@ -130,9 +128,7 @@ class Killed(BaseException):
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_resume_after_a_crash_ends_in_the_same_bits(
-    whole: Path, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
-) -> None:
+def test_resume_after_a_crash_ends_in_the_same_bits(whole, inputs, tmp_path, monkeypatch, damaged):
     """From the newest whole state, also when the newest one was cut off."""
 
     def kill() -> None:
@@ -151,9 +147,7 @@ def test_resume_after_a_crash_ends_in_the_same_bits(
     assert (tmp_path / "encoder" / "steps.tsv").read_text() == (whole / "steps.tsv").read_text()
 
 
-def test_resume_in_the_middle_of_an_interval_keeps_the_curve(
-    inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resume_in_the_middle_of_an_interval_keeps_the_curve(inputs, tmp_path, monkeypatch):
     """Sums over an interval are part of the state."""
     schedule = trainer.schedule
     monkeypatch.setattr(trainer, "schedule", lambda *given: dataclasses.replace(schedule(*given), interval=3))
@@ -165,9 +159,7 @@ def test_resume_in_the_middle_of_an_interval_keeps_the_curve(
     assert (run(inputs, tmp_path / "cut") / "steps.tsv").read_text() == expected
 
 
-def test_take_step_is_a_snapshot_of_the_longer_schedule(
-    whole: Path, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_take_step_is_a_snapshot_of_the_longer_schedule(whole, inputs, tmp_path, monkeypatch):
     """The weights after 4 of 7 steps are those that the whole training passes through."""
     taken = run(inputs, tmp_path / "taken", dataclasses.replace(SETTINGS, take_step=4))
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
@@ -183,16 +175,14 @@ def test_take_step_is_a_snapshot_of_the_longer_schedule(
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, steps=0, epochs=2, take_step=90))
 
 
-def test_the_papers_number_of_steps() -> None:
+def test_the_papers_number_of_steps():
     """20 epochs of MS MARCO in batches of 2048; the snapshot does not shorten the schedule."""
     paper = Encoder(start="s", take_step=80_000)
     assert trainer.schedule(paper, 8_841_823) == Schedule(86_346, 8_635, 80_000, 50)
     assert trainer.schedule(dataclasses.replace(paper, epochs=0.001, take_step=0), 100) == Schedule(1, 1, 1, 1)
 
 
-def test_micro_batches_do_not_change_what_is_learnt(
-    inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_micro_batches_do_not_change_what_is_learnt(inputs, tmp_path, monkeypatch):
     """A training in micro-batches of a few rows follows the one in whole batches (without dropout)."""
     monkeypatch.setattr(setup, "generator", undropped(setup.generator))
     curves = []
@@ -209,9 +199,7 @@ def source_of(inputs: dict[str, Path], settings: Encoder = SETTINGS) -> Reader:
 
 
 @pytest.mark.parametrize("name", objectives.objectives())
-def test_every_objective_goes_through_the_loop(
-    name: str, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_objective_goes_through_the_loop(name, inputs, tmp_path, monkeypatch):
     """An encoder and its curve are written; two processes learn what one does; a cut-off training ends the same."""
     settings = dataclasses.replace(SETTINGS, objective=name, steps=3)
     whole = run(inputs, tmp_path / "whole", settings)
@@ -238,7 +226,7 @@ def test_every_objective_goes_through_the_loop(
             torch.testing.assert_close(other[key], weight, atol=1e-3, rtol=1e-2)
 
 
-def test_more_processes_than_passages_of_a_batch_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_more_processes_than_passages_of_a_batch_are_refused(inputs, tmp_path):
     source = source_of(inputs)
     saved = state.State(tmp_path, "x", Ranks(0, 7))
     with pytest.raises(InputError, match="batch is 6; allowed: at least 7"):
@@ -249,7 +237,7 @@ def undropped(original: Callable[..., torch.Generator]) -> Callable[..., torch.G
     return lambda on, seed, purpose, *rest: None if purpose == "dropout" else original(on, seed, purpose, *rest)
 
 
-def test_objective_none_is_the_start_itself(inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_objective_none_is_the_start_itself(inputs, tmp_path):
     """Bit for bit, without reading tokens or leaving a state."""
     settings = Encoder(start="s", objective="none")
     found = BertForMaskedLM.from_pretrained(run(inputs, tmp_path, settings, tokens=None)).state_dict()
@@ -262,7 +250,7 @@ def test_objective_none_is_the_start_itself(inputs: dict[str, Path], tmp_path: P
     assert about["parameters"] == sum(weights.numel() for weights in start.parameters())
 
 
-def test_pretraining_goes_on_from_a_checkpoint(whole: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_pretraining_goes_on_from_a_checkpoint(whole, inputs, tmp_path):
     """An encoder is a start for another."""
     again = run(inputs, tmp_path, start=Start(checkpoint=str(whole)))
     assert len(differences(whole, again)) > 20
@@ -273,22 +261,20 @@ def test_pretraining_goes_on_from_a_checkpoint(whole: Path, inputs: dict[str, Pa
 # --- what stops it ---------------------------------------------------------------------------------------------------
 
 
-def test_divergence_ends_with_words(inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_divergence_ends_with_words(inputs, tmp_path):
     """The sentence names the setting; no encoder is written."""
     with pytest.raises(InputError, match=r"training diverged: .* lower learning_rate \(now 1e\+09\)"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, learning_rate=1e9))
     assert not (tmp_path / "encoder").exists()
 
 
-def test_a_second_training_of_the_same_encoder_is_refused(
-    inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_second_training_of_the_same_encoder_is_refused(inputs, tmp_path, monkeypatch):
     monkeypatch.setattr("cdmae.training.leases.WAIT", 0.1)
     with state.opened(tmp_path / "state", "x"), pytest.raises(InputError, match="x is being trained already"):
         run(inputs, tmp_path)
 
 
-def test_files_that_do_not_fit_together_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_files_that_do_not_fit_together_are_refused(inputs, tmp_path):
     with pytest.raises(InputError, match="needs the tokens of a collection"):
         run(inputs, tmp_path, tokens=None)
     with pytest.raises(InputError, match="needs the importance"):

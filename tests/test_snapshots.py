@@ -19,18 +19,18 @@ from cdmae.pretraining import snapshots, trainer
 
 
 @pytest.fixture(scope="module")
-def kept(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+def kept(inputs, tmp_path_factory):  # noqa: F811
     """The encoder of a training that keeps its steps 2 and 4."""
     return run(inputs, tmp_path_factory.mktemp("kept"), snapshots=[2, 4])
 
 
 @pytest.fixture(scope="module")
-def at_4(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+def at_4(inputs, tmp_path_factory):  # noqa: F811
     """The encoder of a training that ends with step 4 of the same schedule."""
     return run(inputs, tmp_path_factory.mktemp("at4"), dataclasses.replace(SETTINGS, take_step=4))
 
 
-def test_a_snapshot_is_what_a_training_that_ends_there_gives(kept: Path, at_4: Path, tmp_path: Path) -> None:
+def test_a_snapshot_is_what_a_training_that_ends_there_gives(kept, at_4, tmp_path):
     snapshots.take(name="early", encoder=kept, step=4, output=tmp_path / "early")
     assert differences(at_4, tmp_path / "early") == []
     assert (tmp_path / "early/steps.tsv").read_text() == (at_4 / "steps.tsv").read_text()
@@ -41,7 +41,7 @@ def test_a_snapshot_is_what_a_training_that_ends_there_gives(kept: Path, at_4: P
     assert (tmp_path / "early/model.safetensors").samefile(kept / "snapshots/00000004/model.safetensors")
 
 
-def test_keeping_snapshots_changes_no_bit_and_leaves_no_state(whole: Path, kept: Path) -> None:  # noqa: F811
+def test_keeping_snapshots_changes_no_bit_and_leaves_no_state(whole, kept):  # noqa: F811
     assert differences(whole, kept) == []
     assert (kept / "steps.tsv").read_text() == (whole / "steps.tsv").read_text()
     assert [path.name for path in sorted((kept / "snapshots").iterdir())] == ["00000002", "00000004"]
@@ -49,13 +49,7 @@ def test_keeping_snapshots_changes_no_bit_and_leaves_no_state(whole: Path, kept:
 
 
 @pytest.mark.parametrize("step", [3, 4, 5])
-def test_a_resumed_training_has_the_same_snapshots(
-    inputs: dict[str, Path],  # noqa: F811
-    kept: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    step: int,
-) -> None:
+def test_a_resumed_training_has_the_same_snapshots(inputs, kept, tmp_path, monkeypatch, step):  # noqa: F811
     """Stopped before, at and behind a snapshot's step."""
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         after(step, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
@@ -67,12 +61,7 @@ def test_a_resumed_training_has_the_same_snapshots(
         assert (kept / f"snapshots/{name}/steps.tsv").read_text() == (again / f"snapshots/{name}/steps.tsv").read_text()
 
 
-def test_a_kill_in_the_middle_of_a_snapshot_leaves_none_and_the_next_run_writes_it(
-    inputs: dict[str, Path],  # noqa: F811
-    kept: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_kill_in_the_middle_of_a_snapshot_leaves_none_and_the_next_run_writes_it(inputs, kept, tmp_path, monkeypatch):  # noqa: F811
     write = trainer.write_json
 
     def kill(path: Path, value: dict) -> None:
@@ -89,11 +78,7 @@ def test_a_kill_in_the_middle_of_a_snapshot_leaves_none_and_the_next_run_writes_
     assert differences(kept / "snapshots/00000004", again / "snapshots/00000004") == []
 
 
-def test_a_state_behind_a_lost_snapshot_is_refused(
-    inputs: dict[str, Path],  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_state_behind_a_lost_snapshot_is_refused(inputs, tmp_path, monkeypatch):  # noqa: F811
     with monkeypatch.context() as patch, pytest.raises(Interrupted):
         after(5, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
         run(inputs, tmp_path, snapshots=[4])
@@ -102,12 +87,12 @@ def test_a_state_behind_a_lost_snapshot_is_refused(
         run(inputs, tmp_path, snapshots=[4])
 
 
-def test_steps_that_a_training_does_not_reach_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:  # noqa: F811
+def test_steps_that_a_training_does_not_reach_are_refused(inputs, tmp_path):  # noqa: F811
     with pytest.raises(InputError, match="a snapshot of step 8 is asked for; allowed: from 1 to 7, the last step"):
         run(inputs, tmp_path, snapshots=[2, 8])
 
 
-def test_an_encoder_without_the_snapshot_is_refused(whole: Path, tmp_path: Path) -> None:  # noqa: F811
+def test_an_encoder_without_the_snapshot_is_refused(whole, tmp_path):  # noqa: F811
     with pytest.raises(InputError, match="has no snapshot of step 4; delete it and run again"):
         snapshots.take(name="early", encoder=whole, step=4, output=tmp_path / "early")
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -12,7 +10,7 @@ from cdmae.training import state as states
 from cdmae.training.ranks import Ranks
 
 
-def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path: Path) -> None:
+def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path):
     """What was saved is what is read, and only the last two are kept."""
     weights = {"a": torch.randn(5, 3), "step_of": torch.tensor(7)}
     with states.opened(tmp_path / "state", "pretrain x") as state:
@@ -29,7 +27,7 @@ def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
-def test_a_damaged_state_is_skipped_aloud(tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_state_is_skipped_aloud(tmp_path, damage, capsys):
     """A truncated, altered or empty file is deleted, and the state before it is used."""
     with states.opened(tmp_path, "x") as state:
         for step in (10, 20):
@@ -46,7 +44,7 @@ def test_a_damaged_state_is_skipped_aloud(tmp_path: Path, damage: str, capsys: p
     assert not newest.exists()
 
 
-def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path: Path) -> None:
+def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path):
     """Unfinished files are neither read nor kept."""
     (tmp_path / ".step-00000003.1.part").write_text("half")
     (tmp_path / "step-00000003").write_text("without a checksum")
@@ -55,7 +53,7 @@ def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lease.lock"]
 
 
-def test_tables_go_on_from_the_state(tmp_path: Path) -> None:
+def test_tables_go_on_from_the_state(tmp_path):
     """Rows after the saved step are dropped, and so are those of other columns; after a save they can be looked at."""
     with states.opened(tmp_path / "state", "x") as state:
         state.begin("steps.tsv", ["step", "loss"])
@@ -74,7 +72,7 @@ def test_tables_go_on_from_the_state(tmp_path: Path) -> None:
         assert state.tables == {"steps.tsv": [["step", "other"]]}
 
 
-def test_a_finished_training_leaves_no_state(tmp_path: Path) -> None:
+def test_a_finished_training_leaves_no_state(tmp_path):
     (tmp_path / "state/snapshots/00000002").mkdir(parents=True)
     with states.opened(tmp_path / "state", "x") as state:
         state.begin("steps.tsv", ["step"])
@@ -86,7 +84,7 @@ def test_a_finished_training_leaves_no_state(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "output/snapshots").iterdir()] == ["00000002"]
 
 
-def test_looking_reads_and_writes_nothing(tmp_path: Path) -> None:
+def test_looking_reads_and_writes_nothing(tmp_path):
     """The other processes of a training read the state that the first one holds."""
     with states.opened(tmp_path, "x") as state:
         state.save(4, {"a": 1})
@@ -98,7 +96,7 @@ def test_looking_reads_and_writes_nothing(tmp_path: Path) -> None:
         assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_due_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_due_follows_the_environment(tmp_path, monkeypatch):
     """CDMAE_SAVE_SECONDS sets the interval; anything but a number is refused."""
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
     with states.opened(tmp_path, "x") as state:

@@ -14,9 +14,7 @@ def read_only(monkeypatch):
     folders = []
     access = os.access
     monkeypatch.setattr(
-        surroundings.os,
-        "access",
-        lambda path, mode: access(path, mode) and not (mode & os.W_OK and path in folders),
+        surroundings.os, "access", lambda path, mode: access(path, mode) and not (mode & os.W_OK and path in folders)
     )
     return folders.append
 

@@ -15,13 +15,7 @@ from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel
 from cdmae.models import attention, packed
 from cdmae.training import setup
 
-SIZES = {
-    "vocab_size": 50,
-    "hidden_size": 24,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 3,
-    "intermediate_size": 40,
-}
+SIZES = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 40}
 SEQUENCES = [[2, 7, 8, 9, 3], [2, 3], [2, 11, 12, 3], [2, 20, 21, 22, 23, 24, 25, 3]]
 
 
@@ -47,7 +41,7 @@ def padded(model: nn.Module, sequences: list[list[int]], types: list[list[int]] 
 
 @pytest.mark.parametrize("make", [bert, electra])
 @pytest.mark.parametrize("sequences", [SEQUENCES, [[2, 4, 5, 3]] * 3, [[2, 3]]])
-def test_packed_equals_padded(make: type, sequences: list[list[int]]) -> None:
+def test_packed_equals_padded(make, sequences):
     """To 1e-5, with and without padding in the reference."""
     model = make()
     expected = padded(model, sequences)
@@ -55,7 +49,7 @@ def test_packed_equals_padded(make: type, sequences: list[list[int]]) -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_pairs_use_their_types() -> None:
+def test_pairs_use_their_types():
     """Token types of query and passage reach the embeddings."""
     model = bert()
     types = [[0] * 2 + [1] * (len(each) - 2) for each in SEQUENCES]
@@ -67,7 +61,7 @@ def test_pairs_use_their_types() -> None:
 
 
 @pytest.mark.parametrize("long", [attention.LONG, 1])
-def test_gradients_equal_the_padded_ones(long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradients_equal_the_padded_ones(long, monkeypatch):
     """Of every parameter, by both ways of padded attention."""
     monkeypatch.setattr(attention, "LONG", long)
     model = bert()
@@ -84,7 +78,7 @@ def test_gradients_equal_the_padded_ones(long: int, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("chosen", [[0, 2, 7, 12, 18], [5], []])
-def test_last_layer_at_chosen_rows(chosen: list[int]) -> None:
+def test_last_layer_at_chosen_rows(chosen):
     """The same numbers as all rows, and the same gradient."""
     model = bert()
     batch = packed.pack(SEQUENCES)
@@ -100,7 +94,7 @@ def test_last_layer_at_chosen_rows(chosen: list[int]) -> None:
         torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
 
 
-def test_cls_is_the_first_row_of_each_passage() -> None:
+def test_cls_is_the_first_row_of_each_passage():
     """[B, D], without filler."""
     model = bert()
     batch = packed.pack(SEQUENCES)
@@ -110,7 +104,7 @@ def test_cls_is_the_first_row_of_each_passage() -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_the_mean_of_a_passage_is_that_of_its_rows() -> None:
+def test_the_mean_of_a_passage_is_that_of_its_rows():
     """[B, D]: special tokens count, filler does not; with the gradient of the rows."""
     model, batch = bert(), packed.pack(SEQUENCES)
     rows = padded(model, SEQUENCES).split([len(each) for each in SEQUENCES])
@@ -125,7 +119,7 @@ def test_the_mean_of_a_passage_is_that_of_its_rows() -> None:
         torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
-def test_filler_gets_no_gradient_and_stays_finite() -> None:
+def test_filler_gets_no_gradient_and_stays_finite():
     """What fills the block is computed but leaves no trace."""
     model = bert()
     attention.cls(model, packed.pack([[2, 5, 3]])).sum().backward()
@@ -136,7 +130,7 @@ def test_filler_gets_no_gradient_and_stays_finite() -> None:
     assert all(torch.isfinite(each.grad).all() for each in model.parameters() if each.grad is not None)
 
 
-def test_bf16_products_stay_near() -> None:
+def test_bf16_products_stay_near():
     """Under autocast the result is float32 and close to the float32 one."""
     model = bert()
     batch = packed.pack(SEQUENCES)
@@ -147,7 +141,7 @@ def test_bf16_products_stay_near() -> None:
     assert 0 < (found - expected).abs().max() < 0.1
 
 
-def test_dropout_follows_its_generator() -> None:
+def test_dropout_follows_its_generator():
     """Off without a generator, repeatable with one, another generator another result."""
     model, cpu = bert(hidden_dropout_prob=0.2), torch.device("cpu")
     batch = packed.pack(SEQUENCES)
@@ -160,7 +154,7 @@ def test_dropout_follows_its_generator() -> None:
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
-def test_drop_keeps_the_mean(kind: torch.dtype) -> None:
+def test_drop_keeps_the_mean(kind):
     """A share p becomes 0, the others are divided by 1 - p; every 64-bit word serves four numbers alike."""
     ones = torch.ones(1000, 400, dtype=kind)
     found = attention.drop(ones, 0.1, setup.generator(torch.device("cpu"), 3, "drop"))
@@ -191,7 +185,7 @@ def varlen_attn(q: Tensor, k: Tensor, v: Tensor, starts_q: Tensor, starts_k: Ten
 
 
 @pytest.mark.parametrize("chosen", [[0, 6, 18], [0, 5, 7, 11], [5], []])
-def test_the_cuda_kernel_is_called_with_packed_rows(chosen: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cuda_kernel_is_called_with_packed_rows(chosen, monkeypatch):
     """States and gradients, at rows of some passages, at [CLS] (at most one row each), and where nothing is predicted.
 
     Every weight has a gradient with no rows too: processes add theirs up.
@@ -222,9 +216,7 @@ def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Te
         (64, torch.float32, "grid"),
     ],
 )
-def test_the_cuda_kernel_is_given_what_it_takes(
-    size: int, kind: torch.dtype, kernel: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_cuda_kernel_is_given_what_it_takes(size, kind, kernel, monkeypatch):
     """Heads of a multiple of 8 numbers, at most 256, in half precision; tensors that only say that they are on CUDA."""
     monkeypatch.setattr(attention, "_varlen", lambda *given: "varlen")
     monkeypatch.setattr(attention, "_Attention", SimpleNamespace(apply=lambda *given: "grid"))

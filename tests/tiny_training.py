@@ -132,7 +132,7 @@ def train(trainer, tiny: Tiny, folder: Path, recipe: Stage, **changed) -> Path:
 
 
 @pytest.fixture
-def teacher(tmp_path: Path) -> Path:
+def teacher(tmp_path):
     """Scores of every passage for every query."""
     generator = np.random.default_rng(11)
     scores = [generator.normal(size=PASSAGES).astype(np.float32) for _ in range(QUERIES)]
@@ -141,7 +141,7 @@ def teacher(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
+def tiny(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tiny")
     generator = np.random.default_rng(7)
     letters = list("bcdfghklmnprstvz")

@@ -99,7 +99,7 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def whole(cluster, tmp_path_factory) -> Checkout:
+def whole(cluster, tmp_path_factory):
     """The tiny workflow from nothing to its measures, every job a job of SLURM and none interrupted."""
     checkout = Checkout.of(ROOT, tmp_path_factory.mktemp("slurm") / "checkout")
     (checkout.folder / "tiny.yaml").write_text(tiny())
