@@ -83,27 +83,19 @@ def test_masks_are_those_of_the_strategy():
         for side, settings in source.sides.items():
             batch = masking.read(source.tokens, rows, 10, source.vocabulary, source.values["importance"])
             inputs, chosen = masking.mask(batch, settings, source.vocabulary, masking.key(1, side, epoch))
-            expected = set()
-            for row, length in enumerate(batch.lengths.tolist()):
-                expected.add(
-                    (
-                        (CLS, *inputs[row, :length].tolist(), SEP),
-                        (False, *chosen[row, :length].tolist(), False),
-                        (0, *batch.ids[row, :length].tolist(), 0),
-                    )
-                )
+            framed = ((CLS, inputs, SEP), (False, chosen, False), (0, batch.ids, 0))
+            expected = {
+                tuple((first, *grid[row, :length].tolist(), last) for first, grid, last in framed)
+                for row, length in enumerate(batch.lengths.tolist())
+            }
             assert rows_of(step, side) == expected
 
 
-def test_masks_change_with_the_epoch_and_differ_between_sides():
+def test_masks_change_with_the_epoch_within_a_batch_too_and_differ_between_sides():
     source = reader((12,) * 4, batch=4)
     first, second = source.steps(0, 2)
     assert rows_of(first, "decoder") != rows_of(second, "decoder")
     assert rows_of(first, "encoder") != rows_of(first, "decoder")
-
-
-def test_a_passage_twice_in_one_batch_is_masked_twice():
-    """A batch larger than the collection spans epochs."""
     (step,) = reader((10, 10), batch=6).steps(0, 1)
     assert len(rows_of(step, "encoder")) == 6
 

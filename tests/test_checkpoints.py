@@ -51,38 +51,6 @@ WRONG = [
     (writing("config.json", '{"model_type": "nomic"}'), "k is ./mine, whose config.json says model_type nomic; allow"),
     (without("model.safetensors"), f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors or py"),
     (without("tokenizer.json"), f"{HERE} holds config.json, model.safetensors but no tokenizer.json or vocab.txt or v"),
-    (
-        writing("tokenizer.json", '{"model": {"type": "WordLevel"}}'),
-        "k is ./mine, whose tokenizer is of the type WordLevel; allowed: WordPiece, BPE, Unigram",
-    ),
-    (
-        writing("tokenizer.json", '{"model": {"type": "BPE"}}'),
-        "k is ./mine, whose tokenizer does not divide texts into words: it has no pre_tokenizer; allowed",
-    ),
-    (
-        writing("tokenizer.json", '{"model": {"type": "BPE"}, "pre_tokenizer": {"type": "ByteLevel"}}'),
-        "k is ./mine, whose tokenizer does not put one special token before and one behind a text; allowed",
-    ),
-    (
-        writing("config.json", '{"model_type": "distilbert", "n_layers": 0}'),
-        "k is ./mine, whose config.json says n_lay",
-    ),
-    (
-        writing("config.json", '{"model_type": "bert", "hidden_size": null}'),
-        "k is ./mine, whose config.json says hidden_size null; allowed: from 1 to 65,536",
-    ),
-    (
-        writing("config.json", '{"model_type": "bert", "hidden_size": "32"}'),
-        'k is ./mine, whose config.json says hidden_size "32"; allowed: from 1 to 65,536',
-    ),
-    (
-        writing("config.json", '{"model_type": "electra", "num_hidden_layers": 1000000000000}'),
-        "k is ./mine, whose config.json says num_hidden_layers 1000000000000; allowed: from 1 to 1,000",
-    ),
-    (
-        writing("config.json", '{"model_type": "bert", "hidden_act": "gelu_new"}'),
-        "k is ./mine, whose config.json says hidden_act gelu_new; allowed: gelu, relu, silu",
-    ),
 ]
 
 
@@ -98,6 +66,36 @@ def check_spoilt(check, folder, spoil, said):
 @pytest.mark.parametrize(("spoil", "said"), WRONG)
 def test_a_checkpoint_is_a_folder_in_transformers_format(folder, spoil, said):
     check_spoilt(pretrained.check, folder, spoil, said)
+
+
+@pytest.mark.parametrize(
+    ("config", "said"),
+    [
+        ('{"model_type": "distilbert", "n_layers": 0}', "n_lay"),
+        ('{"model_type": "bert", "hidden_size": null}', "hidden_size null; allowed: from 1 to 65,536"),
+        ('{"model_type": "bert", "hidden_size": "32"}', 'hidden_size "32"; allowed: from 1 to 65,536'),
+        ('{"model_type": "electra", "num_hidden_layers": 1000000000000}',
+         "num_hidden_layers 1000000000000; allowed: from 1 to 1,000"),
+        ('{"model_type": "bert", "hidden_act": "gelu_new"}', "hidden_act gelu_new; allowed: gelu, relu, silu"),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_has_sizes_and_activations_that_we_compute(folder, config, said):
+    said = f"k is ./mine, whose config.json says {said}"
+    check_spoilt(pretrained.check, folder, writing("config.json", config), said)
+
+
+@pytest.mark.parametrize(
+    ("tokenizer", "said"),
+    [
+        ('{"model": {"type": "WordLevel"}}', "is of the type WordLevel; allowed: WordPiece, BPE, Unigram"),
+        ('{"model": {"type": "BPE"}}', "does not divide texts into words: it has no pre_tokenizer; allowed"),
+        ('{"model": {"type": "BPE"}, "pre_tokenizer": {"type": "ByteLevel"}}',
+         "does not put one special token before and one behind a text; allowed"),
+    ],
+)  # fmt: skip
+def test_a_checkpoint_has_a_tokenizer_that_we_read(folder, tokenizer, said):
+    said = f"k is ./mine, whose tokenizer {said}"
+    check_spoilt(pretrained.check, folder, writing("tokenizer.json", tokenizer), said)
 
 
 @pytest.mark.parametrize(

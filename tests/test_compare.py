@@ -38,18 +38,15 @@ def files(tmp_path):
 
 def test_means_are_those_of_ir_measures_and_p_that_of_scipy(files):
     table = compare([files / "a", files / "b"], files / "qrels", MEASURES)
-    assert table[["measure", "run"]].values.tolist() == [
-        [name, str(files / run)] for name in MEASURES for run in ("a", "b")
-    ]
+    rows = [[name, str(files / run)] for name in MEASURES for run in ("a", "b")]
+    assert table[["measure", "run"]].values.tolist() == rows
     qrels = list(ir_measures.read_trec_qrels(str(files / "qrels")))
     for name in MEASURES:
-        values = [
-            {
-                value.query_id: value.value
-                for value in ir_measures.iter_calc([ir_measures.parse_measure(name)], qrels, run)
-            }
-            for run in (list(ir_measures.read_trec_run(str(files / run))) for run in ("a", "b"))
-        ]
+        values = []
+        for run in ("a", "b"):
+            ranking = list(ir_measures.read_trec_run(str(files / run)))
+            metrics = ir_measures.iter_calc([ir_measures.parse_measure(name)], qrels, ranking)
+            values.append({metric.query_id: metric.value for metric in metrics})
         first, second = (np.array([one[query] for query in sorted(one)]) for one in values)
         rows = table[table["measure"] == name].to_dict("records")
         np.testing.assert_allclose([row["mean"] for row in rows], [first.mean(), second.mean()], rtol=1e-6)
@@ -67,9 +64,8 @@ def test_packed_files_are_read_as_they_are(files, header):
     for name in ("a", "b", "own"):
         with gzip.open(files / f"{name}.gz", "wt") as file:
             file.write((files / name).read_text())
-    plain, packed = (
-        compare([files / f"a{end}", files / f"b{end}"], files / f"own{end}", MEASURES) for end in ("", ".gz")
-    )
+    ends = ("", ".gz")
+    plain, packed = (compare([files / f"a{end}", files / f"b{end}"], files / f"own{end}", MEASURES) for end in ends)
     assert packed.drop(columns="run").equals(plain.drop(columns="run"))
     (files / "broken.gz").write_bytes((files / "own.gz").read_bytes()[:99])
     with pytest.raises(InputError, match="broken.gz cannot be read"):
@@ -92,13 +88,11 @@ def test_what_is_there_twice_is_refused(files):
         compare([files / "a", files / "b"], files / "qrels", MEASURES)
 
 
-def test_an_empty_file_of_judgments_is_refused(files):
+def test_no_judgments_and_runs_of_other_queries_are_refused(files):
     (files / "qrels").write_text("")
     with pytest.raises(InputError, match="qrels is empty; allowed: lines of query_id Q0 passage_id grade"):
         compare([files / "a", files / "b"], files / "qrels", MEASURES)
-
-
-def test_runs_of_other_queries_are_refused(files):
+    (files / "qrels").write_text("q1 0 d1 1\n")
     (files / "a").write_text("x1 Q0 d1 1 1 x\n")
     with pytest.raises(InputError, match="have no query in common"):
         compare([files / "b", files / "a"], files / "qrels", MEASURES)

@@ -71,13 +71,9 @@ def test_asking_for_cache_lines_changes_nothing_and_may_reach_beyond_the_end():
 
 
 @pytest.mark.parametrize("number", [0, 1, 3])
-def test_threads_return_results_in_order(number):
+def test_threads_return_results_in_order_and_pass_errors_on(number):
     with Threads(number) as threads:
         assert threads.run(pow, [2, 3, 4], [1, 2, 3]) == [2, 9, 64]
         assert threads.submit(pow, 2, 5).result() == 32
-
-
-@pytest.mark.parametrize("number", [1, 3])
-def test_threads_pass_errors_on(number):
-    with Threads(number) as threads, pytest.raises(ZeroDivisionError):
-        threads.run(divmod, [1, 1], [1, 0])
+        with pytest.raises(ZeroDivisionError):
+            threads.run(divmod, [1, 1], [1, 0])

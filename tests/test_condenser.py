@@ -28,15 +28,7 @@ def test_condenser_needs_late_layers():
         condenser.Condenser(language_model(), dataclasses.replace(SETTINGS, early_layers=3), 5)
 
 
-# --- coCondenser ------------------------------------------------------------------------------------------------------
-
-
 def test_cocondenser_contrast_by_hand():
     vectors = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
-    shares = [
-        torch.tensor([2.0, 0.0, 0.0]).softmax(0)[0],
-        torch.tensor([2.0, 0.0, 0.0]).softmax(0)[0],
-        torch.tensor([3.0, 0.0, 0.0]).softmax(0)[0],
-        torch.tensor([3.0, 0.0, 0.0]).softmax(0)[0],
-    ]
-    torch.testing.assert_close(contrast(vectors), -torch.stack(shares).log().mean())
+    shares = torch.tensor([[2.0, 0.0, 0.0]] * 2 + [[3.0, 0.0, 0.0]] * 2).softmax(1)[:, 0]
+    torch.testing.assert_close(contrast(vectors), -shares.log().mean())

@@ -30,11 +30,8 @@ def test_cotmae_cuts_a_passage_into_neighbouring_spans():
 
 
 def test_cotmae_cuts_at_the_begin_of_a_word():
-    source = reader("cotmae", lengths=(16,) * 30)
-    starts = np.arange(V) % 3 != 1
-    source = dataclasses.replace(source.vocabulary, word_starts=starts), source
-    vocabulary, source = source
-    source.vocabulary = vocabulary
+    source, starts = reader("cotmae", lengths=(16,) * 30), np.arange(V) % 3 != 1
+    source.vocabulary = dataclasses.replace(source.vocabulary, word_starts=starts)
     texts = source.texts(np.arange(30), np.zeros(30, int))
     second = texts.begins[1::2]
     inside = texts.lengths[1::2] > 0

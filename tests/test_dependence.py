@@ -39,9 +39,7 @@ NAMES = {
     "of", "split", "collections", "baseline", "checkpoint", "generator", "model", "path", "part", "dataset", "splits",
     "title_file", "files", "kind", "objective", "triples", "runs", "tuned_on", "suffixes", "method",
 }  # fmt: skip
-FITTING = {
-    "forward_factor": [1, 2, 4],
-}  # fmt: skip
+FITTING = {"forward_factor": [1, 2, 4]}
 DECODED = ("mae", "retromae", "dupmae", "simlm", "cotmae", "master")  # objectives whose decoder has masks of its own
 LAYERED = ("mae", "simlm", "cotmae", "master", "condenser", "cocondenser")
 SOME_ENCODERS = {  # the settings that only some of them read

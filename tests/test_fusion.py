@@ -30,14 +30,11 @@ def test_reciprocal_rank_by_hand():
     np.testing.assert_allclose(scores, [1 / 62 + 1 / 61, 1 / 61, 1 / 62, 1 / 63], rtol=1e-6)
 
 
-def test_convex_combination_by_hand():
+def test_convex_combination_by_hand_where_equal_scores_count_as_the_best():
     runs = [run_of([7, 3, 5]), Run.of([np.array([3, 9])], [np.array([-1.0, -5.0], np.float32)])]
     passages, scores = Fusion(runs, "convex", 60).run([0.75, 0.25], 10).ranked(0)
     assert passages.tolist() == [7, 3, 5, 9]
     np.testing.assert_allclose(scores, [0.75, 0.75 * 0.5 + 0.25, 0, 0], rtol=1e-6)
-
-
-def test_equal_scores_of_a_list_count_as_its_best():
     run = Run.of([np.array([2, 4])], [np.array([3.0, 3.0], np.float32)])
     assert Fusion([run, run_of([4, 1])], "convex", 60).run([1, 1], 3).ranked(0)[1].tolist() == [2, 1, 0]
 

@@ -78,18 +78,16 @@ def test_groups_depend_on_seed_epoch_and_query_and_on_nothing_else(run):
     assert (fewer.draw(np.arange(QUERIES - 1), 3) == np.delete(alone, 2, axis=0)).all()
 
 
-def test_negatives_come_from_the_pool_and_all_of_it_is_drawn_some_day(run):
+def test_negatives_come_from_the_pool_which_depth_cuts_by_places_and_all_of_it_is_drawn_some_day(run):
     examples, _ = make(run)
     pool = set(examples.pool(1).tolist())
     assert set(examples.mined[1].tolist()) < pool
     assert len(pool) == len(examples.mined[1]) + 3
     drawn = {int(each) for epoch in range(60) for each in examples.draw(np.array([1]), epoch)[0, 1:]}
     assert drawn == pool
-
-
-def test_depth_counts_places_in_the_run(run):
+    # the first place is the positive
     examples, _ = make(run, depth=9)
-    assert examples.mined[1].tolist() == run.ranked(1)[0][1:9].tolist()  # the first place is the positive
+    assert examples.mined[1].tolist() == run.ranked(1)[0][1:9].tolist()
 
 
 def test_passages_with_the_text_of_a_positive_are_no_negatives(run):
@@ -211,13 +209,10 @@ def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run, tmp_p
             assert own.tolist() == [written[f"q{query}", f"p{passage}"] for passage in passages]
 
 
-def test_a_grade_of_zero_is_no_positive(run):
+def test_a_grade_of_zero_or_a_judged_passage_that_is_not_there_is_no_positive(run):
     examples, _ = make(run, qrels_of([(0, 0, 1), (0, 12, 0)]))
     assert examples.positives[0].tolist() == [0]
     assert 12 in examples.mined[0]
-
-
-def test_a_judged_passage_that_is_not_there_is_no_positive(run):
     examples, counts = make(run, qrels_of([(0, 0, 1), (0, PASSAGES, 1), (1, PASSAGES, 2)]))
     assert examples.positives[0].tolist() == [0]
     assert examples.queries.tolist() == [0]
@@ -253,18 +248,14 @@ def test_other_positives_in_the_batch_are_excluded(run):
     assert (examples.excluded(batch, drawn) == expected).all()
 
 
-def test_equal_texts_share_a_number_and_others_do_not(tmp_path):
+def test_equal_texts_share_a_number_in_any_case_or_space_and_wherever_their_title_ends(tmp_path):
     generator = np.random.default_rng(2)
     texts = [" ".join(generator.choice(list("abcdefgh"), generator.integers(0, 6))) for _ in range(3000)]
-    folder = passages_of(tmp_path, [""] * 3000, texts)
-    found, same = groups.text_ids(folder), {}
+    found, same = groups.text_ids(passages_of(tmp_path / "drawn", [""] * 3000, texts)), {}
     assert all(same.setdefault(text, number) == number for text, number in zip(texts, found, strict=True))
     assert len(set(found.tolist())) == len(same)
-
-
-def test_a_text_is_the_same_in_another_case_or_space_and_where_its_title_ends(tmp_path):
     titles, texts = ["A b", "", "", "", ""], ["c", "a B c", " a\tb  c\n", "abc", "c a b"]
-    found = groups.text_ids(passages_of(tmp_path, titles, texts)).tolist()
+    found = groups.text_ids(passages_of(tmp_path / "titled", titles, texts)).tolist()
     assert found[0] == found[1] == found[2]
     assert len({found[0], *found[3:]}) == 3
 
@@ -325,14 +316,11 @@ def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
     assert len(examples) == QUERIES and not counts
     assert "12 training queries of split train" in capsys.readouterr().err
     write_run(tmp_path / "short.parquet", Run.of([np.array([1])], [np.array([1.0])]))
-    with pytest.raises(InputError, match="has 1 queries"):
-        groups.read(tmp_path / "c", tmp_path / "short.parquet", **how)
     write_run(tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES))
-    with pytest.raises(InputError, match="names passage 99"):
-        groups.read(tmp_path / "c", tmp_path / "far.parquet", **how)
-    with pytest.raises(InputError, match=r"short.parquet has 1 queries"):
-        groups.read(tmp_path / "c", tmp_path / "r.parquet", ranking=tmp_path / "short.parquet", **how)
     none = Run.of([np.array([query]) for query in range(QUERIES)], [np.array([1.0])] * QUERIES)
     write_run(tmp_path / "none.parquet", none)
-    with pytest.raises(InputError, match="no query"):
-        groups.read(tmp_path / "c", tmp_path / "none.parquet", **how)
+    for name, message in (("short", "has 1 queries"), ("far", "names passage 99"), ("none", "no query")):
+        with pytest.raises(InputError, match=message):
+            groups.read(tmp_path / "c", tmp_path / f"{name}.parquet", **how)
+    with pytest.raises(InputError, match=r"short.parquet has 1 queries"):
+        groups.read(tmp_path / "c", tmp_path / "r.parquet", ranking=tmp_path / "short.parquet", **how)

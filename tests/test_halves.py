@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from test_pretrain import PIECES, SETTINGS, START, inputs, run, source_of  # noqa: F401 (fixtures)
+from tiny_pretraining import PIECES, SETTINGS, START, source_of
 
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
@@ -81,7 +81,7 @@ def test_vectors_that_tell_passages_apart_find_every_other_half():
 
 
 @pytest.mark.parametrize("name", objectives.objectives())
-def test_every_objective_has_a_vector_to_search_with(name, inputs):  # noqa: F811
+def test_every_objective_has_a_vector_to_search_with(name, inputs):
     settings = replace(SETTINGS, objective=name)
     model = checkpoint.start_encoder(START, inputs["tokenizer"], 1)
     network = objectives.objective(name)(model, settings, 1)
@@ -89,7 +89,7 @@ def test_every_objective_has_a_vector_to_search_with(name, inputs):  # noqa: F81
     assert found["passages"] == sum(np.diff(read_tokens(inputs["tokens"]).starts) >= 14) and 0 <= found["rr"] <= 1
 
 
-def test_too_few_long_passages_are_not_looked_at(inputs):  # noqa: F811
+def test_too_few_long_passages_are_not_looked_at(inputs):
     network = objectives.objective("mae")(checkpoint.start_encoder(START, inputs["tokenizer"], 1), SETTINGS, 1)
     assert halves.look(network, reader_of([[5] * 16, [6] * 3]), 4096, CPU) is None
     assert len(PIECES) == 50

@@ -20,7 +20,7 @@ def ami_of(passages, window, **settings):
     return ami.ami(counts.counts, counts.totals, **settings)
 
 
-def test_eq7_pmi_of_two_words():
+def test_eq7_pmi_of_two_words_by_order_and_pooled():
     # Words: 1 thrice, 2 twice, 3 once, of six; of three bigrams 1 2 is two, 1 3 one. With L = 2 the importance of a
     # word is the PMI with its only neighbour.
     #   PMI(1, 2) = log (2/3) / (3/6 x 2/6) = log 4        PMI(1, 3) = log (1/3) / (3/6 x 1/6) = log 4
@@ -29,9 +29,6 @@ def test_eq7_pmi_of_two_words():
     # 2 1 once beside 1 2 twice: PMI(2, 1) = log (1/3) / (3/6 x 3/6) = log 4/3, PMI(1, 2) = log (2/3) / (1/4) = log 8/3
     found = ami_of([[1, 2], [1, 2], [2, 1]], window=2)
     assert found == pytest.approx([LOG(8 / 3)] * 4 + [LOG(4 / 3)] * 2)
-
-
-def test_eq7_pooled_divides_by_the_n_grams_of_all_orders():
     # Six words and three bigrams: PMI(1, 2) = log (2/9) / (3/9 x 2/9) = log 3, PMI(1, 3) = log (1/9) / (3/9 x 1/9).
     found = ami_of([[1, 2], [1, 2], [1, 3]], window=2, normaliser="pooled")
     assert found == pytest.approx([LOG(3)] * 6)
@@ -104,7 +101,7 @@ def slow(counts, segments, totals, pmi, normaliser, edges):
 @pytest.mark.parametrize("normaliser", ami.NORMALISERS)
 @pytest.mark.parametrize("edges", ami.EDGES)
 @pytest.mark.parametrize("window", [2, 4, 5])
-def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window, monkeypatch):
+def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window):
     tokens = random_tokens(1, passages=25)
     counted = ngrams.count(tokens, window=window)
     settings = {"pmi": pmi, "normaliser": normaliser, "edges": edges}
@@ -145,16 +142,13 @@ def test_a_stop_word_beside_a_collocation_is_less_important():
     assert shares["product"] > 0.3
 
 
-def test_a_word_gives_its_importance_to_its_pieces():
+def test_a_word_gives_its_importance_to_its_pieces_if_it_was_counted():
     tokens = tokens_of([([1, 9], [2, 10, 11, 3]), ([9], [])])  # a segment's first piece begins a word
     values = np.array([0.5, -1.25, 2, 1e6], np.float32)
     found = ami.broadcast(values, tokens, "word")
     assert found.dtype == np.float16
     assert found.tolist() == [0.5, 0.5, -1.25, -1.25, -1.25, 2, ami.LARGEST]
     assert ami.broadcast(np.arange(7), tokens, "wordpiece").tolist() == list(range(7))
-
-
-def test_tokens_of_other_words_than_were_counted_are_refused():
     tokens = tokens_of([([], [1, 2, 3])])
     with pytest.raises(InputError, match="the counts are of 2 words, the tokens are 3; delete both and run again"):
         ami.broadcast(np.arange(2), tokens, "wordpiece")

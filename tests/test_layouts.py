@@ -10,7 +10,6 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from tiny_training import tiny  # noqa: F401
 
 from cdmae.config.schema import Start
 from cdmae.models import checkpoint as models
@@ -134,7 +133,7 @@ def vectors_of_ours(encoder, texts, folder):
     ("kind", "layout"),
     [*(("bert", layout) for layout in LAYOUTS), ("electra", "gamma and beta"), ("electra", "next sentence and pooler")],
 )
-def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):  # noqa: F811
+def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):
     pieces = tokenise.load_tokenizer(tiny.encoder)
     original = checkpoint(tmp_path / "original", pieces, layout, kind)
     expected = vectors_by_transformers(original, tiny.queries)
@@ -150,7 +149,7 @@ def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):  # n
 
 
 @pytest.mark.parametrize("kind", ["bert", "electra"])
-def test_an_encoder_that_was_written_with_old_names_is_read(tiny, tmp_path, kind):  # noqa: F811
+def test_an_encoder_that_was_written_with_old_names_is_read(tiny, tmp_path, kind):
     """What an earlier version made of such a checkpoint is used, not made again."""
     encoder = checkpoint(tmp_path / "encoder", tokenise.load_tokenizer(tiny.encoder), "gamma and beta", kind)
     expected = vectors_by_transformers(encoder, tiny.queries)

@@ -33,15 +33,9 @@ def run(folder: Path, group: Ranks = ALONE, *, interval: int = 3, learn=None) ->
         return {"loss": loss.detach(), "spread": torch.ones(())}
 
     with state.opened(folder, "x", group) as saved:
-        loop.train(
-            network,
-            lambda begin: iter(range(begin, 7)),
-            learn or one,
-            saved=saved,
-            settings=SETTINGS,
-            schedule=loop.Schedule(steps=10, warmup=2, last=7, interval=interval),
-            columns=["step", "loss", "learning_rate"],
-        )
+        schedule = loop.Schedule(steps=10, warmup=2, last=7, interval=interval)
+        how = {"settings": SETTINGS, "schedule": schedule, "columns": ["step", "loss", "learning_rate"]}
+        loop.train(network, lambda begin: iter(range(begin, 7)), learn or one, saved=saved, **how)
         if group.first:
             saved.write_table("steps.tsv", folder)
     return seen

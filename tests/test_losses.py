@@ -43,11 +43,14 @@ def test_eq10_survives_scores_of_a_thousand():
     assert loss.item() == pytest.approx((1000 + math.log(2)) / 2, rel=1e-6)
 
 
-def test_eq11_kl_by_hand():
+def test_eq11_kl_by_hand_and_zero_for_equal_distributions():
     student = torch.tensor([[math.log(1), math.log(3)], [5.0, 5.0]])
     teacher = torch.tensor([[math.log(3), math.log(1)], [7.0, 7.0]])  # softmax (3/4, 1/4) against (1/4, 3/4)
     first = 0.75 * math.log(0.75 / 0.25) + 0.25 * math.log(0.25 / 0.75)
     assert losses.kl(student, teacher).item() == pytest.approx(first / 2, abs=1e-6)
+    scores = torch.randn(5, 7, generator=torch.Generator().manual_seed(4))
+    assert losses.kl(scores, scores + 3).item() == pytest.approx(0, abs=1e-6)
+    assert losses.kl(scores, scores.flip(-1)).item() > 0.1
 
 
 def test_eq11_is_summed_over_the_group_and_averaged_over_queries():
@@ -58,21 +61,14 @@ def test_eq11_is_summed_over_the_group_and_averaged_over_queries():
     assert losses.kl(student, teacher).item() == pytest.approx(32 * elements.mean().item(), rel=1e-5)
 
 
-def test_eq11_is_zero_for_equal_distributions_and_positive_otherwise():
-    scores = torch.randn(5, 7, generator=torch.Generator().manual_seed(4))
-    assert losses.kl(scores, scores + 3).item() == pytest.approx(0, abs=1e-6)
-    assert losses.kl(scores, scores.flip(-1)).item() > 0.1
-
-
 def test_distillation_adds_alpha_times_the_contrastive_loss():
     kl = losses.kl(losses.group_scores(QUERIES, PASSAGES), torch.tensor([[2.0, 1.0], [0.0, 4.0]]))
     p = math.exp(4) / (1 + math.exp(4))  # the first query agrees with the teacher, the second is its mirror image
     by_hand = (p * 4 - (1 - p) * 4) / 2
     contrastive = losses.contrastive(QUERIES, PASSAGES)
     assert losses.group_scores(QUERIES, PASSAGES).tolist() == [[2.0, 1.0], [2.0, -2.0]]
-    assert losses.distillation(kl, contrastive, 0.2).item() == pytest.approx(
-        by_hand + 0.2 * contrastive.item(), abs=1e-6
-    )
+    expected = by_hand + 0.2 * contrastive.item()
+    assert losses.distillation(kl, contrastive, 0.2).item() == pytest.approx(expected, abs=1e-6)
 
 
 def test_listwise_by_hand():

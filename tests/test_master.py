@@ -22,16 +22,12 @@ def losses(network: nn.Module, step: Step) -> tuple[Tensor, Tensor, Tensor]:
     return tuple(map(naive.loss, (states, *decoded), (encoder, own, following)))
 
 
-def test_master_shows_both_decoders_as_one():
+def test_master_shows_both_decoders_as_one_though_they_have_weights_of_their_own():
     network, step = network_of("master"), first("master")
     encoder, own, following = losses(network, step)
     numbers = learnt(network, step)[1]
     torch.testing.assert_close(numbers["encoder_loss"], encoder.detach())
     torch.testing.assert_close(numbers["decoder_loss"], (own + following).detach())
-
-
-def test_master_decoders_have_weights_of_their_own():
-    network = network_of("master")
     pairs = zip(network.decoder.parameters(), network.neighbour.parameters(), strict=True)
     assert all(not torch.equal(one, other) for one, other in pairs)
 

@@ -49,23 +49,11 @@ QRELS = qrels_of((0, 7, 1), (0, 9, 2), (0, 8, 1), (0, 4, 0), (1, 6, 1))
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("RR@10", 1 / 2),
-        ("RR@1", 0),
-        ("R@2", 1 / 3),
-        ("R@10", 2 / 3),
-        ("P@2", 1 / 2),
-        ("P@10", 2 / 10),
-        ("Success@1", 0),
-        ("Success@2", 1),
-        ("AP@10", (1 / 2 + 2 / 4) / 3),
-        ("AP@3", (1 / 2) / 3),
+        ("RR@10", 1 / 2), ("RR@1", 0), ("R@2", 1 / 3), ("R@10", 2 / 3), ("P@2", 1 / 2), ("P@10", 2 / 10),
+        ("Success@1", 0), ("Success@2", 1), ("AP@10", (1 / 2 + 2 / 4) / 3), ("AP@3", (1 / 2) / 3),
         ("nDCG@10", (1 / math.log2(3) + 2 / math.log2(5)) / (2 + 1 / math.log2(3) + 1 / math.log2(4))),
         ("nDCG@2", (1 / math.log2(3)) / (2 + 1 / math.log2(3))),
-        ("RR", 1 / 2),
-        ("RR(rel=2)@10", 1 / 4),
-        ("R(rel=2)@3", 0),
-        ("R(rel=2)@10", 1),
-        ("AP", (1 / 2 + 2 / 4) / 3),
+        ("RR", 1 / 2), ("RR(rel=2)@10", 1 / 4), ("R(rel=2)@3", 0), ("R(rel=2)@10", 1), ("AP", (1 / 2 + 2 / 4) / 3),
         ("Rprec", 1 / 3),  # of the first three, as many as are relevant
         ("Bpref", 0),  # the one judged irrelevant passage stands above all relevant ones
         ("IPrec@0.5", 2 / 4),  # the highest precision from a recall of .5 on
@@ -75,7 +63,7 @@ QRELS = qrels_of((0, 7, 1), (0, 9, 2), (0, 8, 1), (0, 4, 0), (1, 6, 1))
         # overlap with the ideal 9, 7, 8 at depths 1 to 4, of which a depth weighs half of the one before
         ("Compat(p=0.5)", (0 + 1 / 2 / 2 + 1 / 3 / 4 + 2 / 4 / 8) / (1 + 1 / 2 + 1 / 4 + 3 / 4 / 8)),
     ],
-)
+)  # fmt: skip
 def test_measures_by_hand(name, expected):
     assert values(RUN, QRELS, name) == pytest.approx([expected, 0.0])
 
@@ -110,12 +98,6 @@ def reference(path, qrels, query_ids):
     return {(metric.query_id, str(metric.measure)): metric.value for metric in metrics}
 
 
-@pytest.fixture
-def few_at_once(monkeypatch):
-    """Two queries of 24 hits at a time."""
-    monkeypatch.setattr(measures, "AT_ONCE", 50)
-
-
 @st.composite
 def cases(draw):
     """Up to 5 queries over 30 passages; lists may be empty, scores tie, grades go from -1 to 3."""
@@ -133,11 +115,11 @@ def cases(draw):
     return Run.of(passages, scores), qrels_of(*judged)
 
 
-@pytest.mark.usefixtures("few_at_once")
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(cases())
-def test_measures_are_those_of_the_exported_run(case):
+@given(case=cases())
+def test_measures_are_those_of_the_exported_run(monkeypatch, case):
     """In which ties are told apart: trec_eval itself would order them by passage id."""
+    monkeypatch.setattr(measures, "AT_ONCE", 50)  # two queries of 24 hits
     run, qrels = case
     query_ids = [f"q{i}" for i in range(len(run))]
     with tempfile.TemporaryDirectory() as folder:

@@ -163,11 +163,6 @@ def test_collections_of_next_to_nothing(passages):
     assert found.table.look_up(np.empty(0, int)).shape == (4, 0)
 
 
-def test_an_unknown_unit_is_refused():
-    with pytest.raises(InputError, match="unit is 'letter'; allowed: word, wordpiece"):
-        ngrams.count(tokens_of([]), unit="letter")
-
-
 @pytest.mark.parametrize("damage", [lambda path: path.write_bytes(path.read_bytes()[:-9]), lambda path: path.unlink()])
 @pytest.mark.parametrize("name", ["table.json", "keys_3.npy", "totals.npy"])
 def test_a_damaged_table_is_refused(name, damage, tmp_path):
@@ -177,7 +172,9 @@ def test_a_damaged_table_is_refused(name, damage, tmp_path):
         ngram_table.read(tmp_path / "ngrams")
 
 
-def test_more_words_than_can_be_numbered_are_refused(monkeypatch):
+def test_an_unknown_unit_and_more_words_than_can_be_numbered_are_refused(monkeypatch):
+    with pytest.raises(InputError, match="unit is 'letter'; allowed: word, wordpiece"):
+        ngrams.count(tokens_of([]), unit="letter")
     monkeypatch.setattr(ngrams, "MOST_WORDS", 5)
     with pytest.raises(InputError, match="has 6 words; at most 5"):
         ngrams.count(tokens_of([([], [1, 2, 3, 4, 5, 6])]))

@@ -9,10 +9,9 @@ import os
 import socket
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
-from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
+from tiny_training import encoder, stage, write_teacher
 
 from cdmae.config.schema import Encoder, Start
 from cdmae.finetuning import common as finetuning
@@ -21,7 +20,6 @@ from cdmae.finetuning.groups import Teacher
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining import trainer as pretrain
-from cdmae.runs import Run, write_run
 from cdmae.training import ranks
 
 SIZES = (1, 2, 4)
@@ -126,15 +124,11 @@ def work(rank, ports, folders, output):
 
 
 @pytest.fixture(scope="module")
-def found(tiny, tmp_path_factory):  # noqa: F811
+def found(tiny, tmp_path_factory):
     """By number of processes: what each of them has read, its numbers and its gradient, per trainer."""
     folder = tmp_path_factory.mktemp("ranks")
-    generator = np.random.default_rng(11)
-    scores = [generator.normal(size=PASSAGES).astype(np.float32) for _ in range(QUERIES)]
-    write_run(folder / "teacher.parquet", Run.of([np.arange(PASSAGES)] * QUERIES, scores))
-    folders = tiny.inputs() | {
-        "encoder": encoder(folder / "encoder", tiny.encoder, dropout=0.0), "teacher": folder / "teacher.parquet",
-    }  # fmt: skip
+    start, teacher = encoder(folder / "encoder", tiny.encoder, dropout=0.0), write_teacher(folder / "teacher.parquet")
+    folders = tiny.inputs() | {"encoder": start, "teacher": teacher}
     context = multiprocessing.get_context("forkserver")  # torch is imported once for all of them
     context.set_forkserver_preload(
         ["cdmae.pretraining.trainer", "cdmae.finetuning.retriever", "cdmae.finetuning.reranker", *IMPORTED]

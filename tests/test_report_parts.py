@@ -58,11 +58,8 @@ def test_chains_with_negatives_of_their_own_are_a_pair():
     assert comparisons.masking_pairs(run_of(config)) == pairs
 
 
-def test_the_system_without_pretraining_is_found():
+def test_the_system_without_pretraining_is_found_and_stages_follow_the_negatives():
     assert comparisons.not_pretrained(run_of(synthetic_run.config()), "cdmae-stage1") == "none-stage1"
-
-
-def test_stages_follow_the_negatives():
     run = run_of(synthetic_run.config())
     assert comparisons.chains(run) == [["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]]
     config = with_system(synthetic_run.config(), "other", stage={"epochs": 6}, negatives="cdmae-stage2")

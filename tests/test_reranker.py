@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_training import encoder, gradients, same, stage, tiny, train  # noqa: F401
+from tiny_training import encoder, gradients, same, stage, train
 
 from cdmae.finetuning import common, losses, reranker
 from cdmae.models import attention, checkpoint
@@ -18,7 +18,7 @@ def start(folder, recipe):
     return model
 
 
-def batch_of(tiny, recipe, model):  # noqa: F811
+def batch_of(tiny, recipe, model):
     data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
     return reranker.pairs(data, np.arange(6), 0, model)
 
@@ -53,7 +53,7 @@ def padded(network, pairs):
 
 @pytest.mark.parametrize("kind", ["bert", "electra"])
 @pytest.mark.parametrize("chunk", [1, 8, 1000])
-def test_gradient_equals_the_naive_one_whatever_the_chunk(tiny, tmp_path, kind, chunk):  # noqa: F811
+def test_gradient_equals_the_naive_one_whatever_the_chunk(tiny, tmp_path, kind, chunk):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0, kind=kind)
     recipe = stage("reranker", forward_factor=1, rdrop=0.0, chunk=chunk)
     model = start(folder, recipe)
@@ -66,7 +66,7 @@ def test_gradient_equals_the_naive_one_whatever_the_chunk(tiny, tmp_path, kind, 
     same(found, gradients(network))
 
 
-def test_rdrop_without_dropout_is_the_listwise_loss(tiny, tmp_path):  # noqa: F811
+def test_rdrop_without_dropout_is_the_listwise_loss(tiny, tmp_path):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("reranker")
     model = start(folder, recipe)
@@ -77,7 +77,7 @@ def test_rdrop_without_dropout_is_the_listwise_loss(tiny, tmp_path):  # noqa: F8
     same(found, expected)
 
 
-def test_rdrop_sees_two_masks_and_both_are_repeatable(tiny):  # noqa: F811
+def test_rdrop_sees_two_masks_and_both_are_repeatable(tiny):
     recipe = stage("reranker")
     model = start(tiny.encoder, recipe)
     batch = batch_of(tiny, recipe, model)
@@ -87,7 +87,7 @@ def test_rdrop_sees_two_masks_and_both_are_repeatable(tiny):  # noqa: F811
     assert learn(model, batch, recipe, step=1)[0]["loss"] != first["loss"]
 
 
-def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny):  # noqa: F811
+def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny):
     recipe = stage("reranker", group=8, forward_factor=2)
     model = start(tiny.encoder, recipe)
     batch = batch_of(tiny, recipe, model)
@@ -101,7 +101,7 @@ def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny):  # 
 
 
 @pytest.mark.parametrize("kind", ["bert", "electra"])
-def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind):  # noqa: F811
+def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind):
     """Scores rounded to bfloat16 tie; the head reads the states of bfloat16 products as they are."""
     folder = encoder(tmp_path / "e", tiny.encoder, kind=kind)
     recipe = stage("reranker", precision="bf16")
@@ -118,7 +118,7 @@ def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind):  # n
     assert len(found.unique()) == len(found)
 
 
-def test_an_electra_encoder_is_trained_too(tiny, tmp_path):  # noqa: F811
+def test_an_electra_encoder_is_trained_too(tiny, tmp_path):
     folder = encoder(tmp_path / "e", tiny.encoder, kind="electra")
     found = train(reranker, tiny, tmp_path, stage("reranker", epochs=0.5), encoder=folder)
     assert transformers.AutoConfig.from_pretrained(found).architectures == ["ElectraForSequenceClassification"]

@@ -55,10 +55,8 @@ def test_take_keeps_each_sequence_whole(folder, texts):
     rows = np.array([5, 38, 5])
     part = whole.take(rows)
     for place, row in enumerate(rows):
-        assert (
-            part.ids[part.starts[place] : part.starts[place + 1]].tolist()
-            == whole.ids[whole.starts[row] : whole.starts[row + 1]].tolist()
-        )
+        expected = whole.ids[whole.starts[row] : whole.starts[row + 1]]
+        assert part.ids[part.starts[place] : part.starts[place + 1]].tolist() == expected.tolist()
 
 
 def test_chunks_cover_every_row_once_sorted_and_within_the_budget():

@@ -83,9 +83,8 @@ def test_new_head_is_named_and_seeded(tokenizer, tmp_path, capfd):
     saved = BertModel(config())
     saved.save_pretrained(tmp_path)
     capfd.readouterr()
-    one, again, other = (
-        checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed) for seed in (1, 1, 2)
-    )
+    start = Start(checkpoint=str(tmp_path))
+    one, again, other = (checkpoint.start_encoder(start, tokenizer, seed) for seed in (1, 1, 2))
     said = capfd.readouterr().err
     assert "has no LM head" in said
     assert "cls.predictions" in said
@@ -100,9 +99,8 @@ def test_electra_is_loaded_as_an_encoder(tokenizer, tmp_path):
     saved.save_pretrained(tmp_path)
     model = checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
     assert model.config.model_type == "electra"
-    assert torch.equal(
-        model.electra.encoder.layer[1].output.dense.weight, saved.electra.encoder.layer[1].output.dense.weight
-    )
+    ours, theirs = (each.electra.encoder.layer[1].output.dense.weight for each in (model, saved))
+    assert torch.equal(ours, theirs)
 
 
 @pytest.mark.parametrize(
@@ -119,9 +117,8 @@ def test_layers_that_do_not_fit_are_refused(tokenizer, tmp_path, described, save
 def test_weights_of_another_width_are_refused(tokenizer, tmp_path):
     BertForMaskedLM(config()).save_pretrained(tmp_path)
     BertConfig(vocab_size=15, num_hidden_layers=2, **{**SIZES, "intermediate_size": 50}).save_pretrained(tmp_path)
-    with pytest.raises(
-        InputError, match=r"has bert\..* of the size \[40\], and its config.json says \[50\]; they do not"
-    ):
+    message = r"has bert\..* of the size \[40\], and its config.json says \[50\]; they do not"
+    with pytest.raises(InputError, match=message):
         checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
 
 

@@ -14,13 +14,11 @@ def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path):
     """What was saved is what is read, and only the last two are kept."""
     weights = {"a": torch.randn(5, 3), "step_of": torch.tensor(7)}
     with states.opened(tmp_path / "state", "pretrain x") as state:
-        assert state.latest() is None
-        assert state.step == 0
+        assert state.latest() is None and state.step == 0
         for step in (1, 2, 30):
             state.save(step, {"weights": weights, "number": step})
     with states.opened(tmp_path / "state", "pretrain x") as state:
         payload = state.latest()
-    assert payload is not None
     assert (state.step, payload["number"]) == (30, 30)
     assert torch.equal(payload["weights"]["a"], weights["a"])
     assert len(list((tmp_path / "state").glob("step-*"))) == 2
@@ -38,7 +36,6 @@ def test_a_damaged_state_is_skipped_aloud(tmp_path, damage, capsys):
     newest.write_bytes({"cut": bytes(content[: len(content) // 2]), "flip": bytes(content), "empty": b""}[damage])
     with states.opened(tmp_path, "x") as state:
         payload = state.latest()
-        assert payload is not None
         assert (state.step, payload["a"][0].item()) == (10, 10)
     assert "is damaged" in capsys.readouterr().err
     assert not newest.exists()
@@ -98,12 +95,10 @@ def test_looking_reads_and_writes_nothing(tmp_path):
 
 def test_due_follows_the_environment(tmp_path, monkeypatch):
     """CDMAE_SAVE_SECONDS sets the interval; anything but a number is refused."""
-    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
-    with states.opened(tmp_path, "x") as state:
-        assert state.due()
-    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "1000")
-    with states.opened(tmp_path, "x") as state:
-        assert not state.due()
+    for seconds, due in (("0", True), ("1000", False)):
+        monkeypatch.setenv("CDMAE_SAVE_SECONDS", seconds)
+        with states.opened(tmp_path, "x") as state:
+            assert state.due() == due
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "often")
     with pytest.raises(InputError, match="CDMAE_SAVE_SECONDS is 'often'"), states.opened(tmp_path, "x"):
         pass

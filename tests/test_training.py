@@ -17,16 +17,10 @@ def test_learning_rate_by_hand():
     """10 steps, 4 of warm-up, peak 8: up in quarters, down in sixths."""
     rates = [setup.learning_rate(step, 10, 4, 8.0) for step in range(11)]
     assert rates == pytest.approx([0, 2, 4, 6, 8, 8 * 5 / 6, 8 * 4 / 6, 4, 8 * 2 / 6, 8 / 6, 0])
-
-
-def test_learning_rate_without_warm_up_begins_at_its_peak():
-    """No division by zero; after the last step the rate stays 0."""
+    # Without warm-up there is no division by zero; after the last step the rate stays 0.
     assert [setup.learning_rate(step, 4, 0, 1.0) for step in (0, 2, 4, 9)] == [1.0, 0.5, 0.0, 0.0]
     assert setup.learning_rate(1, 2, 2, 1.0) == 0.5
-
-
-def test_learning_rate_of_the_papers_checkpoint():
-    """At step 80,000 of 86,346 the rate is still 2.4e-5: the horizon is not the snapshot."""
+    # The paper's checkpoint: the horizon is not the snapshot.
     assert setup.learning_rate(80_000, 86_346, 8_635, 3e-4) == pytest.approx(2.45e-5, rel=1e-3)
 
 

@@ -72,9 +72,14 @@ def test_gradients_equal_the_padded_ones(long, monkeypatch):
         (states[: len(direction)] * direction).sum().backward()
         gradients.append({name: each.grad.clone() for name, each in model.named_parameters()})
     for name, expected in gradients[0].items():
-        torch.testing.assert_close(
-            gradients[1][name], expected, atol=1e-4, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}"
-        )
+        torch.testing.assert_close(gradients[1][name], expected, atol=1e-4, rtol=1e-4)
+
+
+def same_gradients(model: nn.Module, found: Tensor, expected: Tensor) -> None:
+    """Compare the gradients of the squares with respect to every weight."""
+    sides = (torch.autograd.grad(states.square().sum(), list(model.parameters())) for states in (found, expected))
+    for one, other in zip(*sides, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("chosen", [[0, 2, 7, 12, 18], [5], []])
@@ -86,12 +91,7 @@ def test_last_layer_at_chosen_rows(chosen):
     whole = attention.hidden_states(model, batch)[chosen]
     part = attention.hidden_states(model, batch, last_rows=rows)[: len(chosen)]
     torch.testing.assert_close(part, whole, atol=1e-5, rtol=1e-5)
-    for found, expected in zip(
-        torch.autograd.grad(part.square().sum(), list(model.parameters())),
-        torch.autograd.grad(whole.square().sum(), list(model.parameters())),
-        strict=True,
-    ):
-        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    same_gradients(model, part, whole)
 
 
 def test_cls_is_the_first_row_of_each_passage():
@@ -112,11 +112,7 @@ def test_the_mean_of_a_passage_is_that_of_its_rows():
     found = attention.vectors(model, batch, "mean")
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(attention.vectors(model, batch), attention.cls(model, batch), atol=0, rtol=0)
-    weights = list(model.parameters())
-    for one, other in zip(
-        *(torch.autograd.grad(each.square().sum(), weights) for each in (found, expected)), strict=True
-    ):
-        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+    same_gradients(model, found, expected)
 
 
 def test_filler_gets_no_gradient_and_stays_finite():
@@ -209,13 +205,10 @@ def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Te
 @pytest.mark.parametrize(
     ("size", "kind", "kernel"),
     [
-        (64, torch.bfloat16, "varlen"),
-        (256, torch.float16, "varlen"),
-        (26, torch.bfloat16, "grid"),
-        (264, torch.bfloat16, "grid"),
-        (64, torch.float32, "grid"),
+        (64, torch.bfloat16, "varlen"), (256, torch.float16, "varlen"),
+        (26, torch.bfloat16, "grid"), (264, torch.bfloat16, "grid"), (64, torch.float32, "grid"),
     ],
-)
+)  # fmt: skip
 def test_the_cuda_kernel_is_given_what_it_takes(size, kind, kernel, monkeypatch):
     """Heads of a multiple of 8 numbers, at most 256, in half precision; tensors that only say that they are on CUDA."""
     monkeypatch.setattr(attention, "_varlen", lambda *given: "varlen")

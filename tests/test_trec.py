@@ -16,7 +16,7 @@ RUN = Run.of(
 )
 
 
-def test_ir_measures_reads_the_same_ranking(tmp_path):
+def test_ir_measures_reads_the_same_ranking_and_a_run_of_other_queries_is_refused(tmp_path):
     trec.write_run(tmp_path / "run", RUN, QUERIES, PASSAGES, "us")
     assert (tmp_path / "run").read_text().splitlines()[:2] == ["q-1 Q0 d4 1 1.5 us", "q-1 Q0 d0 2 0.333333343 us"]
     rows = list(ir_measures.read_trec_run(str(tmp_path / "run")))
@@ -24,6 +24,8 @@ def test_ir_measures_reads_the_same_ranking(tmp_path):
         ("q-1", "d4"), ("q-1", "d0"), ("q-1", "d2"), ("七", "d1"), ("七", "d3"),
     ]  # fmt: skip
     assert [np.float32(row.score) for row in rows] == RUN.scores.tolist()
+    with pytest.raises(InputError, match="the run has 3 queries and the split 2"):
+        trec.write_run(tmp_path / "run", RUN, QUERIES[:2], PASSAGES, "us")
 
 
 def test_ties_are_told_apart_by_as_little_as_possible():
@@ -54,11 +56,6 @@ def test_escaped_ids_stay_distinct():
     odd = ["a b", "a%20b", "a%2520b", "", "%", "%25", "a\u00a0b"]
     assert len(set(trec.names(odd, "query"))) == len(odd)
     assert trec.names(odd[1:3], "query") == odd[1:3]
-
-
-def test_a_run_of_other_queries_is_refused(tmp_path):
-    with pytest.raises(InputError, match="the run has 3 queries and the split 2"):
-        trec.write_run(tmp_path / "run", RUN, QUERIES[:2], PASSAGES, "us")
 
 
 LINES = "q2 Q0 d1 1 2.5 x\nq2\tQ0 d0 2 2.5 x\nq2 Q0 d5 9 3 x\n七 Q0 d3 1 -1e-3 x\n"

@@ -1,5 +1,6 @@
 """Tokenizers of every kind: ids are Hugging Face's, words and special tokens are those that the tokenizer tells."""
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -51,10 +52,8 @@ def words_of(hugging_face, text):
 def test_ids_are_those_of_the_joined_text(tokens, vocabulary, hugging_face):
     """Title, blank, text, which is what a user of the trained model hands to the tokenizer."""
     expected = hugging_face(JOINED, add_special_tokens=False)["input_ids"]
-    found = [
-        vocabulary.of_model(tokens.ids[a:b]).tolist() for a, b in zip(tokens.starts, tokens.starts[1:], strict=False)
-    ]
-    assert found == expected
+    spans = itertools.pairwise(tokens.starts)
+    assert [vocabulary.of_model(tokens.ids[begin:end]).tolist() for begin, end in spans] == expected
     for row, title in enumerate(TITLES):
         alone = hugging_face(title, add_special_tokens=False)["input_ids"] if title else []
         assert vocabulary.of_model(tokens.ids[tokens.starts[row] : tokens.text_starts[row]]).tolist() == alone
@@ -113,11 +112,9 @@ def test_a_whole_word_is_masked_as_a_whole(tokens, vocabulary):
 def test_pieces_are_spelt_as_text(vocabulary, folder):
     pieces = read_pieces(folder)
     assert len(pieces) == vocabulary.size
-    words = {piece for piece, begins in zip(pieces, vocabulary.word_starts, strict=True) if begins}
-    assert "the" in words or "t" in words
-    assert all(
-        piece.startswith("##") for piece, begins in zip(pieces, vocabulary.word_starts, strict=True) if not begins
-    )
+    begins = dict(zip(pieces, vocabulary.word_starts, strict=True))
+    assert begins.get("the") or begins.get("t")
+    assert all(piece.startswith("##") for piece in pieces if not begins[piece])
 
 
 def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):
@@ -128,7 +125,6 @@ def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):
         tokenise.load_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
     (tmp_path / "tokenizer_config.json").write_text('{"pad_token": "nothing"}')
-    with pytest.raises(
-        InputError, match=r"names no pad_token in its tokenizer_config.json; allowed: the tokenizer of a"
-    ):
+    message = r"names no pad_token in its tokenizer_config.json; allowed: the tokenizer of a"
+    with pytest.raises(InputError, match=message):
         Vocabulary.read(tmp_path)

@@ -61,9 +61,8 @@ def test_words_are_drawn_in_proportion_to_their_weights(name):
     first = select(batch, Side(name, 0.25)).mean(axis=0)
     assert np.abs(first - weights).max() < 4 * math.sqrt(0.25 / number)
     both = select(batch, Side(name, 0.5)).mean(axis=0)
-    second = [
-        weights[i] + sum(weights[j] * weights[i] / (1 - weights[j]) for j in range(4) if j != i) for i in range(4)
-    ]
+    odds = weights / (1 - weights)  # of another after it, if drawn first
+    second = weights + weights * (odds.sum() - odds)
     assert np.abs(both - second).max() < 4 * math.sqrt(0.25 / number)
 
 
@@ -91,16 +90,16 @@ def test_span_lengths_are_geometric():
 def test_spans_are_contiguous_words():
     """Far fewer runs than masked words, and whole words in every run but where the number was reached."""
     batch = random_batch(passages=200)
+
+    def runs(mask):
+        padded = np.pad(mask, ((0, 0), (1, 0)))
+        return (padded[:, 1:] & ~padded[:, :-1]).sum()
+
     found = select(batch, Side("span", 0.3))
     alone = select(batch, Side("whole_word", 0.3))
     assert runs(found) < 0.5 * runs(alone)
     for row, words in enumerate(words_of(batch)):
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
-
-
-def runs(mask):
-    padded = np.pad(mask, ((0, 0), (1, 0)))
-    return (padded[:, 1:] & ~padded[:, :-1]).sum()
 
 
 def test_a_span_ends_at_a_special_token():

@@ -38,10 +38,8 @@ def tiny() -> str:
     for section, names in GONE.items():
         values[section] = values.get(section, {}) | dict.fromkeys(names)
     values["training"] |= {"epochs": 4}
-    values["evaluation"] = {
-        "collections": {"pydocs": ["dev"], **dict.fromkeys(GONE["collections"])},
-        "baseline": "bm25",
-    }
+    collections = {"pydocs": ["dev"], **dict.fromkeys(GONE["collections"])}
+    values["evaluation"] = {"collections": collections, "baseline": "bm25"}
     return yaml.safe_dump(values)
 
 
@@ -111,11 +109,8 @@ SUBMITTED: list[subprocess.Popen] = []
 
 
 def submit(checkout: Checkout, target: str, *resources: str, **environment: str) -> subprocess.Popen:
-    SUBMITTED.append(
-        checkout.start(
-            target, "--configfile", "tiny.yaml", *PROFILE, "--set-resources", *RESOURCES, *resources, **environment
-        )
-    )
+    words = (target, "--configfile", "tiny.yaml", *PROFILE, "--set-resources", *RESOURCES, *resources)
+    SUBMITTED.append(checkout.start(*words, **environment))
     return SUBMITTED[-1]
 
 

@@ -138,9 +138,8 @@ def test_runs_and_measures(config, at):
 def test_models_are_whole(config, at):
     """That they load elsewhere, the README's example shows."""
     for system in systems.of_kind(config, *systems.TRAINED):
-        trained, model = (
-            {path.name for path in Path(at(f"{part}/{system}")).iterdir()} for part in ("trained", "models")
-        )
+        folders = (Path(at(f"{part}/{system}")) for part in ("trained", "models"))
+        trained, model = ({path.name for path in folder.iterdir()} for folder in folders)
         assert {"model.safetensors", "config.json", "tokenizer.json", "modules.json"} <= model | {"modules.json"}
         assert trained - {".snakemake_timestamp"} <= model
 
