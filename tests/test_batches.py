@@ -1,7 +1,5 @@
 """What a step reads: every passage once per epoch, masks of its own, the same however it is cut."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -157,8 +157,6 @@ def test_success_ends_with_status_0(capsys):
     assert command(work).function is work
 
 
-# --- in a process of its own -----------------------------------------------------------------------------------------
-
 WAITS = """
 import sys, time
 from cdmae.cli import command

@@ -1,7 +1,5 @@
 """Condenser's early layers, coCondenser's contrast by hand; their formulas are in `benchmarks.naive`."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """CoT-MAE: how a passage is cut into spans; its formula is in `benchmarks.naive`."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

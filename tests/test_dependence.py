@@ -4,8 +4,6 @@ What should depend on a setting stands here once more, by the setting; the last 
 what their losses do.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import itertools
@@ -64,9 +62,6 @@ def reads(encoder, key):
     if encoder.objective == "none":
         return key in ("start", "objective", "seed")
     return SOME_ENCODERS.get(key, lambda _: True)(encoder)
-
-
-# --- every setting of every config ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -209,8 +204,6 @@ def test_what_has_no_effect_is_refused_where_it_is_written_out(values, edit, mes
         load(values)
     assert str(caught.value) == message
 
-
-# --- what the losses say ----------------------------------------------------------------------------------------------
 
 MODEL = language_model()
 LENGTHS = (20, 35, 12, 38)

@@ -1,7 +1,5 @@
 """A given generator: its logits are transformers', nothing of it is trained, and another vocabulary is refused."""
 
-from __future__ import annotations
-
 import dataclasses
 import json
 from pathlib import Path
@@ -91,9 +89,6 @@ def test_nothing_of_it_is_trained_dropped_out_or_kept_in_a_state():
     assert len(kept) > 30 and all(torch.equal(after[name], before[name]) for name in kept)
     assert network.filler(draws)[2] is None
     assert SimLm(model, SETTINGS, 5).filler(draws)[2] is draws
-
-
-# --- from a folder ----------------------------------------------------------------------------------------------------
 
 
 def folder(path: Path, model: transformers.PreTrainedModel, pieces: list[str] = PIECES) -> str:

@@ -24,9 +24,6 @@ SIZES = {
 LENGTHS = {"query_length": 16, "passage_length": 32}
 
 
-# --- what older tools did --------------------------------------------------------------------------------------------
-
-
 def unchanged(weights):
     return weights
 
@@ -103,9 +100,6 @@ def checkpoint(folder, pieces, layout, kind="bert"):
     else:
         pieces.save_pretrained(folder)
     return folder
-
-
-# --- what we make of them --------------------------------------------------------------------------------------------
 
 
 def vectors_by_transformers(folder, texts):

@@ -1,7 +1,5 @@
 """Leases: one trainer at a time in a folder, on one host and on several, with locks and without."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os

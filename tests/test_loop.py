@@ -1,7 +1,5 @@
 """The loop of every trainer: what stops it, what it shows, and how several processes stop together."""
 
-from __future__ import annotations
-
 import math
 import threading
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Equations 2 to 6 and 9, each against the naive padded form, written out with transformers' own modules."""
 
-from __future__ import annotations
-
 import pytest
 import tiny_objectives
 import torch

@@ -1,7 +1,5 @@
 """MASTER: two decoders behind one vector, what each of them restores; its formula is in `benchmarks.naive`."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np

@@ -40,8 +40,6 @@ def values(run, qrels, name):
     return measure(run, qrels, [f"q{i}" for i in range(len(run))], [name])["value"].tolist()
 
 
-# --- by hand ---------------------------------------------------------------------------------------------------------
-
 RUN = run_of([4, 7, 1, 9], [3, 5])
 QRELS = qrels_of((0, 7, 1), (0, 9, 2), (0, 8, 1), (0, 4, 0), (1, 6, 1))
 
@@ -87,9 +85,6 @@ def test_all_judged_passages_that_the_collection_lacks_count_in_any_order():
     assert values(RUN, qrels, "nDCG@10")[0] == pytest.approx(2 / math.log2(5) / ideal)
 
 
-# --- against the exported run ----------------------------------------------------------------------------------------
-
-
 def reference(path, qrels, query_ids):
     """What ir_measures says of a TREC file; passages are named p and their row."""
     judged = [ir_measures.Qrel(query_ids[q], f"p{p}", int(g)) for q, p, g in qrels.itertuples(index=False)]
@@ -129,9 +124,6 @@ def test_measures_are_those_of_the_exported_run(monkeypatch, case):
     assert len(frame) == len(expected)
     for query_id, name, value in frame.itertuples(index=False):
         assert value == pytest.approx(expected[query_id, name], abs=1e-12), (query_id, name)
-
-
-# --- what is refused -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

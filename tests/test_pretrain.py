@@ -179,9 +179,6 @@ def test_pretraining_goes_on_from_a_checkpoint(pretrained, inputs, tmp_path):
     assert first[1] < first[0]
 
 
-# --- what stops it ---------------------------------------------------------------------------------------------------
-
-
 def test_divergence_ends_with_words(inputs, tmp_path):
     """The sentence names the setting; no encoder is written."""
     with pytest.raises(InputError, match=r"training diverged: .* lower learning_rate \(now 1e\+09\)"):

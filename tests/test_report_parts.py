@@ -35,9 +35,6 @@ def with_system(config, name, encoder=None, stage=None, **changes):
     return config
 
 
-# --- which systems may be compared -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("changes", "pairs"),
     [({}, [("cdmae-stage1", "mae-stage1")]), ({"projection": False}, []), ({"decoder_masking": "idf"}, [])],
@@ -113,9 +110,6 @@ def test_pooled_is_the_mean_of_collections():
     assert both.p < 0.001
 
 
-# --- numbers ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("function", "value", "text"),
     [
@@ -137,9 +131,6 @@ def test_formats(function, value, text):
     assert function(value).replace("\N{NO-BREAK SPACE}", " ") == text
 
 
-# --- markup and tables -----------------------------------------------------------------------------------------------
-
-
 def test_cells_that_read_equal_are_equally_best():
     column = highlight(pd.Series([Cell("15.1", 15.14), Cell("15.1", 15.06), Cell("9.0", 9.0), Cell("8.0", 8.0)]))
     assert [cell.best for cell in column] == [True, True, False, False]
@@ -153,9 +144,6 @@ def test_tex_and_markdown_escape_and_csv_has_unrounded_numbers():
     lines = ["caption", "", r"| a\|b      |    50 % |", "|:----------|--------:|", r"| x_1 & \<y | **1.0** |", ""]
     assert table.markdown().split("\n") == lines
     assert table.csv() == "a|b,50 %\nx_1 & <y,1.01235\n"
-
-
-# --- figures ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.4, 5.2), (3.2, 8.3), (0, 6000), (15.1, 15.9), (0, 0)])

@@ -130,9 +130,6 @@ def test_seeds_measured_on_different_queries_are_refused(tmp_path):
         facts.read(path)
 
 
-# --- the ranking -----------------------------------------------------------------------------------------------------
-
-
 def test_encoders_are_ranked_by_their_mean_with_tests_against_the_baseline(folder, run):
     (ranked,) = ranking.rankings(run)
     names = [f"{name}-stage1" for name in ("none", "mae", "cdmae", "retromae", "dupmae", "simlm")]
@@ -171,9 +168,6 @@ def test_a_ranking_without_baseline_compares_with_none(run):
     section = ranking.section(facts.Facts(config, run.values))
     assert list(section.tables[0].columns) == ["encoder", "MRR@10", "pre-training"]
     assert [figure.name for figure in section.figures] == ["ranking-stage1"]
-
-
-# --- the page --------------------------------------------------------------------------------------------------------
 
 
 def test_the_page_shows_seeds_as_one_system(page):

@@ -1,7 +1,5 @@
 """RetroMAE's masks, and the bags of DupMAE and BowDpr; their formulas are in `benchmarks.naive`."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -35,9 +33,6 @@ def test_retromae_masks_each_position_on_its_own():
     assert abs(places[:, ~np.eye(8, dtype=bool)].mean() - 0.5) < 0.1
     alone = masked[2:3]
     assert (alone.hide(alone.texts)[0] == places[2]).all()
-
-
-# --- bags of words ----------------------------------------------------------------------------------------------------
 
 
 def test_a_bag_holds_every_word_of_a_passage_once():

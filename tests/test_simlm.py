@@ -1,7 +1,5 @@
 """SimLM: what is masked and sampled, and where the decoder begins; its formula is in `benchmarks.naive`."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest

@@ -1,7 +1,5 @@
 """Starts: sizes and spread of random weights, checkpoints with and without a head, checkpoints that are refused."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from transformers import (

@@ -1,7 +1,5 @@
 """Training states: whole or skipped, the last two kept."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 

@@ -1,7 +1,5 @@
 """Parts of the trainers: schedule, optimiser, generators, precision, signals."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import nullcontext

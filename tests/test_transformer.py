@@ -1,7 +1,5 @@
 """The packed forward equals transformers' padded one: states, gradients, chosen rows; and dropout."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 

@@ -1,7 +1,5 @@
 """A pre-training of some steps: its inputs, how it is run, cut off and compared."""
 
-from __future__ import annotations
-
 import os
 import signal
 from collections.abc import Callable

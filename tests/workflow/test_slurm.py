@@ -3,8 +3,6 @@
 A training that is cancelled, warned before its time limit, or requeued ends in the weights of one that was left alone.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
