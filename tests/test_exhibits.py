@@ -109,9 +109,6 @@ def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikiped
         ("general, then domain", "cdmae-stage1"), ("general, then domain", "wikipedia-domain"),
     ]  # fmt: skip
     assert [key[0] for key in rows if key[1] == "paper"] == ["domain", "general, then domain"], "each once"
-
-
-def test_a_longer_pretraining_is_no_other_corpus():
     config = shipped("ablations")
     config["encoders"]["longer"] = {**config["encoders"]["cdmae"], "steps": 9000}
     config["systems"]["longer"] = {**config["systems"]["cdmae-stage1"], "encoder": "longer"}
@@ -214,7 +211,7 @@ def test_bm25_with_titles_is_told_from_the_papers_without():
     assert {key[1] for key in rows if key[0] == "SimLM"} == {"distilled"}
 
 
-def test_an_earlier_stage_is_not_held_against_a_published_last_one():
+def test_an_earlier_stage_is_not_held_against_a_published_last_one_and_elsewhere_ours_stand_alone():
     config = on_ms_marco()
     config["encoders"]["retro"] = {**config["encoders"]["mae"], "objective": "retromae"}
     config["systems"]["retro"] = {**config["systems"]["cdmae-stage1"], "encoder": "retro"}
@@ -223,9 +220,6 @@ def test_an_earlier_stage_is_not_held_against_a_published_last_one():
     assert not [key for key in rows if key[0] == "RetroMAE" and key[2] == "difference"]
     stages = lines(exhibits.table("table_stages", measured(config)))
     assert ("RetroMAE", "stage 1", "difference", "") in stages
-
-
-def test_elsewhere_ours_stand_alone_and_the_caption_says_so():
     table = exhibits.table("table_stages", measured(synthetic_run.config()))
     assert {key[2] for key in lines(table)} == {"ours"}
     assert table.caption.endswith("ours alone: pydocs is not the paper's data")

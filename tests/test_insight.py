@@ -164,12 +164,9 @@ def test_the_sections_show_them_folded_and_escaped(run, tmp_path):
     assert places == sorted(places)
 
 
-def test_runs_that_a_report_does_not_have_leave_no_section(tmp_path):
+def test_a_report_declares_the_runs_it_reads_and_those_it_lacks_leave_no_section(tmp_path, values):
     run = facts_module.read(synthetic_run.make(tmp_path, targets={"pydocs": {"dev": 10}}, parts=()))
     assert insight.negatives(run) is None and insight.queries(run) is None
-
-
-def test_the_report_declares_the_runs_it_reads(values):
     inputs = plan(values, "report")["report", ""].inputs
     assert inputs["mined"] == ["out/negatives/bm25.docs.train.parquet", "out/negatives/one.docs.train.parquet"]
     assert inputs["teachers"] == ["out/teachers/three.parquet"]

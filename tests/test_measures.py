@@ -153,14 +153,11 @@ def test_what_is_allowed_is_measured(name):
     assert all(0 <= value <= 1 for value in values(RUN, QRELS, name))
 
 
-def test_a_grade_that_no_judgment_has_is_said(capsys):
+def test_a_grade_that_no_judgment_has_is_said_and_a_run_of_other_queries_refused(capsys):
     run, qrels = run_of([0, 1]), qrels_of((0, 1, 2))
     values(run, qrels, "RR(rel=2)@10")
     assert capsys.readouterr().err == ""
     assert values(run, qrels, "RR(rel=3)@10") == values(run, qrels, "R(rel=3)@10")
     assert "no judgment has the grade that RR(rel=3)@10 asks for, 2 is the highest" in capsys.readouterr().err
-
-
-def test_a_run_of_other_queries_is_refused():
     with pytest.raises(InputError, match="the run has 2 queries and the split 3"):
         measure(RUN, QRELS, ["a", "b", "c"], ["RR@10"])

@@ -274,11 +274,15 @@ def test_earlier_runs_replace_assumptions(planned, jobs, tmp_path):
     assert estimated(unseen, planned, job)[1] == estimated(Machine(1), planned, job)[1]
 
 
-def test_a_record_of_one_objective_tells_of_others_less_than_one_of_their_own(planned, jobs):
+def test_a_record_of_one_objective_tells_of_others_less_than_one_of_their_own_and_nothing_of_a_gpu(planned, jobs):
     seconds = {("pretrain", "mae"): 100.0, ("pretrain", "none"): 7.0}
     found = Machine(1).corrected(planned, jobs.values(), {key: Record(each) for key, each in seconds.items()})
     assert {"pretrain", "pretrain by mae", "pretrain by none"} == found.corrections.keys()
     assert estimated(found, planned, jobs["pretrain", "none"])[0] == pytest.approx(7.0)
+    taken = {("pretrain", "cdmae"): Record(100.0), ("index_bm25", "docs"): Record(100.0)}
+    assert Machine(1, 1, "h100").corrected(planned, jobs.values(), taken).corrections.keys() == {"index_bm25"}
+    here = Machine(1).corrected(planned, jobs.values(), taken).corrections
+    assert here.keys() == {"index_bm25", "pretrain", "pretrain by mae"}
 
 
 def test_jobs_that_mostly_start_do_not_make_large_ones_slow():
@@ -287,13 +291,6 @@ def test_jobs_that_mostly_start_do_not_make_large_ones_slow():
     assert machine.shown([Run(105.0, 5.0, 50.0, 3e6)]) == Speed(5.0, 2.0, 3e6)
     two = [Run(3.0, 4.0, 50.0, 1e6), Run(8.0, 4.0, 0.0, -3e6)]
     assert machine.shown(two) == Speed(4.0, pytest.approx(3 / 50), -1e6)
-
-
-def test_records_of_a_processor_tell_nothing_of_a_gpu(planned, jobs):
-    taken = {("pretrain", "cdmae"): Record(100.0), ("index_bm25", "docs"): Record(100.0)}
-    assert Machine(1, 1, "h100").corrected(planned, jobs.values(), taken).corrections.keys() == {"index_bm25"}
-    here = Machine(1).corrected(planned, jobs.values(), taken).corrections
-    assert here.keys() == {"index_bm25", "pretrain", "pretrain by mae"}
 
 
 @pytest.mark.parametrize(
@@ -371,13 +368,20 @@ def test_jobs_wait_for_gpus_and_take_at_most_what_there_is():
 # --- the whole plan --------------------------------------------------------------------------------------------------
 
 
-def test_the_plan_tells_everything(planned, jobs):
+def test_the_plan_tells_everything_but_what_is_up_to_date(planned, jobs):
     found = text(planned, list(jobs.values()), Machine(2, 1, "h100"))
     count = len(jobs)
     assert found.startswith(f"{count} of {count} jobs on 2 cores and 1 x h100:\n")
     for line in ("rule", "pretrain", "wall time", "disk", "memory", "longest chain of jobs", "sizes: 0 of 2", "times:"):
         assert f"\n{line}" in found
     assert "GPU-hours" in found
+    first, *others = jobs.values()
+    known = [first._replace(due=False), *others]
+    names = [task.name for task in steps(planned, known, Machine(1))]
+    assert len(names) == len(jobs) - 1 and f"{first.rule} {first.name}" not in names
+    assert len(steps(planned, known, Machine(1), everything=True)) == len(jobs)
+    nothing = [job._replace(due=False) for job in known]
+    assert text(planned, nothing, Machine(1)) == f"all {len(jobs)} jobs are done and up to date"
 
 
 def test_what_does_not_suffice_is_said_plainly(planned, jobs, monkeypatch):
@@ -572,13 +576,3 @@ def test_a_reader_that_has_seen_enough_ends_the_plan_quietly():
         command = [sys.executable, "workflow/start.py", "plan", "--all"]
         found = subprocess.run(command, cwd=ROOT, stdout=closed, stderr=subprocess.PIPE, text=True)
     assert (found.returncode, found.stderr) == (128 + signal.SIGPIPE, "")
-
-
-def test_what_is_up_to_date_is_left_out(planned, jobs):
-    first, *others = jobs.values()
-    known = [first._replace(due=False), *others]
-    names = [task.name for task in steps(planned, known, Machine(1))]
-    assert len(names) == len(jobs) - 1 and f"{first.rule} {first.name}" not in names
-    assert len(steps(planned, known, Machine(1), everything=True)) == len(jobs)
-    nothing = [job._replace(due=False) for job in known]
-    assert text(planned, nothing, Machine(1)) == f"all {len(jobs)} jobs are done and up to date"

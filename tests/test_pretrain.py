@@ -179,17 +179,14 @@ def test_pretraining_goes_on_from_a_checkpoint(pretrained, inputs, tmp_path):
     assert first[1] < first[0]
 
 
-def test_divergence_ends_with_words(inputs, tmp_path):
+def test_divergence_and_a_second_training_of_the_same_encoder_end_with_words(inputs, tmp_path, monkeypatch):
     """The sentence names the setting; no encoder is written."""
     with pytest.raises(InputError, match=r"training diverged: .* lower learning_rate \(now 1e\+09\)"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, learning_rate=1e9))
     assert not (tmp_path / "encoder").exists()
-
-
-def test_a_second_training_of_the_same_encoder_is_refused(inputs, tmp_path, monkeypatch):
     monkeypatch.setattr("cdmae.training.leases.WAIT", 0.1)
-    with state.opened(tmp_path / "state", "x"), pytest.raises(InputError, match="x is being trained already"):
-        run(inputs, tmp_path)
+    with state.opened(tmp_path / "second/state", "x"), pytest.raises(InputError, match="x is being trained already"):
+        run(inputs, tmp_path / "second")
 
 
 def test_files_that_do_not_fit_together_are_refused(inputs, tmp_path):

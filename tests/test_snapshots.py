@@ -79,12 +79,9 @@ def test_a_state_behind_a_lost_snapshot_is_refused(inputs, tmp_path):
         run(inputs, tmp_path, snapshots=[4])
 
 
-def test_steps_that_a_training_does_not_reach_are_refused(inputs, tmp_path):
+def test_steps_that_a_training_does_not_reach_or_has_not_kept_are_refused(inputs, tmp_path, pretrained):
     with pytest.raises(InputError, match="a snapshot of step 8 is asked for; allowed: from 1 to 7, the last step"):
         run(inputs, tmp_path, snapshots=[2, 8])
-
-
-def test_an_encoder_without_the_snapshot_is_refused(pretrained, tmp_path):
     with pytest.raises(InputError, match="has no snapshot of step 4; delete it and run again"):
         snapshots.take(name="early", encoder=pretrained, step=4, output=tmp_path / "early")
 
