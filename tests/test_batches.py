@@ -131,11 +131,8 @@ def test_micro_batches_hold_every_passage_once(rows, ranks):
         assert np.diff(starts[cuts]).max() <= rows + 2 * longest
 
 
-def test_passages_of_a_step_are_sorted_by_length():
+def test_passages_of_a_step_are_sorted_by_length_and_there_are_some():
     for step in reader(LENGTHS, batch=8).steps(0, 5):
         assert (np.diff(np.diff(step.sides["encoder"].inputs.starts)) >= 0).all()
-
-
-def test_an_empty_collection_is_refused():
     with pytest.raises(InputError, match="no passages"):
         reader((), batch=2)

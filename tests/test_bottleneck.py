@@ -45,10 +45,14 @@ def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs):
     assert len(set(found.values())) == 3
 
 
-def test_objectives_without_a_vector_to_exchange_are_not_looked_at(inputs, tmp_path):
+def test_objectives_without_a_vector_to_exchange_are_not_looked_at_but_their_search_is_shown(inputs, tmp_path):
     settings = replace(SETTINGS, objective="bowdpr")
     assert bottleneck.look(network_of(inputs, settings), source_of(inputs, settings), 4096, CPU) is None
     assert not (run(inputs, tmp_path, settings) / "bottleneck.tsv").exists()
+    trained = {"x": facts.training(tmp_path / "encoder")}
+    found = training.bottleneck(Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders=trained))
+    assert [figure.name for figure in found.figures] == ["halves"]
+    assert "Chance would reach an MRR@10 of" in str(found.text) and "restored" not in str(found.text)
 
 
 def test_the_section_shows_what_the_vector_saves_and_finds(pretrained):
@@ -61,10 +65,3 @@ def test_the_section_shows_what_the_vector_saves_and_finds(pretrained):
     last = read_table(pretrained / "retrieval.tsv").iloc[-1]
     assert halves.rows[-1][-1].value == pytest.approx(100 * last["rr"])
     assert training.bottleneck(Facts({})) is None
-
-
-def test_an_objective_without_a_decoder_has_its_search_shown(inputs, tmp_path):
-    made = facts.training(run(inputs, tmp_path, replace(SETTINGS, objective="bowdpr")))
-    found = training.bottleneck(Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders={"x": made}))
-    assert [figure.name for figure in found.figures] == ["halves"]
-    assert "Chance would reach an MRR@10 of" in str(found.text) and "restored" not in str(found.text)

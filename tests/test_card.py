@@ -54,13 +54,15 @@ def measures():
     return pd.concat([frame.assign(measure=name, value=column) for name, column in values.items()])
 
 
-def test_the_card_names_the_data_of_the_encoder_before():
+def test_the_card_names_the_data_of_the_encoder_before_and_has_no_results_without_measures():
     before = {"general": {"start": "small", "objective": "mae", "collection": "wikipedia"}}
     facts = {**FACTS, "before": before, "encoder": {**FACTS["encoder"], "after": "general"}}
     facts["collections"] = {**FACTS["collections"], "wikipedia": {"source": "ir_datasets"}}
     text = card.card(facts, measures(), LENGTHS["retriever"], "models/x")
     assert "**wikipedia**, for pre-training before that: source ir_datasets." in text
     assert "before:\n  general:\n    start: small\n" in text
+    text = card.card(FACTS, measures().iloc[:0], LENGTHS["reranker"], "x")
+    assert not {"model_name", "model-index"} & yaml.safe_load(text.split("---")[1]).keys()
 
 
 def test_the_card_tells_how_every_encoder_was_pretrained():
@@ -75,11 +77,6 @@ def test_the_card_tells_how_every_encoder_was_pretrained():
     assert len(set(texts.values())) == len(texts) - 1
     assert texts["mae", "uniform"] == texts["mae", "whole_word"]
     assert "here  (" not in "".join(texts.values()), "a masking without a word"
-
-
-def test_a_card_without_measures_has_no_results_in_front():
-    text = card.card(FACTS, measures().iloc[:0], LENGTHS["reranker"], "x")
-    assert not {"model_name", "model-index"} & yaml.safe_load(text.split("---")[1]).keys()
 
 
 def test_release_links_every_file_and_adds_the_card(trained):

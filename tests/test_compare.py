@@ -72,15 +72,12 @@ def test_packed_files_are_read_as_they_are(files, header):
         compare([files / "a", files / "b"], files / "broken.gz", MEASURES)
 
 
-def test_runs_count_to_their_end(files):
+def test_runs_count_to_their_end_and_what_is_there_twice_is_refused(files):
     deep = "".join(f"q1 Q0 d{rank} {rank} {-rank} x\n" for rank in range(1, 1601))
     (files / "a").write_text(deep)
     (files / "b").write_text(deep)
     (files / "qrels").write_text("q1 0 d3 1\nq1 0 d1500 1\n")
     assert compare([files / "a", files / "b"], files / "qrels", ["R@2000"])["mean"].tolist() == [1, 1]
-
-
-def test_what_is_there_twice_is_refused(files):
     with pytest.raises(InputError, match="a is there twice; allowed: each run once"):
         compare([files / "a", files / "b", files / "a"], files / "qrels", MEASURES)
     (files / "qrels").write_text("q1 0 d1 1\nq1 0 d1 0\n")
@@ -108,14 +105,11 @@ def test_a_run_of_few_of_the_judged_queries_says_so(files, capsys):
     assert part["mean"][0] == whole["mean"][0] and part["mean"][1] <= 2 / 40
 
 
-def test_the_command_names_its_option(files):
+def test_the_command_names_its_option_and_the_table_runs_differences_and_p(files):
     with pytest.raises(InputError, match="^--measures has nonsense; allowed: what pytrec_eval, "):
         commands.compare(str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="RR@10,nonsense")
     with pytest.raises(InputError, match="^--measures has MRR@10; allowed: RR@10, as ir_measures writes it"):
         commands.compare(str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="MRR@10")
-
-
-def test_the_table_names_runs_differences_and_p(files):
     text = table(compare([files / "a", files / "b"], files / "qrels", ["RR@10"]))
     header, _, first, second = text.splitlines()
     assert [cell.strip() for cell in header.strip("|").split("|")] == [

@@ -115,13 +115,10 @@ def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikiped
     assert "longer" not in exhibits.wanted("table_corpus", config).systems
 
 
-def test_competitors_that_are_trained_stand_beside_their_published_rows():
+def test_competitors_stand_beside_their_published_rows_if_they_have_the_masks_of_those():
     systems = exhibits.wanted("table_main", shipped("objectives")).systems
     assert {f"{objective}-stage1" for objective in published.OBJECTIVES.values()} <= set(systems)
     assert not {"idf-stage1", "retromae-importance-stage1", "inverse-frequency-stage1"} & set(systems)
-
-
-def test_a_method_is_what_was_trained_with_the_masks_it_was_published_with():
     config = shipped("objectives")
     assert methods(measured(config))["MASTER"] == ["master-stage1"]
     config["encoders"]["master"]["decoder_masking"] = "whole_word"

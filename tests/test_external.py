@@ -65,15 +65,12 @@ def test_passages_and_queries_are_encoded_the_models_own_way(model, collection, 
     np.testing.assert_allclose(np.linalg.norm(queries, axis=1), 1, atol=1e-6)
 
 
-def test_a_length_beyond_the_models_own_is_said_to_have_no_effect(model, capsys):
+def test_lengths_cut_and_one_beyond_the_models_own_is_said_to_have_no_effect(model, capsys):
     external.encode_queries(str(model), ["ant bee"], 512)
     said = "the model has a max_seq_length of 16 word-pieces: texts are cut there, not at 512"
     assert said in capsys.readouterr().err
     external.encode_queries(str(model), ["ant bee"], 16)
     assert "word-pieces" not in capsys.readouterr().err
-
-
-def test_lengths_cut(model):
     whole = external.encode_queries(str(model), ["ant bee cow dog", "ant bee"], 0)
     cut = external.encode_queries(str(model), ["ant bee cow dog", "ant bee"], 6)  # [CLS] ask : ant bee [SEP]
     np.testing.assert_allclose(cut, whole[[1, 1]], atol=1e-6)

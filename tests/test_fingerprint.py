@@ -56,14 +56,11 @@ def change(root, name, old, new):
     path.write_text(path.read_text().replace(old, new))
 
 
-def test_every_module_that_is_imported_and_no_other(root):
+def test_every_module_that_is_imported_and_no_other_but_plugins(root):
     assert list(fingerprint(SCRIPT, root=root)) == [
         "cdmae", "cdmae.masking", "cdmae.masking.batches", "cdmae.masking.noise", "cdmae.pretraining.trainer",
         "cdmae.reached", "cdmae.runs", "cdmae.training.state", SCRIPT,
     ]  # fmt: skip
-
-
-def test_plugins_and_what_they_import(root):
     found = fingerprint(SCRIPT, ["cdmae.masking.strategies.importance"], root=root)
     assert set(found) - set(fingerprint(SCRIPT, root=root)) == {"cdmae.masking.strategies.importance"}
     with pytest.raises(FileNotFoundError, match="no module cdmae.masking.entropy"):
@@ -105,15 +102,12 @@ def test_a_change_shows_in_its_module_alone(root, name, old, new, module):
     assert [key for key in after if after[key] != before[key]] == [module]
 
 
-def test_a_change_elsewhere_does_not_show(root):
+def test_a_change_elsewhere_does_not_show_and_the_hash_is_the_same_on_every_python(root):
     before = fingerprint(SCRIPT, root=root)
     for name in ("cdmae/report/page.py", "cdmae/cli.py", "cdmae/other.py"):
         (root / name).write_text("x = 1\n")
     assert fingerprint(SCRIPT, root=root) == before
-
-
-def test_the_hash_is_the_same_on_every_python(root):
-    """The number is written down: a Python that names syntax differently would restart a user's trainings."""
+    # The number is written down: a Python that names syntax differently would restart a user's trainings.
     assert fingerprint("cdmae/runs.py", root=root) == {"cdmae/runs.py": "4247fc768dab"}
 
 

@@ -23,11 +23,14 @@ def reciprocal_rank(runs, k, depth, weights=None):
     return Fusion(runs, "reciprocal_rank", k).run(weights or [1] * len(runs), depth)
 
 
-def test_reciprocal_rank_by_hand():
+def test_reciprocal_rank_by_hand_with_ties_by_row_and_a_depth():
     fused = reciprocal_rank([run_of([7, 3, 5]), run_of([3, 9])], k=60, depth=10)
     passages, scores = fused.ranked(0)
     assert passages.tolist() == [3, 7, 9, 5]
     np.testing.assert_allclose(scores, [1 / 62 + 1 / 61, 1 / 61, 1 / 62, 1 / 63], rtol=1e-6)
+    fused = reciprocal_rank([run_of([8, 2]), run_of([2, 8]), run_of([5])], k=0, depth=2)
+    assert fused.ranked(0)[0].tolist() == [2, 8]
+    assert fused.ranked(0)[1].tolist() == [1.5, 1.5]
 
 
 def test_convex_combination_by_hand_where_equal_scores_count_as_the_best():
@@ -39,12 +42,6 @@ def test_convex_combination_by_hand_where_equal_scores_count_as_the_best():
     assert Fusion([run, run_of([4, 1])], "convex", 60).run([1, 1], 3).ranked(0)[1].tolist() == [2, 1, 0]
 
 
-def test_ties_come_by_row_and_depth_cuts():
-    fused = reciprocal_rank([run_of([8, 2]), run_of([2, 8]), run_of([5])], k=0, depth=2)
-    assert fused.ranked(0)[0].tolist() == [2, 8]
-    assert fused.ranked(0)[1].tolist() == [1.5, 1.5]
-
-
 @pytest.mark.parametrize("method", ["reciprocal_rank", "convex"])
 def test_one_run_keeps_its_order_and_empty_lists_stay_empty(method):
     fused = Fusion([run_of([4, 1, 2], [])], method, 60).run([1], 3)
@@ -52,12 +49,9 @@ def test_one_run_keeps_its_order_and_empty_lists_stay_empty(method):
     assert len(fused) == 2 and not len(fused.ranked(1)[0])
 
 
-def test_runs_of_other_queries_are_refused():
+def test_runs_of_other_queries_and_more_systems_than_can_be_tuned_are_refused():
     with pytest.raises(InputError, match=r"runs of \[1, 2\] queries cannot be fused"):
         reciprocal_rank([run_of([1]), run_of([1], [2])], k=60, depth=5)
-
-
-def test_the_config_allows_as_many_systems_as_can_be_tuned():
     assert max(STEPS) == MOST_TUNED
 
 

@@ -224,15 +224,12 @@ def test_a_run_of_others_teaches_what_it_ranks(values, whole, tmp_path):
     assert systems.waiting(config)["systems"]["theirs"] == 1
 
 
-def test_words_of_the_user_may_have_braces(values):
+def test_words_of_the_user_may_have_braces_and_be_longer_than_linux_takes_in_a_command(values):
     values["report"] = {"title": "Of {some} <words>", "example": "a {word} of {5,6} <or> more"}
     jobs = plan(values)
     assert jobs["masked_terms", "cdmae"].params["example"] == "a {word} of {5,6} <or> more"
     assert "Of {some} <words>" in jobs["report", ""].params["facts"]
-
-
-def test_no_command_is_longer_than_linux_takes(values):
-    """128 KiB: what the report is made from grows with the config, and goes by a file."""
+    # 128 KiB: what the report is made from grows with the config, and goes by a file.
     values["report"] = {"title": "long" * 50_000}
     jobs = plan(values, "report", "table_main")
     assert len(jobs["report", ""].params["facts"]) > 2**17

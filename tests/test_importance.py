@@ -49,12 +49,9 @@ def test_eq7_pmi_of_three_words_is_the_least_over_the_ways_of_cutting():
     assert ami_of(text, window=3, pmi="product") == pytest.approx([each / 2 for each in expected] * 2 + [0] * 6)
 
 
-def test_eq8_with_a_window_of_two_adds_the_neighbours_on_both_sides():
+def test_eq8_with_a_window_of_two_adds_the_neighbours_and_at_the_edges_what_there_is():
     # One passage 1 2 3: p(w) = 1/3, p(bigram) = 1/2, so that PMI = log (1/2) / (1/9) = log 9/2 for both bigrams.
     assert ami_of([[1, 2, 3]], window=2) == pytest.approx([LOG(4.5), 2 * LOG(4.5), LOG(4.5)])
-
-
-def test_eq8_at_the_edges_of_a_passage():
     # 1 2 3 with L = 4: bigrams log 9/2, the trigram (p = 1) at most log 1 / (1/2 x 1/3) = log 6; there is no 4-gram.
     #   literal, a third of each side:  word 1: (log 9/2 + log 6) / 3     word 2: 2 log 9/2 / 3     word 3: as word 1
     #   mean, twice the mean of two:    word 1:  log 9/2 + log 6          word 2: 2 log 9/2
@@ -110,14 +107,11 @@ def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window):
     assert found == pytest.approx(slow(counts.tolist(), counted.segments.tolist(), totals, **settings), abs=1e-5)
 
 
-def test_threads_and_blocks_change_no_bit():
+def test_threads_and_blocks_change_no_bit_and_counts_may_be_beyond_the_table_of_logarithms():
     counted = ngrams.count(random_tokens(2, passages=400))
     assert counted.counts.shape[1] > 2 * ami.BLOCK
     one, *others = (ami.ami(counted.counts, counted.totals, threads=threads) for threads in (1, 2, 3, 7))
     assert all(np.array_equal(one, other) for other in others)
-
-
-def test_counts_beyond_the_table_of_logarithms():
     counts = np.array([[70_000, 90_000], [65_536, 0]], np.uint32)
     expected = LOG(65_536 / 1e6) - LOG(70_000 / 2e6) - LOG(90_000 / 2e6)
     assert ami.ami(counts, np.array([2e6, 1e6])) == pytest.approx([expected] * 2)

@@ -182,7 +182,7 @@ def loaded(folder, **settings):
     return source.load(source.Settings(**settings, **({"files": str(folder)} if folder else {})))
 
 
-def test_msmarco_with_titles_comes_through_whole(home, tmp_path):
+def test_msmarco_with_titles_comes_through_whole_and_wikipedia_as_text_alone(home, tmp_path):
     collection = loaded(home, **MSMARCO)
     assert write_collection(tmp_path / "out", collection) == 3
     assert read_passages(tmp_path / "out").to_pylist() == [
@@ -197,15 +197,21 @@ def test_msmarco_with_titles_comes_through_whole(home, tmp_path):
     assert (about["dataset"], about["titles"], about["passages"]) == ("msmarco-passage", True, 3)
     assert about["queries"]["train"]["read"] == 2
     assert about["queries"]["train"]["judged"] == 1
+    assert write_collection(tmp_path / "wikipedia", loaded(home, dataset="dpr-w100")) == 2
+    second = {"passage_id": "2", "title": "Tea", "text": "So is milk."}
+    assert read_passages(tmp_path / "wikipedia").to_pylist()[1] == second
 
 
-def test_titles_are_a_variant(home, tmp_path):
+def test_titles_are_a_variant_and_those_of_unknown_passages_refused(home, tmp_path):
     (tmp_path / "titles.tsv").write_text("2\tLoaf\n")
     own = loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO).passages.read_all()
     without = loaded(home, titles=False, **MSMARCO).passages.read_all()
     assert own["title"].to_pylist() == ["", "", "Loaf"]
     assert without["title"].to_pylist() == ["", "", ""]
     assert own["text"].equals(without["text"])
+    (tmp_path / "titles.tsv").write_text("0\tTea\n3\tNobody\n")
+    with pytest.raises(InputError, match=r"titles.tsv, line 2: '3\\tNobody'; allowed: passage id \(0 to 2\), tab"):
+        loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO)
 
 
 @pytest.mark.parametrize("dataset", ["beir/nq", "beir/cqadupstack/tex", "beir/webis-touche2020/v2"])
@@ -317,12 +323,6 @@ def test_published_triples_are_negatives_unless_they_are_part_of_a_file(home, tm
         source.triples_file(settings, "train/split200-valid")
 
 
-def test_wikipedia_is_text_alone(home, tmp_path):
-    assert write_collection(tmp_path / "out", loaded(home, dataset="dpr-w100")) == 2
-    second = {"passage_id": "2", "title": "Tea", "text": "So is milk."}
-    assert read_passages(tmp_path / "out").to_pylist()[1] == second
-
-
 def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
     with pytest.raises(InputError) as error:
         loaded(None, **MSMARCO)
@@ -365,12 +365,6 @@ def test_other_counts_than_the_published_ones_are_refused(home, published, monke
         with pytest.raises(InputError, match=f"beir/nq has {count} {part}; allowed: 9,999, as published"):
             loaded(home, dataset="beir/nq")
         monkeypatch.setitem(published[1]["metadata.json"]["beir/nq"], part, {"count": count})
-
-
-def test_titles_of_unknown_passages_are_refused(home, tmp_path):
-    (tmp_path / "titles.tsv").write_text("0\tTea\n3\tNobody\n")
-    with pytest.raises(InputError, match=r"titles.tsv, line 2: '3\\tNobody'; allowed: passage id \(0 to 2\), tab"):
-        loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO)
 
 
 # --- without reading anything ----------------------------------------------------------------------------------------

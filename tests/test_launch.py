@@ -41,14 +41,13 @@ def launch(tmp_path, monkeypatch):
     return run
 
 
-def test_without_gpus_python_runs_and_sees_none(launch):
+def test_none_one_and_several_gpus_are_reserved_or_those_that_the_cluster_chose(launch, monkeypatch):
     assert launch(0, "s.py", "--name", "a b") == ["python s.py --name a b cards="]
-
-
-def test_one_gpu_is_reserved_for_python_and_several_get_a_process_each(launch):
     assert launch(1, "s.py") == launch("--nodes", 1, 1, "s.py") == ["python s.py cards=0"]
     (line,) = launch(3, "s.py", "--name", "x")[:1]
     assert line == "torchrun --standalone --nproc-per-node 3 -- s.py --name x cards=0,1,2 parent=7"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    assert launch(1, "s.py") == ["python s.py cards=5"]
 
 
 def test_torchrun_leaves_the_options_of_a_script_to_it():
@@ -57,11 +56,6 @@ def test_torchrun_leaves_the_options_of_a_script_to_it():
 
     found = get_args_parser().parse_args(["--standalone", "--nproc-per-node", "3", "--", "s.py", "--start", "{}"])
     assert [found.training_script, *found.training_script_args] == ["s.py", "--start", "{}"]
-
-
-def test_cards_that_the_cluster_chose_are_kept(launch, monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
-    assert launch(1, "s.py") == ["python s.py cards=5"]
 
 
 def test_jobs_that_run_at_once_take_different_cards(launch, monkeypatch):

@@ -136,9 +136,6 @@ def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
             assert path.read_bytes() == (tmp_path / name / path.name).read_bytes(), path.name
     assert json.loads((tmp_path / "terms").read_text()) == found
     assert set(SETTINGS) == set(checks.MASKING), "what the job is told"
-
-
-def test_the_tokenizer_script_trains_on_titles_and_texts(made, tmp_path):
     start = {"collection": "docs", "vocabulary": 3000}
     script("tokenizer")(start=start, collection=made / "collection", output=tmp_path / "tokenizer")
     assert vocabulary.read_pieces(tmp_path / "tokenizer") == vocabulary.read_pieces(made / "tokenizer")

@@ -104,7 +104,7 @@ def test_eq1_random_tokens_are_any_ordinary_ones():
     assert stats.chisquare(counts[10:]).pvalue > 1e-4
 
 
-def test_eq1_80_10_10():
+def test_eq1_80_10_10_and_the_two_sides_independent():
     batch = batch_of([[11] * 500] * 200)
     chosen = np.zeros_like(batch.candidates)
     chosen[:, ::2] = True
@@ -116,9 +116,6 @@ def test_eq1_80_10_10():
     for count, share in (((masked == 4).sum(), 0.8), ((masked == 11).sum(), kept)):
         assert abs(count - share * number) < 4 * math.sqrt(number * share * (1 - share))
     assert batch.ids[0, 0] == 11  # the labels stay
-
-
-def test_eq1_the_two_sides_are_independent():
     batch = batch_of([[11] * 100] * 100)
     encoder, decoder = (
         masking.mask(batch, Side("uniform", ratio), VOCABULARY, masking.key(42, name, 0))[1]
@@ -130,16 +127,13 @@ def test_eq1_the_two_sides_are_independent():
 # --- Algorithm 1 -----------------------------------------------------------------------------------------------------
 
 
-def test_algorithm1_without_noise_masks_the_k_most_important_and_of_equal_ones_the_left():
+def test_algorithm1_without_noise_masks_the_k_most_important_k_rounded_down_and_of_equal_ones_the_left():
     # n = 7, p = 0.5: k = 3; the special token (9.0) is no candidate, so that n = 6.
     batch = batch_of([[11, 12, 4, 13, 14, 15, 16]], [[0.5, 3.0, 9.0, -1.0, 2.5, 2.75, 1.0]])
     found = select(batch, Side("importance", 0.5, sigma=0.0))
     assert found.tolist() == [[False, True, False, False, True, True, False]]
     batch = batch_of([[11, 12, 13, 14, 15]], [[1.0, 2.0, 1.0, 1.0, 0.0]])
     assert select(batch, Side("importance", 0.6, sigma=0.0)).tolist() == [[True, True, True, False, False]]
-
-
-def test_algorithm1_rounds_k_down():
     assert budget(np.ones((1, 100), bool), 0.29).tolist() == [29]  # 28.999999999999996 in floating point
     assert budget(np.ones((1, 7), bool), 0.5).tolist() == [3]
     assert budget(np.ones((1, 1), bool), 0.5).tolist() == [0]

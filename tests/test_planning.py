@@ -58,12 +58,9 @@ def jobs(values):
 # --- operations ------------------------------------------------------------------------------------------------------
 
 
-def test_bert_base_has_its_parameters_and_a_generator_a_third_of_its_widths():
+def test_the_operations_and_parameters_of_a_network():
     assert Network().parameters() == 109_482_240 - (768 * 768 + 768)  # as published, without the pooler
     assert Network().narrowed(4 / 12) == Network(width=256, inner=1024, heads=4)
-
-
-def test_a_layer_is_its_weights_and_its_attention():
     weights = 4 * 2 * 2 + 2 * 2 * 4
     scores_and_sum = 2 * (2 * 5 * 5 * 2)
     assert SMALL.layer(5) == 2 * 5 * weights + scores_and_sum
@@ -215,7 +212,7 @@ def test_a_source_that_cannot_tell_is_named_and_asked_the_memory_of_a_large_one(
     assert work.asked(load(values), "ngrams", "ami", "small", "docs") == work.UNTOLD == 64_000
 
 
-def test_files_of_text_tell_their_size_unless_they_cannot_be_read(tmp_path):
+def test_files_of_text_and_the_catalogue_tell_sizes_unless_they_cannot_be_read(tmp_path):
     lines = "".join(f"{row:05d}\tthree words here\n" for row in range(5000))
     (tmp_path / "collection.tsv").write_text(lines)
     (tmp_path / "queries.dev.tsv").write_text("1\ta\n2\tb\n")
@@ -226,9 +223,6 @@ def test_files_of_text_tell_their_size_unless_they_cannot_be_read(tmp_path):
     source = collections.source("beir")
     with pytest.raises(InputError, match=r"corpus.jsonl, line 2: not JSON"):
         source.expected(source.Settings(path=str(tmp_path)))
-
-
-def test_published_collections_tell_from_the_catalogue():
     source = collections.source("ir_datasets")
     settings = source.Settings(dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"})
     assert source.expected(settings) == (8_841_823, 56.0, {"train": 502_939, "dl19": 43})

@@ -40,13 +40,10 @@ def test_the_line(clock):
     assert run(clock, io.StringIO(), total=0, steps=2).splitlines()[0] == "pretrain cdmae: 20 steps, 10.0 steps/s"
 
 
-def test_a_line_after_2_seconds_and_then_each_10(clock):
+def test_a_line_after_2_seconds_and_then_each_10_at_the_command_s_own_pace(clock):
     lines = run(clock, io.StringIO()).splitlines()
     assert [line.split()[2] for line in lines] == ["20", "120", "220", "300"]
     assert lines[-1].endswith("after 0:30")
-
-
-def test_a_short_command_says_nothing_and_a_resumed_one_counts_only_its_own_pace(clock):
     assert run(clock, io.StringIO(), seconds=0.01) == ""
     line = run(clock, io.StringIO(), start=1000, steps=2).splitlines()[0]
     assert "1,020 of 4,000 steps (25 %), 10.0 steps/s, 4:58 left" in line

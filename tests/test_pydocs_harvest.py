@@ -74,14 +74,11 @@ add_newdoc(*everything)
     }  # fmt: skip
 
 
-def test_harvest_inspects_the_c_modules_of_the_standard_library():
+def test_harvest_inspects_c_modules_and_refuses_a_package_that_is_not_installed():
     harvested = harvest.harvest(harvest.STDLIB, within=("math", "builtins"))
     texts = {documented.name: documented.docstring for documented in harvested}
     assert "radians" in texts["math.degrees"]
     assert texts["builtins.str.upper"].startswith("Return a copy")
     assert not any(name.rpartition(".")[2].startswith("__") for name in texts)
-
-
-def test_harvest_of_a_package_that_is_not_installed():
     with pytest.raises(InputError, match="the package no_such_package is not installed in this environment"):
         names("no_such_package")

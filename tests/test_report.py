@@ -193,11 +193,15 @@ def test_the_first_screen_states_difference_sureness_and_cost(run, page):
     assert "4.5\N{NO-BREAK SPACE}s" in text  # 3.1 s of counting and 1.4 s of scoring
 
 
-def test_cost_adds_up(run):
+def test_cost_adds_up_and_masked_terms_are_shown(run):
     rows = rows_of(cost.section(run).tables[0])
     assert float(rows["pre-training"][1]) == pytest.approx(190 + 190 + 3.2)
     assert float(rows["all"][0]) == len(run.benchmarks)
     assert rows["measures"][3] == "\N{EN DASH}"  # too short for Snakemake to sample
+    masked = run.masked_terms["cdmae"]
+    assert rows_of(masking.terms_table(masked))["1"] == ["the", "0.061", "array", "0.012"]
+    sweep, _ = masking.sigma_sweep(masked)
+    assert [row[0].text for row in sweep.rows] == ["0", "1", "2", "4", "\N{INFINITY}"]
 
 
 def test_curves_are_averaged_and_a_steep_beginning_does_not_flatten_them(run):
@@ -212,13 +216,6 @@ def test_curves_are_averaged_and_a_steep_beginning_does_not_flatten_them(run):
     (figure,) = training.loss_figures("loss", "Loss", [gentle])
     assert figure.description == "Loss: a from 7.9 to 4"
     assert training.loss_figures("loss", "Loss", []) == []
-
-
-def test_masked_terms_and_sigma(run):
-    masked = run.masked_terms["cdmae"]
-    assert rows_of(masking.terms_table(masked))["1"] == ["the", "0.061", "array", "0.012"]
-    sweep, _ = masking.sigma_sweep(masked)
-    assert [row[0].text for row in sweep.rows] == ["0", "1", "2", "4", "\N{INFINITY}"]
 
 
 def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measured_and_nano_beir_is_none(tmp_path):

@@ -46,15 +46,12 @@ def test_a_bag_holds_every_word_of_a_passage_once():
         assert number[row] == max(1, len(words))
 
 
-def test_bowdpr_weighs_its_bag():
+def test_bowdpr_weighs_its_bag_and_dupmae_pools_some_passages_at_a_time(monkeypatch):
     batch = whole(first("bowdpr"))
     plain = network_of("bowdpr")
     weighted = bowdpr.BowDpr(plain.model, dataclasses.replace(SETTINGS, bag_weight=3.0), 5)
     one, other = plain(batch)[1]["decoder_loss"], weighted(batch)[1]["decoder_loss"]
     torch.testing.assert_close(3 * one, other)
-
-
-def test_dupmae_pools_some_passages_at_a_time(monkeypatch):
     network, batch = network_of("dupmae"), whole(first("dupmae"))
     expected = network(batch)[0]
     monkeypatch.setitem(dupmae.LOGITS_AT_ONCE, "cpu", 1)

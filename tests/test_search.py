@@ -160,7 +160,7 @@ def test_scores_and_order_depend_on_nothing_but_the_vectors(device, monkeypatch,
         same(search(queries, [passages[:101], passages[101:]], 30, threads=threads, device=device), whole)
 
 
-def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_and_it_is_said(monkeypatch, capsys):
+def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_and_its_threads_are_restored(monkeypatch, capsys):
     ones = np.ones((3, 4), np.float32)
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
     assert search(ones, [ones], 2, device="cuda").passages.tolist() == [0, 1] * 3
@@ -170,9 +170,6 @@ def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_and_it_is_said(monkeypa
     many = np.ones((3000, 4), np.float32)
     assert search(ones, [many], 2000, device="cuda").passages[:2000].tolist() == list(range(2000))
     assert "2,048 hits at most, too few for depth 2,000; the CPU searches" in capsys.readouterr().err
-
-
-def test_threads_of_faiss_are_restored():
     before = faiss.omp_get_max_threads()
     search(np.ones((3, 4), np.float32), [np.ones((3, 4), np.float32)], 2, threads=before + 1)
     assert faiss.omp_get_max_threads() == before

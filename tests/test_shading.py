@@ -26,9 +26,11 @@ def table(monkeypatch):
     monkeypatch.setattr(ami.Table, "read", lambda folder: Table())
 
 
-def test_words_are_spelt_whole_with_the_importance_of_their_first_piece(tokenizer, table):
+def test_words_are_spelt_whole_with_the_importance_of_their_first_piece_if_there_are_any(tokenizer, table):
     found = shading.score("Crossword is a puzzle!", "table", tokenizer)
     assert found == [("crossword", 5.0), ("is", 7.0), ("a", 8.0), ("puzzle", 9.0), ("!", 10.0)]
+    with pytest.raises(InputError, match="no words"):
+        shading.score("  ", "table", tokenizer)
 
 
 def test_numbers_are_one_word_a_line_and_grounds_follow_them():
@@ -38,8 +40,3 @@ def test_numbers_are_one_word_a_line_and_grounds_follow_them():
     assert f"48;5;{shading.GROUNDS[-1]}m" in shown[1] and shown[1].endswith("b\x1b[0m")
     assert shown[2] != shown[1] and "\x1b[48;5;" in shown[2]
     assert shading.for_terminal([("a", 0.0), ("b", -1.0)]) == "a b"
-
-
-def test_a_text_without_words_is_refused(tokenizer, table):
-    with pytest.raises(InputError, match="no words"):
-        shading.score("  ", "table", tokenizer)

@@ -72,16 +72,13 @@ def test_a_kill_in_the_middle_of_a_snapshot_leaves_none_and_the_next_run_writes_
     assert differences(kept / "snapshots/00000004", again / "snapshots/00000004") == []
 
 
-def test_a_state_behind_a_lost_snapshot_is_refused(inputs, tmp_path):
+def test_steps_that_are_lost_not_reached_or_not_kept_are_refused(inputs, tmp_path, pretrained):
     cut_off(5, inputs, tmp_path, snapshots=[4])
     shutil.rmtree(tmp_path / "state/snapshots")
     with pytest.raises(InputError, match="goes on from step 5 and the snapshot of step 4 is not in .*; delete"):
         run(inputs, tmp_path, snapshots=[4])
-
-
-def test_steps_that_a_training_does_not_reach_or_has_not_kept_are_refused(inputs, tmp_path, pretrained):
     with pytest.raises(InputError, match="a snapshot of step 8 is asked for; allowed: from 1 to 7, the last step"):
-        run(inputs, tmp_path, snapshots=[2, 8])
+        run(inputs, tmp_path / "other", snapshots=[2, 8])
     with pytest.raises(InputError, match="has no snapshot of step 4; delete it and run again"):
         snapshots.take(name="early", encoder=pretrained, step=4, output=tmp_path / "early")
 

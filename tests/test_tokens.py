@@ -177,9 +177,6 @@ def test_special_tokens_come_first_and_punctuation_has_no_continuing_pieces():
     assert "##!" not in pieces
     assert "##中" not in pieces
     assert "##a" in pieces
-
-
-def test_a_vocabulary_too_small_for_the_alphabet_is_refused():
     with pytest.raises(InputError, match="vocabulary is 20; the single characters"):
         tokenise.train_pieces(ENGLISH, 20)
 

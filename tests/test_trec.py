@@ -61,15 +61,12 @@ def test_escaped_ids_stay_distinct():
 LINES = "q2 Q0 d1 1 2.5 x\nq2\tQ0 d0 2 2.5 x\nq2 Q0 d5 9 3 x\n七 Q0 d3 1 -1e-3 x\n"
 
 
-def test_a_run_of_others_is_read_by_score_then_rank(tmp_path, capsys):
+def test_a_run_is_read_by_score_then_rank_and_our_own_as_it_was_written(tmp_path, capsys):
     (tmp_path / "run").write_text(LINES)
     run = trec.read_run(tmp_path / "run", QUERIES, PASSAGES, depth=2)
     assert [run.ranked(row)[0].tolist() for row in range(3)] == [[], [5, 1], [3]]
     assert run.ranked(1)[1].tolist() == [3, 2.5]
     assert "2 of 3 queries have fewer than 2 passages, 1 none" in capsys.readouterr().err
-
-
-def test_what_was_written_is_read_again(tmp_path):
     passages = ["a b", *PASSAGES[1:]]
     trec.write_run(tmp_path / "run", RUN, QUERIES, passages, "us")
     again = trec.read_run(tmp_path / "run", QUERIES, pa.array(passages), depth=3)

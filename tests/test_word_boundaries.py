@@ -59,13 +59,16 @@ def test_ids_are_those_of_the_joined_text(tokens, vocabulary, hugging_face):
         assert vocabulary.of_model(tokens.ids[tokens.starts[row] : tokens.text_starts[row]]).tolist() == alone
 
 
-def test_words_are_those_that_the_tokenizer_tells(tokens, vocabulary, hugging_face):
+def test_words_are_those_that_the_tokenizer_tells_and_ngrams_are_of_them(tokens, vocabulary, hugging_face):
     assert np.array_equal(tokens.word_starts, vocabulary.word_starts)
     for row, text in enumerate(JOINED):
         ids = tokens.ids[tokens.starts[row] : tokens.starts[row + 1]]
         begins = np.flatnonzero(vocabulary.word_starts[ids])
         found = np.split(vocabulary.of_model(ids), begins[1:]) if len(ids) else []
         assert [part.tolist() for part in found] == words_of(hugging_face, text)
+    words = [tuple(word) for text in JOINED for word in words_of(hugging_face, text)]
+    times = Counter(words)
+    assert ngrams.count(tokens, window=2).counts[0].tolist() == [times[word] for word in words]
 
 
 def test_special_tokens_are_those_of_the_tokenizer(vocabulary, hugging_face):
@@ -85,13 +88,6 @@ def test_a_pair_is_what_the_tokenizer_makes_of_it(folder, vocabulary, hugging_fa
     assert found.ids.tolist() == sum(expected["input_ids"], [])
     single = sequences.single(source, rows, 12, vocabulary)
     assert single.ids.tolist() == sum(hugging_face(texts, truncation=True, max_length=12)["input_ids"], [])
-
-
-def test_ngrams_are_of_words(tokens, hugging_face):
-    """How often each word occurs, in the order of the text."""
-    words = [tuple(word) for text in JOINED for word in words_of(hugging_face, text)]
-    times = Counter(words)
-    assert ngrams.count(tokens, window=2).counts[0].tolist() == [times[word] for word in words]
 
 
 def test_a_whole_word_is_masked_as_a_whole(tokens, vocabulary):

@@ -35,17 +35,14 @@ def collection(texts=TEXTS, pieces=PIECES):
 # --- 1 / frequency, and inverse document frequency -------------------------------------------------------------------
 
 
-def test_inverse_frequency_counts_words():
+def test_inverse_frequency_counts_words_and_idf_passages():
     """MASTER: 1 / the occurrences of the word, the same for all its word-pieces."""
     values = masking.values(["inverse_frequency"], collection(), None)["inverse_frequency"]
     words = {"aa": 4, "bb": 2, "cc": 2, "ccd": 2}
     expected = [-math.log(words[word]) for text in TEXTS for word in text.split() for _ in range(1 + (word == "ccd"))]
     assert values.dtype == np.float16
     assert values.tolist() == pytest.approx(expected, abs=1e-3)
-
-
-def test_idf_counts_passages():
-    """log(1 + (P - d + .5) / (d + .5)), of which the strategy reads the logarithm."""
+    # log(1 + (P - d + .5) / (d + .5)), of which the strategy reads the logarithm
     values = masking.values(["idf"], collection(), None)["idf"]
     passages = {"aa": 3, "bb": 2, "cc": 2, "ccd": 2}
     weights = {word: math.log(1 + (4 - having + 0.5) / (having + 0.5)) for word, having in passages.items()}
