@@ -181,9 +181,7 @@ def own_files(tmp_path, monkeypatch):
     queries = [f"q{number}" for number in range(250)]  # more than in a batch, and than the pseudo-queries of dev
     judged = "".join(f"{name}\tp1\t1\n" for name in queries)
     files = {
-        "corpus.jsonl": "".join(
-            f'{{"_id": "p{row}", "title": "one of titles", "text": "{text}"}}\n' for row in range(300)
-        ),
+        "corpus.jsonl": "".join(f'{{"_id": "p{row}", "title": "of titles", "text": "{text}"}}\n' for row in range(300)),
         "queries.jsonl": "".join(f'{{"_id": "{name}", "text": "a query"}}\n' for name in queries),
         **{f"qrels/{split}.tsv": judged for split in ("train", "dev", "test", "test_long")},
         "notes.txt": "\n\n".join([" ".join([text] * 8)] * 300),

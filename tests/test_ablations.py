@@ -83,9 +83,8 @@ def test_it_takes_less_than_an_hour_on_two_cores(config):
 
 def test_the_three_corpora_of_table_5(run):
     found = lines(exhibits.table("table_corpus", run))
-    assert {key[0]: key[2] for key in found} == {
-        "general": "general", "domain": "cdmae-stage1", "general, then domain": "general-domain",
-    }  # fmt: skip
+    expected = {"general": "general", "domain": "cdmae-stage1", "general, then domain": "general-domain"}
+    assert {key[0]: key[2] for key in found} == expected
 
 
 def test_steps_of_both_trainings_from_none_to_all_which_are_not_ranked(run):
@@ -105,9 +104,8 @@ def test_steps_of_both_trainings_from_none_to_all_which_are_not_ranked(run):
 
 
 def test_the_figure_of_steps_pulls_its_systems_and_shows_a_line_for_each_training(run):
-    assert set(exhibits.wanted("figure_steps", run.config).systems) == {
-        "none-stage1", "mae-300", "mae-600", "mae-stage1", "cdmae-300", "cdmae-600", "cdmae-stage1",
-    }  # fmt: skip
+    expected = {"none-stage1", "mae-300", "mae-600", "mae-stage1", "cdmae-300", "cdmae-600", "cdmae-stage1"}
+    assert set(exhibits.wanted("figure_steps", run.config).systems) == expected
     picture = exhibits.figure("figure_steps", run).standalone()
     assert picture.count("<path") == 4, "two panels of two lines"
     found = lines(exhibits.table("figure_steps", run))

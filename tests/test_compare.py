@@ -27,9 +27,8 @@ def files(tmp_path):
         for name, lines in runs.items():
             scores = {other: random.normal() + (name == "b") * (other in right) for other in passages}
             ranked = sorted(scores, key=scores.get, reverse=True)
-            lines += [
-                f"q{query} Q0 {other} {rank} {scores[other]:.6f} {name}\n" for rank, other in enumerate(ranked, 1)
-            ]
+            for rank, other in enumerate(ranked, 1):
+                lines.append(f"q{query} Q0 {other} {rank} {scores[other]:.6f} {name}\n")
     (tmp_path / "qrels").write_text("".join(judged))
     for name, lines in runs.items():
         (tmp_path / name).write_text("".join(lines))
@@ -112,7 +111,6 @@ def test_the_command_names_its_option_and_the_table_runs_differences_and_p(files
         commands.compare(str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="MRR@10")
     text = table(compare([files / "a", files / "b"], files / "qrels", ["RR@10"]))
     header, _, first, second = text.splitlines()
-    assert [cell.strip() for cell in header.strip("|").split("|")] == [
-        "measure", "run", "mean", "difference, 95 %", "p", "p, Holm",
-    ]  # fmt: skip
+    expected = ["measure", "run", "mean", "difference, 95 %", "p", "p, Holm"]
+    assert [cell.strip() for cell in header.strip("|").split("|")] == expected
     assert first.count("|") == second.count("|") and "[+" in second

@@ -186,9 +186,8 @@ def test_collocations_are_read_from_the_counts_and_not_from_the_importance(value
         "both": {"encoder_masking": "pmi_span", "decoder_masking": "importance"},
     }
     rows = systems.encoders(load(values))
-    assert {name: rows[name]["estimate"] for name in ("spans", "both", "mae", "cdmae")} == {
-        "spans": "ngrams", "both": "importance", "mae": "", "cdmae": "importance",
-    }  # fmt: skip
+    expected = {"spans": "ngrams", "both": "importance", "mae": "", "cdmae": "importance"}
+    assert {name: rows[name]["estimate"] for name in ("spans", "both", "mae", "cdmae")} == expected
 
 
 @pytest.mark.parametrize(

@@ -442,9 +442,8 @@ def test_the_environments_of_conda_hold_what_is_required_and_nothing_unpinned(na
     locked = dict(line.split("==") for line in (ENVS / "constraints.txt").read_text().splitlines() if "==" in line)
     (left_out,) = locked.keys() - pins.keys()
     assert left_out == f"faiss-{'gpu' if name == 'cpu' else 'cpu'}"
-    assert {package: str(pin.specifier) for package, pin in pins.items()} == {
-        package: f"=={version}" for package, version in locked.items() if package != left_out
-    }
+    expected = {package: f"=={version}" for package, version in locked.items() if package != left_out}
+    assert {package: str(pin.specifier) for package, pin in pins.items()} == expected
     for line in (ENVS / requirements).read_text().splitlines():
         if line and not line.startswith("#"):
             pin = pins[canonicalize_name((wanted := Requirement(line)).name)]
@@ -456,9 +455,8 @@ def test_the_image_is_made_from_the_locked_files():
     text = (ENVS / "cdmae.def").read_text()
     head, *parts = re.split(r"^%(\w+)\n", text, flags=re.MULTILINE)
     sections = dict(zip(parts[::2], parts[1::2], strict=True))
-    assert re.findall(r"^(\w+): (.*)$", head, flags=re.MULTILINE) == [
-        ("Bootstrap", "docker"), ("From", "python:3.11-slim"),
-    ]  # fmt: skip
+    expected = [("Bootstrap", "docker"), ("From", "python:3.11-slim")]
+    assert re.findall(r"^(\w+): (.*)$", head, flags=re.MULTILINE) == expected
     copied = dict(line.split() for line in sections["files"].splitlines() if line)
     assert all((ROOT / path).exists() for path in copied)
     chosen = dict(re.findall(r"^    (\w+)=(.*)$", sections["arguments"], flags=re.MULTILINE))["requirements"]

@@ -99,9 +99,8 @@ def test_a_table_wants_the_systems_it_shows(name, configs, systems):
 def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikipedia():
     config = shipped("paper", "paper-ablations")
     jobs = {(job.rule, job.name) for job in records(config, "table_corpus")}
-    assert {name for rule, name in jobs if rule == "pretrain"} == {
-        "cdmae", "domain", "general", "wikipedia", "wikipedia-domain",
-    }  # fmt: skip
+    expected = {"cdmae", "domain", "general", "wikipedia", "wikipedia-domain"}
+    assert {name for rule, name in jobs if rule == "pretrain"} == expected
     assert {("collection", "wikipedia"), ("train_retriever", "wikipedia-domain")} <= jobs
     rows = lines(exhibits.table("table_corpus", measured(config)))
     assert [(key[0], key[2]) for key in rows if key[1] == "ours"] == [

@@ -57,9 +57,8 @@ def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
         "collections/{collection}", "benchmarks",
     }  # fmt: skip
     parts = ("measures", "encoders", "trained", "masked_terms", "importance", "mined", "teachers", "runs")
-    assert {path for part in parts for path in facts(config)[part].values()} <= {
-        path for job in whole.values() for path in job.outputs
-    }
+    expected = {path for job in whole.values() for path in job.outputs}
+    assert {path for part in parts for path in facts(config)[part].values()} <= expected
 
 
 @pytest.mark.parametrize(

@@ -33,9 +33,8 @@ def lists(read):
 def test_passages_are_cut_as_in_training_and_halved_but_no_word_is():
     long = list(range(10, 40))
     found = lists(halves.halves(reader_of([long, [5] * 15, long[:17]], length=20)))
-    assert found == [
-        [CLS, *long[:10], SEP], [CLS, *long[10:20], SEP], [CLS, *long[:8], SEP], [CLS, *long[8:17], SEP],
-    ]  # fmt: skip
+    expected = [[CLS, *long[:10], SEP], [CLS, *long[10:20], SEP], [CLS, *long[:8], SEP], [CLS, *long[8:17], SEP]]
+    assert found == expected
     starts_word = np.ones(50, bool)
     starts_word[[17, 18]] = False  # the middle of the passage, 18, belongs to the word that begins at 16
     found = lists(halves.halves(reader_of([list(range(10, 26))], starts_word)))

@@ -104,9 +104,8 @@ def checkpoint(folder, pieces, layout, kind="bert"):
 
 def vectors_by_transformers(folder, texts):
     """The [CLS] vectors of the queries by transformers itself."""
-    read = transformers.AutoTokenizer.from_pretrained(folder)(
-        texts, padding=True, truncation=True, max_length=LENGTHS["query_length"], return_tensors="pt"
-    )
+    how = {"padding": True, "truncation": True, "max_length": LENGTHS["query_length"], "return_tensors": "pt"}
+    read = transformers.AutoTokenizer.from_pretrained(folder)(texts, **how)
     with torch.no_grad():
         network = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
         return network(**read).last_hidden_state[:, 0].numpy()

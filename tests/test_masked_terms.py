@@ -121,16 +121,13 @@ def script(name):
 def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
     settings = {"unit": "word", "window": 4}
     inputs = {"tokens": made / "tokens", "tokenizer": made / "tokenizer"}
-    script("tokens")(
-        tokenizer=made / "tokenizer", collection=made / "collection", output=tmp_path / "tokens", threads=2
-    )
+    read = {"collection": made / "collection", "tokenizer": made / "tokenizer"}
+    script("tokens")(**read, output=tmp_path / "tokens", threads=2)
     script("ngrams")(tokens=made / "tokens", settings=settings, output=tmp_path / "ngrams", threads=2)
-    script("importance")(
-        ngrams=made / "ngrams", tokens=made / "tokens", settings=settings | FORMULA, output=tmp_path / "importance"
-    )
-    script("masked_terms")(
-        **inputs, importance=made / "importance", settings=SETTINGS, seed=42, example=EXAMPLE, output=tmp_path / "terms"
-    )
+    counts = {"ngrams": made / "ngrams", "tokens": made / "tokens"}
+    script("importance")(**counts, settings=settings | FORMULA, output=tmp_path / "importance")
+    inputs["importance"] = made / "importance"
+    script("masked_terms")(**inputs, settings=SETTINGS, seed=42, example=EXAMPLE, output=tmp_path / "terms")
     for name in ("tokens", "ngrams", "importance"):
         for path in sorted((made / name).iterdir()):
             assert path.read_bytes() == (tmp_path / name / path.name).read_bytes(), path.name

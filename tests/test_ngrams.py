@@ -92,10 +92,8 @@ def test_threads_and_memory_change_no_bit(threads, memory, monkeypatch):
     assert np.array_equal(found.counts, naive(tokens, "word", 4)[0])
     for name in ("word_keys", "word_numbers", "occurrences", "totals"):
         assert np.array_equal(getattr(found.table, name), getattr(expected.table, name))
-    for one, other in zip(
-        found.table.keys + found.table.counts, expected.table.keys + expected.table.counts, strict=True
-    ):
-        assert np.array_equal(one, other)
+    tables = (table.keys + table.counts for table in (found.table, expected.table))
+    assert all(np.array_equal(one, other) for one, other in zip(*tables, strict=True))
 
 
 def test_many_words_of_many_pieces():

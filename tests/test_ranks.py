@@ -31,15 +31,11 @@ MASKED = Encoder(start="s", decoder_masking="uniform", max_length=16, batch=10, 
 CPU = torch.device("cpu")
 # Random weights, since transformers, which reads others, would take longer to import than all the rest.
 START = Start(collection="c", layers=2, hidden=32, heads=2, feedforward=64, positions=64, initializer=0.1, dropout=0.0)
-IMPORTED = (
-    "cdmae.pretraining.objectives.mae",
-    "cdmae.pretraining.objectives.master",
-    "cdmae.masking.strategies.whole_word",
-    "cdmae.masking.strategies.uniform",
-    "pandas",
-    "pyarrow.parquet",
-    "pytest",
-)
+IMPORTED = [
+    "cdmae.pretraining.trainer", "cdmae.finetuning.retriever", "cdmae.finetuning.reranker",
+    "cdmae.pretraining.objectives.mae", "cdmae.pretraining.objectives.master",
+    "cdmae.masking.strategies.whole_word", "cdmae.masking.strategies.uniform", "pandas", "pyarrow.parquet", "pytest",
+]  # fmt: skip
 
 
 def pretraining(group, folders, objective="mae"):
@@ -117,9 +113,8 @@ def work(rank, ports, folders, output):
             with ranks.joined(CPU) as group:
                 assert (group.rank, group.size, group.first) == (rank, size, rank == 0)
                 assert [group.any(rank == size - 1), group.any(False)] == [True, False]
-                found = [
-                    train(group, folders) for train in (pretraining, several_decoders, train_retriever, train_reranker)
-                ]
+                trainers = (pretraining, several_decoders, train_retriever, train_reranker)
+                found = [train(group, folders) for train in trainers]
             torch.save(dict(zip(TRAINERS, found, strict=True)), output / f"{size}.{rank}.pt")
 
 
@@ -130,9 +125,7 @@ def found(tiny, tmp_path_factory):
     start, teacher = encoder(folder / "encoder", tiny.encoder, dropout=0.0), write_teacher(folder / "teacher.parquet")
     folders = tiny.inputs() | {"encoder": start, "teacher": teacher}
     context = multiprocessing.get_context("forkserver")  # torch is imported once for all of them
-    context.set_forkserver_preload(
-        ["cdmae.pretraining.trainer", "cdmae.finetuning.retriever", "cdmae.finetuning.reranker", *IMPORTED]
-    )
+    context.set_forkserver_preload(IMPORTED)
     ports = {size: free_port() for size in sorted(SIZES, reverse=True)}
     group = [context.Process(target=work, args=(rank, ports, folders, folder)) for rank in range(max(SIZES))]
     for process in group:

@@ -75,9 +75,8 @@ def rows_of(table):
 def test_tables_hold_the_means_of_the_measures(run):
     rows = rows_of(results.measures_table(run, DEV))
     assert rows.pop("system") == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
-    means = [
-        [100 * run.values[name, DEV, measure].mean() for measure in synthetic_run.MEASURES] for name in run.systems
-    ]
+    measures = synthetic_run.MEASURES
+    means = [[100 * run.values[name, DEV, measure].mean() for measure in measures] for name in run.systems]
     assert list(rows) == run.systems
     np.testing.assert_allclose(np.array(list(rows.values()), float), means, rtol=1e-5)
 

@@ -48,9 +48,8 @@ def test_pairs_differ_in_the_masking_alone(changes, pairs):
 
 def test_chains_with_negatives_of_their_own_are_a_pair():
     config = synthetic_run.config()
-    config["systems"]["mae-stage2"] = {
-        **config["systems"]["cdmae-stage2"], "encoder": "mae", "negatives": "mae-stage1"
-    }  # fmt: skip
+    like = config["systems"]["cdmae-stage2"]
+    config["systems"]["mae-stage2"] = {**like, "encoder": "mae", "negatives": "mae-stage1"}
     pairs = [("cdmae-stage1", "mae-stage1"), ("cdmae-stage2", "mae-stage2")]
     assert comparisons.masking_pairs(run_of(config)) == pairs
 

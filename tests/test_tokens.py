@@ -201,9 +201,8 @@ def test_the_vocabulary_tells_special_ordinary_and_unused_pieces(tokenizer, tmp_
     ]  # fmt: skip
     assert np.flatnonzero(found.special).tolist() == [0, 1, 2, 3, 4]
     assert found.ordinary.tolist() == list(range(5, found.size))
-    assert [piece for piece, begins in zip(pieces, found.word_starts, strict=True) if not begins] == [
-        piece for piece in pieces if piece.startswith("##")
-    ]
+    expected = [piece for piece in pieces if piece.startswith("##")]
+    assert [piece for piece, begins in zip(pieces, found.word_starts, strict=True) if not begins] == expected
     from transformers import BertTokenizer
 
     pieces = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "a", "##b"]
