@@ -75,7 +75,7 @@ def after(step: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(setup, "clip", clip)
 
 
-def cut_off(step: int, *arguments: Any, number: int = signal.SIGTERM, match: str = "", **changed: Any) -> None:
+def cut_off(step: int, *arguments: Any, number: int = signal.SIGTERM, match: str | None = None, **changed: Any) -> None:
     """Run a pre-training that gets a signal in the middle of a step, and ends with words."""
     with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match=match):
         after(step, lambda: os.kill(os.getpid(), number), patch)
