@@ -281,17 +281,12 @@ def test_what_holds_several_results_is_refused_with_one_of_them(words, target, s
 @pytest.mark.parametrize(
     ("setting", "said"),
     [
-        (
-            "collections: {mine: {source: beir, path: no/where}}",
-            "collections.mine: path is no/where, and {} is not there",
-        ),
-        ("starts: {mine: {checkpoint: ./no/where}}", "starts.mine.checkpoint is ./no/where, and {} is no folder"),
+        ("collections: {a: {source: beir, path: no/where}}", "collections.a: path is no/where, and {} is not there"),
+        ("starts: {a: {checkpoint: ./no/where}}", "starts.a.checkpoint is ./no/where, and {} is no folder"),
     ],
 )
 @pytest.mark.parametrize("word", ["-n", "plan"])
-def test_a_relative_path_in_a_config_begins_at_the_checkout_and_is_told_whole(
-    setting, said, word, tmp_path, refusal, monkeypatch
-):
+def test_a_relative_path_of_a_config_begins_at_the_checkout(setting, said, word, tmp_path, refusal, monkeypatch):
     """Wherever one is, and wherever the config file lies: a folder of that name beside it does not count."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "no/where").mkdir(parents=True)

@@ -3,20 +3,13 @@
 import numpy as np
 import pandas as pd
 import pytest
+from made_up import run_of
 
 from cdmae.config.checks import MOST_TUNED
 from cdmae.errors import InputError
 from cdmae.evaluation.tuning import STEPS, best_weights, mixtures
 from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import Run
-
-
-def run_of(*ranked):
-    """A run whose scores are the numbers of passages behind each, and itself."""
-    return Run.of(
-        [np.array(passages, np.int32) for passages in ranked],
-        [np.arange(len(passages), 0, -1, dtype=np.float32) for passages in ranked],
-    )
 
 
 def reciprocal_rank(runs, k, depth, weights=None):

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_up import run_of
 
 from cdmae.config.checks import read_measure
 from cdmae.errors import InputError
@@ -22,14 +23,6 @@ GRADES = ["", "(rel=2)", "(rel=3)"]
 NAMES = [f"{name}{grade}@{depth}" for name in ("RR", "R", "P", "AP", "Success") for depth in (1, 3, 10, 1000)
          for grade in GRADES]  # fmt: skip
 NAMES += ["nDCG@1", "nDCG@10", "nDCG", "RR", "AP(rel=2)", "Rprec", "Bpref", "Judged@3"]
-
-
-def run_of(*ranked):
-    """Passages per query, best first, scores going down."""
-    return Run.of(
-        [np.array(passages, np.int32) for passages in ranked],
-        [np.arange(len(passages), 0, -1, dtype=np.float32) for passages in ranked],
-    )
 
 
 def qrels_of(*rows):

@@ -446,9 +446,8 @@ def test_a_foreign_model_is_as_large_as_its_folder_says(planned, values, tmp_pat
     assert small.work(job).disk == 4 * 1000 * 2
 
 
-def test_a_foreign_model_is_found_in_its_first_module_in_distilbert_s_words_and_in_the_hub_s_cache(
-    tmp_path, monkeypatch
-):
+def test_a_foreign_model_is_found_in_its_first_module_and_in_the_hub_s_cache(tmp_path, monkeypatch):
+    """Here in DistilBERT's words."""
     inner = tmp_path / "models--some--name/snapshots/abc/0_Transformer"
     inner.mkdir(parents=True)
     (inner.parent / "modules.json").write_text('[{"path": "0_Transformer"}, {"path": "1_Pooling"}]')

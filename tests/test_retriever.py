@@ -25,11 +25,12 @@ def batch_of(tiny, recipe, model, teacher=None):
     return retriever.batch(data, np.arange(6), 0, model, recipe, teacher and Teacher.read(teacher))
 
 
-def start(folder, recipe):
+def prepared(tiny, recipe, folder, teacher=None):
+    """A model that begins with the encoder in a folder, in float64, and its first batch."""
     lengths = {"query_length": recipe.query_length, "passage_length": recipe.passage_length}
     model = checkpoint.start_retriever(folder, **lengths, precision=recipe.precision)
     model.network.double()
-    return model
+    return model, batch_of(tiny, recipe, model, teacher)
 
 
 def learn(model, batch, recipe, step=0):
@@ -44,8 +45,7 @@ def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch,
     """One padded batch through transformers' own model, eagerly, and the loss from the formula."""
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("retriever", in_batch=in_batch, alpha=0.3, temperature=2.5)
-    model = start(folder, recipe)
-    batch = batch_of(tiny, recipe, model, teacher if taught else None)
+    model, batch = prepared(tiny, recipe, folder, teacher if taught else None)
     numbers, found = learn(model, batch, recipe)
 
     naive = transformers.BertModel.from_pretrained(folder, add_pooling_layer=False, attn_implementation="eager")
@@ -73,8 +73,7 @@ def test_cached_gradient_equals_the_naive_one(tiny, tmp_path, teacher, in_batch,
 def test_loss_kl_and_gradient_do_not_depend_on_the_chunk(tiny, tmp_path, teacher):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("retriever", alpha=4.0)
-    model = start(folder, recipe)
-    batch = batch_of(tiny, recipe, model, teacher)
+    model, batch = prepared(tiny, recipe, folder, teacher)
     whole_numbers, whole = learn(model, batch, stage("retriever", alpha=4.0, chunk=1000))
     for chunk in (1, 3, 10):
         numbers, found = learn(model, batch, stage("retriever", alpha=4.0, chunk=chunk))
@@ -87,8 +86,7 @@ def test_loss_kl_and_gradient_do_not_depend_on_the_chunk(tiny, tmp_path, teacher
 def test_both_passes_over_a_chunk_drop_the_same(tiny):
     """With dropout, the cached gradient is that of the same chunks with all graphs kept."""
     recipe = stage("retriever")
-    model = start(tiny.encoder, recipe)
-    batch = batch_of(tiny, recipe, model)
+    model, batch = prepared(tiny, recipe, tiny.encoder)
     numbers, found = learn(model, batch, recipe)
 
     def keep_all(encode, cuts, loss, *_):
