@@ -132,9 +132,17 @@ def test_the_last_words_of_the_logs_of_a_run(tmp_path):
     assert last_words(tmp_path / "nowhere", since=0) == []
 
 
-def test_an_unforeseen_error_keeps_its_traceback():
+def test_success_ends_with_status_0_and_an_unforeseen_error_with_its_traceback(capsys):
     with pytest.raises(ZeroDivisionError):
         command(failing(ZeroDivisionError()))([])
+    seen = []
+
+    def work(*, number: int):
+        seen.append(number)
+
+    assert ends(work, capsys, "--number", "3") == (0, "")
+    assert seen == [3]
+    assert command(work).function is work
 
 
 @pytest.mark.parametrize("error", [Interrupted("stopped"), KeyboardInterrupt(), ZeroDivisionError()])
@@ -144,17 +152,6 @@ def test_whatever_ends_a_command_leaves_no_half_written_file(tmp_path, error):
         aside.write_text("hal")
         raise error
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "whole"}
-
-
-def test_success_ends_with_status_0(capsys):
-    seen = []
-
-    def work(*, number: int):
-        seen.append(number)
-
-    assert ends(work, capsys, "--number", "3") == (0, "")
-    assert seen == [3]
-    assert command(work).function is work
 
 
 WAITS = """

@@ -12,7 +12,7 @@ import cdmae
 from cdmae.compiled import Threads, compiled, prefetch_to_read, prefetch_to_write
 
 
-def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypatch):
+def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same_and_other_errors_are_raised(monkeypatch):
     njit = numba.njit
 
     def refuse(*arguments, **options):
@@ -28,8 +28,6 @@ def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypat
 
     assert double(21) == 42
 
-
-def test_other_errors_are_not_hidden(monkeypatch):
     def refuse(*arguments, **options):
         raise RuntimeError("something else")
 

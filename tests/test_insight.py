@@ -127,15 +127,12 @@ def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
         assert bucket.above == pytest.approx(np.mean(counted[high]))
 
 
-def test_ranks_of_the_first_relevant_passage():
+def test_ranks_of_the_first_relevant_passage_by_whose_ratio_queries_are_chosen():
     run = a_run(5)
     ranks = insight.first_ranks(run, keys_of(RELEVANT))
     for query in range(QUERIES):
         places = [rank + 1 for rank, passage in enumerate(run.ranked(query)[0].tolist()) if passage in RELEVANT[query]]
         assert ranks[query] == (places[0] if places else 0)
-
-
-def test_queries_are_chosen_by_the_ratio_of_their_ranks():
     before, after = [9, 1, 0, 4, 3, 0, 0], [3, 1, 1, 8, 3, 0, 7]
     rows = insight.select(np.array([before, after]), np.arange(7))
     assert rows == {"improved": [2, 0, 6], "worsened": [3], "hardest": [5]}

@@ -294,15 +294,12 @@ def test_ir_datasets_registers_every_set_that_the_config_names():
     assert int(said.stdout) == len(NANO)
 
 
-def test_every_published_file_has_a_place_of_its_own_in_the_folder():
+def test_every_published_file_has_a_place_of_its_own_and_its_bytes_are_planned(monkeypatch, tmp_path):
     for family in catalogue.read_json("downloads.json"):
         places = catalogue.files(family).values()
         assert len(set(places)) == len(places)
         assert all(not place.startswith("/") and ".." not in place for place in places)
     assert set(catalogue.files("beir").values()) >= {"nq.zip", "cqadupstack.zip"}
-
-
-def test_a_plan_counts_bytes_of_passages_where_the_list_has_rows(monkeypatch, tmp_path):
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
     sizes = source.downloads(source.Settings(dataset="nano-beir/arguana"))
     assert len(sizes) == 4  # passages, as they are published and as they are kept, queries, judgments

@@ -71,13 +71,18 @@ def test_words_are_those_that_the_tokenizer_tells_and_ngrams_are_of_them(tokens,
     assert ngrams.count(tokens, window=2).counts[0].tolist() == [times[word] for word in words]
 
 
-def test_special_tokens_are_those_of_the_tokenizer(vocabulary, hugging_face):
+def test_special_tokens_are_those_of_the_tokenizer_and_pieces_are_spelt_as_text(vocabulary, hugging_face, folder):
     for name in ("pad", "cls", "sep", "mask"):
         assert getattr(vocabulary, f"{name}_id") == getattr(hugging_face, f"{name}_token_id")
     special = set(np.flatnonzero(vocabulary.special[: vocabulary.pieces]).tolist())
     assert set(hugging_face.all_special_ids) <= special
     assert not special & set(vocabulary.ordinary.tolist())
     assert vocabulary.pieces == len(hugging_face)
+    pieces = read_pieces(folder)
+    assert len(pieces) == vocabulary.size
+    begins = dict(zip(pieces, vocabulary.word_starts, strict=True))
+    assert begins.get("the") or begins.get("t")
+    assert all(piece.startswith("##") for piece in pieces if not begins[piece])
 
 
 def test_a_pair_is_what_the_tokenizer_makes_of_it(folder, vocabulary, hugging_face):
@@ -103,14 +108,6 @@ def test_a_whole_word_is_masked_as_a_whole(tokens, vocabulary):
             if len(set(chosen[row, :length][(word[row] == number)[:length] & batch.candidates[row, :length]])) > 1
         ]
         assert len(partly) <= 1, "only the last word may be cut by the budget"
-
-
-def test_pieces_are_spelt_as_text(vocabulary, folder):
-    pieces = read_pieces(folder)
-    assert len(pieces) == vocabulary.size
-    begins = dict(zip(pieces, vocabulary.word_starts, strict=True))
-    assert begins.get("the") or begins.get("t")
-    assert all(piece.startswith("##") for piece in pieces if not begins[piece])
 
 
 def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):
