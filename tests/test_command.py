@@ -202,9 +202,8 @@ def test_a_job_ends_itself_when_its_parent_has_gone(tmp_path):
 
 def test_a_parent_that_is_no_process_id_is_refused(capsys, monkeypatch):
     monkeypatch.setenv("CDMAE_PARENT", "init")
-    assert ends(lambda: None, capsys) == (
-        1, "cdmae: the environment variable CDMAE_PARENT is 'init'; allowed: a process id\n",
-    )  # fmt: skip
+    sentence = "cdmae: the environment variable CDMAE_PARENT is 'init'; allowed: a process id\n"
+    assert ends(lambda: None, capsys) == (1, sentence)
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path):

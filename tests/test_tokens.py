@@ -196,9 +196,8 @@ def test_a_word_of_megabytes_does_not_hold_up_a_training(monkeypatch):
 def test_the_vocabulary_tells_special_ordinary_and_unused_pieces(tokenizer, tmp_path):
     found = vocabulary.Vocabulary.read(tokenizer)
     pieces = vocabulary.read_pieces(tokenizer)
-    assert [pieces[each] for each in (found.pad_id, found.cls_id, found.sep_id, found.mask_id)] == [
-        "[PAD]", "[CLS]", "[SEP]", "[MASK]",
-    ]  # fmt: skip
+    special = (found.pad_id, found.cls_id, found.sep_id, found.mask_id)
+    assert [pieces[number] for number in special] == ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
     assert np.flatnonzero(found.special).tolist() == [0, 1, 2, 3, 4]
     assert found.ordinary.tolist() == list(range(5, found.size))
     expected = [piece for piece in pieces if piece.startswith("##")]

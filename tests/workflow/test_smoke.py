@@ -38,13 +38,10 @@ def test_every_job_wrote_its_outputs_its_log_and_its_cost(smoke, config):
     jobs = records(config.values())
     for job in jobs:
         assert all((smoke.folder / path).exists() for path in job.outputs), job
-    logs = {path.relative_to(smoke.results / "logs").with_suffix("") for path in smoke.results.glob("logs/**/*.log")}
-    costs = {
-        path.relative_to(smoke.results / "benchmarks").with_suffix("")
-        for path in smoke.results.glob("benchmarks/**/*.tsv")
-    }
-    assert logs == costs
-    assert len(logs) == len(jobs)
+    logs, costs = smoke.results / "logs", smoke.results / "benchmarks"
+    names = {path.relative_to(logs).with_suffix("") for path in logs.glob("**/*.log")}
+    assert names == {path.relative_to(costs).with_suffix("") for path in costs.glob("**/*.tsv")}
+    assert len(names) == len(jobs)
 
 
 def test_progress_reached_the_terminal(smoke):
