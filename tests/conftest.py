@@ -105,6 +105,38 @@ def tiny_bert():
     return fetch("tiny")
 
 
+@pytest.fixture(scope="session")
+def tiny(tmp_path_factory):
+    """The collection of nonsense that can be learnt, its tokens, encoder and negatives."""
+    from tiny_training import write_tiny
+
+    return write_tiny(tmp_path_factory.mktemp("tiny"))
+
+
+@pytest.fixture
+def teacher(tmp_path):
+    """A run with scores of every passage for every query of the tiny collection."""
+    from tiny_training import write_teacher
+
+    return write_teacher(tmp_path / "teacher.parquet")
+
+
+@pytest.fixture(scope="session")
+def inputs(tmp_path_factory):
+    """What a small pre-training reads."""
+    from tiny_pretraining import write_inputs
+
+    return write_inputs(tmp_path_factory.mktemp("inputs"))
+
+
+@pytest.fixture(scope="session")
+def pretrained(inputs, tmp_path_factory):
+    """The encoder of an uninterrupted pre-training."""
+    from tiny_pretraining import run
+
+    return run(inputs, tmp_path_factory.mktemp("whole"))
+
+
 @pytest.fixture
 def values():
     """Plain values of a config in which every kind of entry stands once; a copy to be broken."""

@@ -1,4 +1,4 @@
-"""Packages and texts that are made up, for the tests of the collection of documentation strings; and models."""
+"""Packages, texts, models and runs that are made up."""
 
 import json
 import random
@@ -24,6 +24,16 @@ def make_model(folder, **described):
     parts = {"model": "WordPiece", "pre_tokenizer": "BertPreTokenizer", "post_processor": "BertProcessing"}
     (folder / "tokenizer.json").write_text(json.dumps({name: {"type": kind} for name, kind in parts.items()}))
     return str(folder)
+
+
+def run_of(*ranked):
+    """A run of passages per query, best first; a score is the number of passages behind, and the passage itself."""
+    import numpy as np
+
+    from cdmae.runs import Run
+
+    scores = [np.arange(len(passages), 0, -1, dtype=np.float32) for passages in ranked]
+    return Run.of([np.array(passages, np.int32) for passages in ranked], scores)
 
 
 def sentences(seed, words=40):

@@ -1,7 +1,5 @@
 """The jobs of a config as Snakemake plans them, in this process: what tests of the workflow's graph look at."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import chdir
 from pathlib import Path

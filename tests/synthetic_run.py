@@ -53,12 +53,9 @@ def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", 
     values = {**values, "evaluation": {**values["evaluation"], "collections": wanted}}
     rng = np.random.default_rng(7)
     skill = {name: (skill or SKILL).get(name, 4.2) for name in values["systems"]}
-    skill |= {
-        f"{name}@{seed}": mean + rng.normal(0, 0.05)
-        for seed in values.get("seeds", [])[1:]
-        for name, mean in skill.items()
-        if name != "bm25"
-    }
+    learnt = [(name, mean) for name, mean in skill.items() if name != "bm25"]
+    for seed in values.get("seeds", [])[1:]:
+        skill |= {f"{name}@{seed}": mean + rng.normal(0, 0.05) for name, mean in learnt}
     facts = {
         "config": values,
         "measures": _measures(folder, skill, targets, parse(Evaluation, values["evaluation"]), rng),
@@ -140,9 +137,7 @@ def _collection(folder, name, splits):
         for split, n in splits.items()
     }
     qrels = {
-        split: pd.DataFrame(
-            {"query_id": frame["query_id"], "passage_id": [f"p{i % 500}" for i in range(len(frame))], "grade": 1}
-        )
+        split: frame[["query_id"]].assign(passage_id=[f"p{i % 500}" for i in range(len(frame))], grade=1)
         for split, frame in queries.items()
     }
     ids = [f"p{index}" for index in range(2014 if name == "pydocs" else 500)]

@@ -27,13 +27,10 @@ def test_on_a_terminal_the_words_of_the_question_are_bold():
     assert f"{BOLD}a{PLAIN}" not in text
 
 
-def test_long_passages_are_cut():
+def test_long_passages_are_cut_and_stop_words_count_only_where_there_is_nothing_else():
     text = show("x", [Answer(1, "id", "t", "word " * 500)], width=50, coloured=False)
     lines = text.splitlines()
     assert len(lines) == 7 and lines[-1].endswith(" …") and max(map(len, lines)) <= 50
-
-
-def test_stop_words_count_only_where_there_is_nothing_else():
     assert question_words("How do I merge?") == {"merge"}
     assert question_words("to be or not") == {"to", "be", "or", "not"}
     assert show("what", [], width=50, coloured=False) == "no passage was found"

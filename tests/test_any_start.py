@@ -56,7 +56,7 @@ def saved(made, encoder, folder):
     return folder
 
 
-def test_a_head_that_it_lacks_is_new_and_tied(published, encoder, tmp_path, capfd):
+def test_a_head_that_it_lacks_is_new_and_tied(published, encoder, capfd):
     folder, family = published
     start = Start(checkpoint=str(folder))
     one, other = (checkpoint.start_encoder(start, encoder, seed) for seed in (1, 2))
@@ -81,9 +81,8 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, e
     folder = saved(made, encoder, tmp_path / "model")
     ours = vectors.encode_queries(folder, SPOKEN)
     np.testing.assert_allclose(SentenceTransformer(str(folder), device="cpu").encode_query(SPOKEN), ours, atol=1e-5)
-    read = tokenise.load_tokenizer(published[0])(
-        SPOKEN, padding=True, truncation=True, max_length=16, return_tensors="pt"
-    )
+    how = {"padding": True, "truncation": True, "max_length": 16, "return_tensors": "pt"}
+    read = tokenise.load_tokenizer(published[0])(SPOKEN, **how)
     with torch.no_grad():
         states = AutoModel.from_pretrained(published[0]).eval()(**read).last_hidden_state
     seen = read["attention_mask"][..., None] if pooling == "mean" else torch.eye(states.shape[1])[0][:, None]
@@ -103,14 +102,12 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
 
 
 def test_positions_are_those_that_the_embeddings_have(published, encoder):
-    folder, family = published
-    positions = 48
-    assert pretrained.positions(str(folder)) == positions
-    with pytest.raises(InputError, match=f"passage_length is 49; allowed: up to {positions}, the positions"):
+    assert pretrained.positions(str(published[0])) == 48
+    with pytest.raises(InputError, match="passage_length is 49; allowed: up to 48, the positions"):
         checkpoint.start_retriever(encoder, query_length=16, passage_length=49, precision="fp32")
 
 
-def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path, capfd):
+def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path):
     """On words of its own tokenizer; what comes out is an encoder of the same kind, with other weights."""
     tokens = tokenise.tokenise(pa.table({"title": ["", "e-mail"] * 4, "text": (TEXTS + SPOKEN)[:7] + [""]}), encoder, 1)
     write_tokens(tmp_path / "tokens", tokens)
@@ -124,14 +121,12 @@ def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path,
         tokens=tmp_path / "tokens", importance=tmp_path / "importance", seed=1, state=tmp_path / "state",
         output=tmp_path / "encoder",
     )  # fmt: skip
-    before, after = (
-        checkpoint.start_encoder(Start(checkpoint=str(path)), encoder, 1) for path in (encoder, tmp_path / "encoder")
-    )
+    starts = [Start(checkpoint=str(path)) for path in (encoder, tmp_path / "encoder")]
+    before, after = (checkpoint.start_encoder(start, encoder, 1) for start in starts)
     assert after.config.model_type == before.config.model_type
     changed = [name for name, value in after.state_dict().items() if not torch.equal(value, before.state_dict()[name])]
     assert len(changed) > 20
-    shown = terms.describe(
-        tokens, encoder, tmp_path / "importance", settings=settings.masking(), seed=1, example="don't mail the e-mail"
-    )
+    example = {"settings": settings.masking(), "seed": 1, "example": "don't mail the e-mail"}
+    shown = terms.describe(tokens, encoder, tmp_path / "importance", **example)
     assert "mail" in shown["example"]["words"]
     assert shown["uniform"]["top"]

@@ -21,10 +21,8 @@ def padded(network, sequences=SEQUENCES):
     """What a model of transformers reads."""
     width, pad = max(map(len, sequences)), network.config.pad_token_id
     ids = torch.tensor([each + [pad] * (width - len(each)) for each in sequences])
-    return {
-        "input_ids": ids,
-        "attention_mask": torch.tensor([[1] * len(s) + [0] * (width - len(s)) for s in sequences]),
-    }
+    mask = torch.tensor([[1] * len(each) + [0] * (width - len(each)) for each in sequences])
+    return {"input_ids": ids, "attention_mask": mask}
 
 
 def theirs(network, sequences=SEQUENCES):

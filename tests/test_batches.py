@@ -1,7 +1,5 @@
 """What a step reads: every passage once per epoch, masks of its own, the same however it is cut."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch
@@ -31,7 +29,7 @@ def reader(lengths: tuple[int, ...], batch: int, seed: int = 1) -> Reader:
 LENGTHS = tuple(int(n) for n in np.random.default_rng(3).integers(0, 20, 37))
 
 
-def test_every_epoch_has_every_passage_once() -> None:
+def test_every_epoch_has_every_passage_once():
     """Batches run on across epochs; each epoch has an order of its own, a function of the seed."""
     source = reader(LENGTHS, batch=8)
     epochs, rows = source.passages(np.arange(3 * 37))
@@ -53,7 +51,7 @@ def rows_of(step: Step, side: str) -> set[tuple[tuple[int, ...], ...]]:
     }
 
 
-def test_a_step_does_not_depend_on_where_reading_begins() -> None:
+def test_a_step_does_not_depend_on_where_reading_begins():
     """What resuming relies on: step 7 read alone, after others, in a thread, or with more at once is the same."""
     source = reader(LENGTHS, batch=8)
     expected = list(source.steps(0, 12))[7]
@@ -64,7 +62,7 @@ def test_a_step_does_not_depend_on_where_reading_begins() -> None:
             assert (found.sides[side].inputs.values == expected.sides[side].inputs.values).all()
 
 
-def test_reading_ahead_gives_every_step_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reading_ahead_gives_every_step_once(monkeypatch):
     from cdmae.pretraining import batches
 
     monkeypatch.setattr(batches, "PASSAGES_AT_ONCE", 16)
@@ -75,7 +73,7 @@ def test_reading_ahead_gives_every_step_once(monkeypatch: pytest.MonkeyPatch) ->
         assert (one.sides["decoder"].inputs.values == other.sides["decoder"].inputs.values).all()
 
 
-def test_masks_are_those_of_the_strategy() -> None:
+def test_masks_are_those_of_the_strategy():
     """Equation 1 on each side with a key per epoch; specials are framed around and never chosen."""
     source = reader(LENGTHS, batch=37)
     for epoch, step in enumerate(source.steps(0, 2)):
@@ -83,32 +81,24 @@ def test_masks_are_those_of_the_strategy() -> None:
         for side, settings in source.sides.items():
             batch = masking.read(source.tokens, rows, 10, source.vocabulary, source.values["importance"])
             inputs, chosen = masking.mask(batch, settings, source.vocabulary, masking.key(1, side, epoch))
-            expected = set()
-            for row, length in enumerate(batch.lengths.tolist()):
-                expected.add(
-                    (
-                        (CLS, *inputs[row, :length].tolist(), SEP),
-                        (False, *chosen[row, :length].tolist(), False),
-                        (0, *batch.ids[row, :length].tolist(), 0),
-                    )
-                )
+            framed = ((CLS, inputs, SEP), (False, chosen, False), (0, batch.ids, 0))
+            expected = {
+                tuple((first, *grid[row, :length].tolist(), last) for first, grid, last in framed)
+                for row, length in enumerate(batch.lengths.tolist())
+            }
             assert rows_of(step, side) == expected
 
 
-def test_masks_change_with_the_epoch_and_differ_between_sides() -> None:
+def test_masks_change_with_the_epoch_within_a_batch_too_and_differ_between_sides():
     source = reader((12,) * 4, batch=4)
     first, second = source.steps(0, 2)
     assert rows_of(first, "decoder") != rows_of(second, "decoder")
     assert rows_of(first, "encoder") != rows_of(first, "decoder")
-
-
-def test_a_passage_twice_in_one_batch_is_masked_twice() -> None:
-    """A batch larger than the collection spans epochs."""
     (step,) = reader((10, 10), batch=6).steps(0, 1)
     assert len(rows_of(step, "encoder")) == 6
 
 
-def test_views_by_hand() -> None:
+def test_views_by_hand():
     """Rows, places, labels and weights of a micro-batch."""
     (step,) = reader((4, 6, 0), batch=3).steps(0, 1)
     (batch,) = step.batches(1000, CPU)
@@ -128,7 +118,7 @@ def test_views_by_hand() -> None:
 
 @pytest.mark.parametrize("ranks", [1, 2, 3])
 @pytest.mark.parametrize("rows", [1, 30, 100, 10_000])
-def test_micro_batches_hold_every_passage_once(rows: int, ranks: int) -> None:
+def test_micro_batches_hold_every_passage_once(rows, ranks):
     """Whatever their number: none is empty, every process has one, as many as another where there are enough."""
     for lengths in (LENGTHS, (200, 1, 1, 1), (1, 1, 1, 200), (5, 5, 5)):
         starts = np.concatenate([[0], np.cumsum(np.array(lengths) + 2)])
@@ -141,11 +131,8 @@ def test_micro_batches_hold_every_passage_once(rows: int, ranks: int) -> None:
         assert np.diff(starts[cuts]).max() <= rows + 2 * longest
 
 
-def test_passages_of_a_step_are_sorted_by_length() -> None:
+def test_passages_of_a_step_are_sorted_by_length_and_there_are_some():
     for step in reader(LENGTHS, batch=8).steps(0, 5):
         assert (np.diff(np.diff(step.sides["encoder"].inputs.starts)) >= 0).all()
-
-
-def test_an_empty_collection_is_refused() -> None:
     with pytest.raises(InputError, match="no passages"):
         reader((), batch=2)

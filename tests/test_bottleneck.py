@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from test_pretrain import SETTINGS, START, inputs, run, source_of, whole  # noqa: F401 (fixtures)
+from tiny_pretraining import SETTINGS, START, run, source_of
 
 from cdmae.evaluation.per_query import read_table
 from cdmae.models import architectures, checkpoint
@@ -19,18 +19,18 @@ from cdmae.report.sections import training
 CPU = torch.device("cpu")
 
 
-def network_of(inputs, settings=SETTINGS):  # noqa: F811
+def network_of(inputs, settings=SETTINGS):
     model = checkpoint.start_encoder(START, inputs["tokenizer"], 1)
     return objectives.objective(settings.objective)(model, settings, 1)
 
 
-def test_before_anything_is_learnt_the_loss_is_that_of_guessing(whole):  # noqa: F811
-    found = read_table(whole / "bottleneck.tsv")
+def test_before_anything_is_learnt_the_loss_is_that_of_guessing(pretrained):
+    found = read_table(pretrained / "bottleneck.tsv")
     assert found.columns.tolist() == ["step", *bottleneck.VECTORS]
     assert abs(found["true"][0] - np.log(50)) < 0.5  # of 50 word-pieces
 
 
-def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs):  # noqa: F811
+def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs):
     network, reader = network_of(inputs), source_of(inputs)
     found = bottleneck.look(network, reader, 4096, CPU)()
     batch = next(iter(source_of(inputs).read(0, 1)[0].batches(4096, CPU)))
@@ -45,26 +45,23 @@ def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs):
     assert len(set(found.values())) == 3
 
 
-def test_objectives_without_a_vector_to_exchange_are_not_looked_at(inputs, tmp_path):  # noqa: F811
+def test_objectives_without_a_vector_to_exchange_are_not_looked_at_but_their_search_is_shown(inputs, tmp_path):
     settings = replace(SETTINGS, objective="bowdpr")
     assert bottleneck.look(network_of(inputs, settings), source_of(inputs, settings), 4096, CPU) is None
     assert not (run(inputs, tmp_path, settings) / "bottleneck.tsv").exists()
+    trained = {"x": facts.training(tmp_path / "encoder")}
+    found = training.bottleneck(Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders=trained))
+    assert [figure.name for figure in found.figures] == ["halves"]
+    assert "Chance would reach an MRR@10 of" in str(found.text) and "restored" not in str(found.text)
 
 
-def test_the_section_shows_what_the_vector_saves_and_finds(whole):  # noqa: F811
-    recorded = facts.training(whole)
+def test_the_section_shows_what_the_vector_saves_and_finds(pretrained):
+    recorded = facts.training(pretrained)
     found = training.bottleneck(Facts({"encoders": {"x": {"objective": "mae"}}}, encoders={"x": recorded}))
     assert [figure.name for figure in found.figures] == ["bottleneck-worth", "halves", "bottleneck-x"]
     carried, halves = found.tables
-    last = read_table(whole / "bottleneck.tsv").iloc[-1]
+    last = read_table(pretrained / "bottleneck.tsv").iloc[-1]
     assert carried.rows[-1][-1].value == pytest.approx(last["shuffled"] - last["true"], abs=1e-5)
-    last = read_table(whole / "retrieval.tsv").iloc[-1]
+    last = read_table(pretrained / "retrieval.tsv").iloc[-1]
     assert halves.rows[-1][-1].value == pytest.approx(100 * last["rr"])
     assert training.bottleneck(Facts({})) is None
-
-
-def test_an_objective_without_a_decoder_has_its_search_shown(inputs, tmp_path):  # noqa: F811
-    made = facts.training(run(inputs, tmp_path, replace(SETTINGS, objective="bowdpr")))
-    found = training.bottleneck(Facts({"encoders": {"x": {"objective": "bowdpr"}}}, encoders={"x": made}))
-    assert [figure.name for figure in found.figures] == ["halves"]
-    assert "Chance would reach an MRR@10 of" in str(found.text) and "restored" not in str(found.text)

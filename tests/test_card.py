@@ -50,22 +50,19 @@ def trained(tmp_path):
 
 def measures():
     values = {"RR@10": [0.5, 0.25, 0.0], "R@50": [1.0, 1.0, 0.0]}
-    frames = [
-        pd.DataFrame(
-            {"collection": "pydocs", "split": "dev", "query_id": list("abc"), "measure": name, "value": column}
-        )
-        for name, column in values.items()
-    ]
-    return pd.concat(frames)
+    frame = pd.DataFrame({"collection": "pydocs", "split": "dev", "query_id": list("abc")})
+    return pd.concat([frame.assign(measure=name, value=column) for name, column in values.items()])
 
 
-def test_the_card_names_the_data_of_the_encoder_before():
+def test_the_card_names_the_data_of_the_encoder_before_and_has_no_results_without_measures():
     before = {"general": {"start": "small", "objective": "mae", "collection": "wikipedia"}}
     facts = {**FACTS, "before": before, "encoder": {**FACTS["encoder"], "after": "general"}}
     facts["collections"] = {**FACTS["collections"], "wikipedia": {"source": "ir_datasets"}}
     text = card.card(facts, measures(), LENGTHS["retriever"], "models/x")
     assert "**wikipedia**, for pre-training before that: source ir_datasets." in text
     assert "before:\n  general:\n    start: small\n" in text
+    text = card.card(FACTS, measures().iloc[:0], LENGTHS["reranker"], "x")
+    assert not {"model_name", "model-index"} & yaml.safe_load(text.split("---")[1]).keys()
 
 
 def test_the_card_tells_how_every_encoder_was_pretrained():
@@ -82,11 +79,6 @@ def test_the_card_tells_how_every_encoder_was_pretrained():
     assert "here  (" not in "".join(texts.values()), "a masking without a word"
 
 
-def test_a_card_without_measures_has_no_results_in_front():
-    text = card.card(FACTS, measures().iloc[:0], LENGTHS["reranker"], "x")
-    assert not {"model_name", "model-index"} & yaml.safe_load(text.split("---")[1]).keys()
-
-
 def test_release_links_every_file_and_adds_the_card(trained):
     folder, tsv, facts, output = trained
     (folder / ".snakemake_timestamp").touch()
@@ -99,7 +91,7 @@ def test_release_links_every_file_and_adds_the_card(trained):
     assert (folder / "README.md").read_text() == "the trainer's"
 
 
-def test_release_copies_where_links_are_impossible(trained, monkeypatch):
+def test_release_copies_where_links_are_impossible_and_refuses_a_folder_without_a_model(trained, monkeypatch, tmp_path):
     folder, tsv, facts, output = trained
 
     def refuse(*_):
@@ -108,11 +100,8 @@ def test_release_copies_where_links_are_impossible(trained, monkeypatch):
     monkeypatch.setattr(os, "link", refuse)
     card.release(folder, tsv, facts, output)
     assert (output / "model.safetensors").read_bytes() == b"weights"
-
-
-def test_release_refuses_a_folder_without_a_model(tmp_path, trained):
     with pytest.raises(InputError, match="holds no trained model"):
-        card.release(tmp_path / "nothing", *trained[1:])
+        card.release(tmp_path / "nothing", tsv, facts, output)
 
 
 def test_release_needs_no_torch(trained):
@@ -143,7 +132,7 @@ def test_front_matter_is_yaml_with_the_measures():
     assert reranker["pipeline_tag"] == "text-ranking"
 
 
-def test_the_card_tells_measures_data_and_settings():
+def test_the_card_tells_measures_data_and_settings_and_does_without_records():
     text = card.card(FACTS, measures(), LENGTHS["retriever"], "x").replace("\N{NO-BREAK SPACE}", " ")
     assert "| pydocs | dev | 3 | 25.0 | 66.7 |" in re.sub(" +", " ", text)
     assert "**pydocs**, for word-pieces and fine-tuning: source pydocs, size default." in text
@@ -151,9 +140,6 @@ def test_the_card_tells_measures_data_and_settings():
     assert "375 steps over 4,000 queries in 1 min 1 s, 1.48 million parameters" in text
     for part in ("passages: 19805", "in_batch: true", "window: 4", "negatives of bm25", "seed: 42"):
         assert part in text
-
-
-def test_a_card_does_without_records(tmp_path):
     facts = FACTS | {"about": {}, "training": {}}
     text = card.card(facts, measures(), LENGTHS["reranker"], "x")
     assert "source pydocs" in text and "Stage stage1, with negatives of bm25. All settings" in text

@@ -44,13 +44,10 @@ def takes(
 REQUIRED = ["--name", "n", "--settings", '{"window": 3}', "--facts", '{"a": [1]}', "--indexes", "x", "y"]
 
 
-def test_an_option_that_may_be_left_out_may_be_empty():
-    """As a job gives it that lacks the input."""
+def test_annotations_are_options_and_those_that_may_be_left_out_may_be_empty():
+    """Empty as a job gives one that lacks the input."""
     read = read_arguments(takes, [*REQUIRED, "--teacher", "--splits", "--rate", "1"])
     assert (read["teacher"], read["splits"], read["rate"]) == (None, [], 1.0)
-
-
-def test_annotations_are_options():
     found = read_arguments(takes, [*REQUIRED, "--rate", "3e-4", "--teacher", "t", "--query-length", "8", "--fresh"])
     assert found == {
         "name": "n", "settings": Recipe(3), "facts": {"a": [1]}, "indexes": [Path("x"), Path("y")], "rate": 3e-4,
@@ -112,9 +109,7 @@ def failing(error):
 )
 def test_what_a_user_can_cause_ends_in_one_sentence(capsys, error, status, sentence):
     code, printed = ends(failing(error), capsys)
-    assert code == status
-    assert printed.startswith(f"cdmae: {sentence}")
-    assert printed.count("\n") == 1
+    assert code == status and printed.startswith(f"cdmae: {sentence}") and printed.count("\n") == 1
 
 
 def test_the_last_words_of_the_logs_of_a_run(tmp_path):
@@ -137,21 +132,9 @@ def test_the_last_words_of_the_logs_of_a_run(tmp_path):
     assert last_words(tmp_path / "nowhere", since=0) == []
 
 
-def test_an_unforeseen_error_keeps_its_traceback(capsys):
+def test_success_ends_with_status_0_and_an_unforeseen_error_with_its_traceback(capsys):
     with pytest.raises(ZeroDivisionError):
         command(failing(ZeroDivisionError()))([])
-
-
-@pytest.mark.parametrize("error", [Interrupted("stopped"), KeyboardInterrupt(), ZeroDivisionError()])
-def test_whatever_ends_a_command_leaves_no_half_written_file(tmp_path, error):
-    (tmp_path / "old").write_text("whole")
-    with pytest.raises(type(error)), complete(tmp_path / "old") as aside:
-        aside.write_text("hal")
-        raise error
-    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "whole"}
-
-
-def test_success_ends_with_status_0(capsys):
     seen = []
 
     def work(*, number: int):
@@ -162,7 +145,14 @@ def test_success_ends_with_status_0(capsys):
     assert command(work).function is work
 
 
-# --- in a process of its own -----------------------------------------------------------------------------------------
+@pytest.mark.parametrize("error", [Interrupted("stopped"), KeyboardInterrupt(), ZeroDivisionError()])
+def test_whatever_ends_a_command_leaves_no_half_written_file(tmp_path, error):
+    (tmp_path / "old").write_text("whole")
+    with pytest.raises(type(error)), complete(tmp_path / "old") as aside:
+        aside.write_text("hal")
+        raise error
+    assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"old": "whole"}
+
 
 WAITS = """
 import sys, time
@@ -179,22 +169,18 @@ def main(*, seconds: float):
 """
 
 
-def start(tmp_path, code, *arguments, **environment):
+def start(tmp_path, code, seconds, **environment):
     script = tmp_path / "waits.py"
     script.write_text(code)
-    return subprocess.Popen(
-        [sys.executable, script, *arguments],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env={**os.environ, "PYTHONPATH": str(ROOT), **environment},
-    )
+    place = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    command, pipe = [sys.executable, script, "--seconds", seconds], subprocess.PIPE
+    return subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, env=place)
 
 
 def test_sigterm_unwinds_and_ends_with_75_whatever_is_caught_on_the_way(tmp_path):
     """transformers catches every `Exception` of the modules that it imports, and tries something else."""
     code = WAITS.replace("    finally:", "    except Exception:\n        print('swallowed')\n    finally:")
-    process = start(tmp_path, code, "--seconds", "30")
+    process = start(tmp_path, code, "30")
     assert process.stdout.readline() == "ready\n"
     process.send_signal(signal.SIGTERM)
     out, err = process.communicate(timeout=20)
@@ -203,7 +189,7 @@ def test_sigterm_unwinds_and_ends_with_75_whatever_is_caught_on_the_way(tmp_path
 
 def test_a_job_ends_itself_when_its_parent_has_gone(tmp_path):
     parent = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    process = start(tmp_path, WAITS, "--seconds", "30", CDMAE_PARENT=str(parent.pid))
+    process = start(tmp_path, WAITS, "30", CDMAE_PARENT=str(parent.pid))
     assert process.stdout.readline() == "ready\n"
     time.sleep(0.2)
     assert process.poll() is None
@@ -216,14 +202,13 @@ def test_a_job_ends_itself_when_its_parent_has_gone(tmp_path):
 
 def test_a_parent_that_is_no_process_id_is_refused(capsys, monkeypatch):
     monkeypatch.setenv("CDMAE_PARENT", "init")
-    assert ends(lambda: None, capsys) == (
-        1, "cdmae: the environment variable CDMAE_PARENT is 'init'; allowed: a process id\n",
-    )  # fmt: skip
+    sentence = "cdmae: the environment variable CDMAE_PARENT is 'init'; allowed: a process id\n"
+    assert ends(lambda: None, capsys) == (1, sentence)
 
 
 def test_a_reader_that_leaves_is_no_error(tmp_path):
     code = WAITS.replace('print("ready", flush=True)', 'print("x" * 2_000_000)')
-    process = start(tmp_path, code, "--seconds", "0")
+    process = start(tmp_path, code, "0")
     process.stdout.read(10)
     process.stdout.close()
     err = process.stderr.read()

@@ -27,9 +27,8 @@ def files(tmp_path):
         for name, lines in runs.items():
             scores = {other: random.normal() + (name == "b") * (other in right) for other in passages}
             ranked = sorted(scores, key=scores.get, reverse=True)
-            lines += [
-                f"q{query} Q0 {other} {rank} {scores[other]:.6f} {name}\n" for rank, other in enumerate(ranked, 1)
-            ]
+            for rank, other in enumerate(ranked, 1):
+                lines.append(f"q{query} Q0 {other} {rank} {scores[other]:.6f} {name}\n")
     (tmp_path / "qrels").write_text("".join(judged))
     for name, lines in runs.items():
         (tmp_path / name).write_text("".join(lines))
@@ -38,18 +37,15 @@ def files(tmp_path):
 
 def test_means_are_those_of_ir_measures_and_p_that_of_scipy(files):
     table = compare([files / "a", files / "b"], files / "qrels", MEASURES)
-    assert table[["measure", "run"]].values.tolist() == [
-        [name, str(files / run)] for name in MEASURES for run in ("a", "b")
-    ]
+    rows = [[name, str(files / run)] for name in MEASURES for run in ("a", "b")]
+    assert table[["measure", "run"]].values.tolist() == rows
     qrels = list(ir_measures.read_trec_qrels(str(files / "qrels")))
     for name in MEASURES:
-        values = [
-            {
-                value.query_id: value.value
-                for value in ir_measures.iter_calc([ir_measures.parse_measure(name)], qrels, run)
-            }
-            for run in (list(ir_measures.read_trec_run(str(files / run))) for run in ("a", "b"))
-        ]
+        values = []
+        for run in ("a", "b"):
+            ranking = list(ir_measures.read_trec_run(str(files / run)))
+            metrics = ir_measures.iter_calc([ir_measures.parse_measure(name)], qrels, ranking)
+            values.append({metric.query_id: metric.value for metric in metrics})
         first, second = (np.array([one[query] for query in sorted(one)]) for one in values)
         rows = table[table["measure"] == name].to_dict("records")
         np.testing.assert_allclose([row["mean"] for row in rows], [first.mean(), second.mean()], rtol=1e-6)
@@ -67,24 +63,20 @@ def test_packed_files_are_read_as_they_are(files, header):
     for name in ("a", "b", "own"):
         with gzip.open(files / f"{name}.gz", "wt") as file:
             file.write((files / name).read_text())
-    plain, packed = (
-        compare([files / f"a{end}", files / f"b{end}"], files / f"own{end}", MEASURES) for end in ("", ".gz")
-    )
+    ends = ("", ".gz")
+    plain, packed = (compare([files / f"a{end}", files / f"b{end}"], files / f"own{end}", MEASURES) for end in ends)
     assert packed.drop(columns="run").equals(plain.drop(columns="run"))
     (files / "broken.gz").write_bytes((files / "own.gz").read_bytes()[:99])
     with pytest.raises(InputError, match="broken.gz cannot be read"):
         compare([files / "a", files / "b"], files / "broken.gz", MEASURES)
 
 
-def test_runs_count_to_their_end(files):
+def test_runs_count_to_their_end_and_what_is_there_twice_is_refused(files):
     deep = "".join(f"q1 Q0 d{rank} {rank} {-rank} x\n" for rank in range(1, 1601))
     (files / "a").write_text(deep)
     (files / "b").write_text(deep)
     (files / "qrels").write_text("q1 0 d3 1\nq1 0 d1500 1\n")
     assert compare([files / "a", files / "b"], files / "qrels", ["R@2000"])["mean"].tolist() == [1, 1]
-
-
-def test_what_is_there_twice_is_refused(files):
     with pytest.raises(InputError, match="a is there twice; allowed: each run once"):
         compare([files / "a", files / "b", files / "a"], files / "qrels", MEASURES)
     (files / "qrels").write_text("q1 0 d1 1\nq1 0 d1 0\n")
@@ -92,13 +84,11 @@ def test_what_is_there_twice_is_refused(files):
         compare([files / "a", files / "b"], files / "qrels", MEASURES)
 
 
-def test_an_empty_file_of_judgments_is_refused(files):
+def test_no_judgments_and_runs_of_other_queries_are_refused(files):
     (files / "qrels").write_text("")
     with pytest.raises(InputError, match="qrels is empty; allowed: lines of query_id Q0 passage_id grade"):
         compare([files / "a", files / "b"], files / "qrels", MEASURES)
-
-
-def test_runs_of_other_queries_are_refused(files):
+    (files / "qrels").write_text("q1 0 d1 1\n")
     (files / "a").write_text("x1 Q0 d1 1 1 x\n")
     with pytest.raises(InputError, match="have no query in common"):
         compare([files / "b", files / "a"], files / "qrels", MEASURES)
@@ -114,17 +104,13 @@ def test_a_run_of_few_of_the_judged_queries_says_so(files, capsys):
     assert part["mean"][0] == whole["mean"][0] and part["mean"][1] <= 2 / 40
 
 
-def test_the_command_names_its_option(files):
+def test_the_command_names_its_option_and_the_table_runs_differences_and_p(files):
     with pytest.raises(InputError, match="^--measures has nonsense; allowed: what pytrec_eval, "):
         commands.compare(str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="RR@10,nonsense")
     with pytest.raises(InputError, match="^--measures has MRR@10; allowed: RR@10, as ir_measures writes it"):
         commands.compare(str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="MRR@10")
-
-
-def test_the_table_names_runs_differences_and_p(files):
     text = table(compare([files / "a", files / "b"], files / "qrels", ["RR@10"]))
     header, _, first, second = text.splitlines()
-    assert [cell.strip() for cell in header.strip("|").split("|")] == [
-        "measure", "run", "mean", "difference, 95 %", "p", "p, Holm",
-    ]  # fmt: skip
+    expected = ["measure", "run", "mean", "difference, 95 %", "p", "p, Holm"]
+    assert [cell.strip() for cell in header.strip("|").split("|")] == expected
     assert first.count("|") == second.count("|") and "[+" in second

@@ -12,7 +12,7 @@ import cdmae
 from cdmae.compiled import Threads, compiled, prefetch_to_read, prefetch_to_write
 
 
-def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypatch):
+def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same_and_other_errors_are_raised(monkeypatch):
     njit = numba.njit
 
     def refuse(*arguments, **options):
@@ -28,8 +28,6 @@ def test_where_nothing_can_be_kept_functions_are_compiled_all_the_same(monkeypat
 
     assert double(21) == 42
 
-
-def test_other_errors_are_not_hidden(monkeypatch):
     def refuse(*arguments, **options):
         raise RuntimeError("something else")
 
@@ -71,13 +69,9 @@ def test_asking_for_cache_lines_changes_nothing_and_may_reach_beyond_the_end():
 
 
 @pytest.mark.parametrize("number", [0, 1, 3])
-def test_threads_return_results_in_order(number):
+def test_threads_return_results_in_order_and_pass_errors_on(number):
     with Threads(number) as threads:
         assert threads.run(pow, [2, 3, 4], [1, 2, 3]) == [2, 9, 64]
         assert threads.submit(pow, 2, 5).result() == 32
-
-
-@pytest.mark.parametrize("number", [1, 3])
-def test_threads_pass_errors_on(number):
-    with Threads(number) as threads, pytest.raises(ZeroDivisionError):
-        threads.run(divmod, [1, 1], [1, 0])
+        with pytest.raises(ZeroDivisionError):
+            threads.run(divmod, [1, 1], [1, 0])

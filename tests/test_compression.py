@@ -25,9 +25,8 @@ def collection(tmp_path):
     ids = [f"p{row}" for row in range(60)]
     passages = pa.table({"passage_id": ids, "title": [""] * 60, "text": ids})
     names = ids[:3] + [f"q{row}" for row in range(17)]
-    judged = pd.DataFrame(
-        [(name, f"p{10 + 2 * row}", 1) for row, name in enumerate(names)], columns=["query_id", "passage_id", "grade"]
-    )
+    relevant = [f"p{10 + 2 * row}" for row in range(20)]
+    judged = pd.DataFrame({"query_id": names, "passage_id": relevant, "grade": 1})
     queries = pd.DataFrame({"query_id": names, "text": names})
     write_collection(tmp_path, Collection(passages, {"test": queries}, {"test": judged}, {"source": "beir"}))
     return tmp_path
@@ -39,9 +38,11 @@ def test_the_full_size_is_the_evaluations_and_the_others_are_tested_against_it(c
     queries += passages[10:50:2]
     shards, names = [passages[:25], passages[25:]], [*["p0", "p1", "p2"], *[f"q{row}" for row in range(17)]]
     frame = compare_sizes(lambda texts: queries[: len(texts)], shards, collection, "test", "RR@10", 10)
-    targets.search(
-        [collection], ["test"], [collection / "run"], 10, lambda _, texts, depth: [search(queries, shards, depth)]
-    )
+
+    def whole(_, texts, depth):
+        return [search(queries, shards, depth)]
+
+    targets.search([collection], ["test"], [collection / "run"], 10, whole)
     full = measure(read_run(collection / "run"), read_qrels(collection, "test"), names, ["RR@10"])["value"]
     assert frame["mean"][0] == full.mean() > 0.3
     assert frame["p"][0] is None
@@ -77,7 +78,7 @@ def test_prefixes_of_vectors_of_length_1_have_length_1():
     assert not prefixes([np.eye(4, dtype=np.float32)], 2)[0][:][2:].any(), "a vector of zeros stays one"
 
 
-def test_bytes_lose_nothing_of_256_steps():
+def test_bytes_lose_nothing_of_256_steps_and_half_floats_are_rounded():
     rng = np.random.default_rng(3)
     passages = rng.integers(0, 256, (300, 6)).astype(np.float32)
     passages[0], passages[1] = 0, 255
@@ -86,9 +87,6 @@ def test_bytes_lose_nothing_of_256_steps():
     full, small = (find(queries, [passages[:90], passages[90:]], numbers, 30) for numbers in ("float32", "int8"))
     np.testing.assert_array_equal(small.passages, full.passages)
     np.testing.assert_array_equal(small.scores, full.scores)
-
-
-def test_half_floats_are_rounded():
     passages = np.array([[1.0001], [1.0002], [1.01]], np.float32)
     queries = np.ones((1, 1), np.float32)
     assert find(queries, [passages], "float32", 3).passages.tolist() == [2, 1, 0]

@@ -1,14 +1,12 @@
 """CoT-MAE: how a passage is cut into spans; its formula is in `benchmarks.naive`."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
 from tiny_objectives import V, bounds, reader
 
 
-def test_cotmae_cuts_a_passage_into_neighbouring_spans() -> None:
+def test_cotmae_cuts_a_passage_into_neighbouring_spans():
     """Together the two are the passage, as far as both may reach; each is at most as long as a passage may be."""
     source = reader("cotmae", lengths=(5, 9, 1, 0, 17, 20, 33))
     for epoch in range(3):
@@ -29,12 +27,9 @@ def test_cotmae_cuts_a_passage_into_neighbouring_spans() -> None:
     assert [decoder.labels[a:b].tolist() for a, b in bounds(decoder)] == [originals[at ^ 1] for at in range(12)]
 
 
-def test_cotmae_cuts_at_the_begin_of_a_word() -> None:
-    source = reader("cotmae", lengths=(16,) * 30)
-    starts = np.arange(V) % 3 != 1
-    source = dataclasses.replace(source.vocabulary, word_starts=starts), source
-    vocabulary, source = source
-    source.vocabulary = vocabulary
+def test_cotmae_cuts_at_the_begin_of_a_word():
+    source, starts = reader("cotmae", lengths=(16,) * 30), np.arange(V) % 3 != 1
+    source.vocabulary = dataclasses.replace(source.vocabulary, word_starts=starts)
     texts = source.texts(np.arange(30), np.zeros(30, int))
     second = texts.begins[1::2]
     inside = texts.lengths[1::2] > 0

@@ -141,18 +141,14 @@ def test_beir_comes_through_whole(tmp_path, suffix):
     judged = collection.qrels["test"].fillna("").to_numpy().tolist()  # p4 is without text
     assert judged == [["q3", "p3", 2], ["q1", "p1", 1], ["q1", "p2", 0], ["q1", "", 1]]
     assert collection.about == {
-        "source": "beir",
-        "titles": True,
-        "passages": 3,
-        "passages without text, dropped": 1,
+        "source": "beir", "titles": True, "passages": 3, "passages without text, dropped": 1,
         "queries": {
             "dev": {"read": 3, "judgments read": 1, "judgments of dropped passages": 0, "judged": 1, "judgments": 1},
             "test": {"read": 3, "judgments read": 4, "judgments of dropped passages": 1, "judged": 2, "judgments": 4},
         },
-    }
-    assert sorted(path.name for path in beir.depends(settings)) == sorted(
-        [f"corpus.jsonl{suffix}", f"queries.jsonl{suffix}", "dev.tsv", f"test.tsv{suffix}"]
-    )
+    }  # fmt: skip
+    files = [f"corpus.jsonl{suffix}", "dev.tsv", f"queries.jsonl{suffix}", f"test.tsv{suffix}"]
+    assert sorted(path.name for path in beir.depends(settings)) == files
 
 
 def test_beir_is_written_with_row_numbers(tmp_path):
@@ -162,17 +158,14 @@ def test_beir_is_written_with_row_numbers(tmp_path):
     assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 1], [0, 1, 0], [0, 3, 1], [1, 2, 2]]
 
 
-def test_beir_without_titles_and_judgments_has_one_split_without_judgments(tmp_path):
-    settings = beir.Settings(path=beir_folder(tmp_path, **{"qrels/test.tsv": None}), titles=False)
+def test_beir_without_judgments_has_one_split_and_without_queries_none(tmp_path):
+    settings = beir.Settings(path=beir_folder(tmp_path / "asked", **{"qrels/test.tsv": None}), titles=False)
     assert beir.splits(settings) == {"test": False}
     collection = beir.load(settings)
     assert passages(collection)["title"].to_pylist() == ["", "", ""]
     assert collection.queries["test"]["query_id"].tolist() == ["q1", "q2", "q3"]
     assert collection.qrels == {}
-
-
-def test_beir_of_text_alone(tmp_path):
-    settings = beir.Settings(path=beir_folder(tmp_path, **{"qrels/test.tsv": None, "queries.jsonl": None}))
+    settings = beir.Settings(path=beir_folder(tmp_path / "alone", **{"qrels/test.tsv": None, "queries.jsonl": None}))
     assert beir.splits(settings) == {}
     write_collection(tmp_path / "out", beir.load(settings))
     assert len(read_passages(tmp_path / "out")) == 3
@@ -223,11 +216,8 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("qrels/test.tsv", QRELS + "q2\tp1\t99999\n", "line 6: the grade is 99999; allowed: a small whole number"),
         ("qrels/test.tsv", QRELS + "q2\tp1\t1_0\n", "line 6: the grade is '1_0'; allowed: a whole number"),
         ("qrels/test.tsv", "q1\tp1\t0.5\n", "line 1: the grade is '0.5'"),
-        (
-            "qrels/test.tsv",
-            "q1\tp1\thigh\nq2\tp3\t1\n",
-            "line 1: the grade is 'high'; allowed: a whole number, or in a header one of score, grade",
-        ),
+        ("qrels/test.tsv", "q1\tp1\thigh\nq2\tp3\t1\n",
+         "line 1: the grade is 'high'; allowed: a whole number, or in a header one of score, grade"),
         ("qrels/test.tsv", "q1 0 p1 1\n", "line 1: 1 columns separated by tabs (TREC's form has four"),
         ("qrels/test.tsv", "q1 p1 1\n", "line 1: 1 columns separated by tabs; allowed: query id, passage id and grade"),
     ],
@@ -285,25 +275,22 @@ def test_msmarco_comes_through_whole(tmp_path):
     assert len(msmarco.depends(settings)) == 6
 
 
-def test_msmarco_titles_are_a_variant(tmp_path):
-    path = msmarco_folder(tmp_path, **{"collection.tsv": "0\tTea\ta drink\n1\t-\tx\n2\t\ty\n"})
-    with_titles, without = (
-        passages(msmarco.load(msmarco.Settings(path=path, titles=titles))) for titles in (True, False)
-    )
+def test_msmarco_titles_are_a_variant_of_three_columns(tmp_path):
+    path = msmarco_folder(tmp_path / "titled", **{"collection.tsv": "0\tTea\ta drink\n1\t-\tx\n2\t\ty\n"})
+    settings = (msmarco.Settings(path=path, titles=titles) for titles in (True, False))
+    with_titles, without = (passages(msmarco.load(chosen)) for chosen in settings)
     assert with_titles["title"].to_pylist() == ["Tea", "-", ""]
     assert without["title"].to_pylist() == ["", "", ""]
     assert without["text"].equals(with_titles["text"])
+    message = refused(msmarco, msmarco_folder(tmp_path / "untitled"), titles=True)
+    assert "collection.tsv, line 1: 2 columns separated by tabs; allowed: passage id, title, text" in message
 
 
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("collection.tsv", None, "holds no collection.tsv or collection.tsv.gz"),
-        (
-            "collection.tsv",
-            "0\ta\n1 b\n",
-            "collection.tsv, line 2: 1 columns separated by tabs; allowed: passage id, text",
-        ),
+        ("collection.tsv", "0\ta\n1 b\n", "line 2: 1 columns separated by tabs; allowed: passage id, text"),
         ("collection.tsv", "0\ta\tb\tc\n", "collection.tsv, line 1: 4 columns"),
         ("collection.tsv", "\ta\n", "collection.tsv, line 1: the id is empty"),
         ("collection.tsv", "0\ta\n0\tb\n", "collection.tsv, line 2: the id 0 came already in line 1"),
@@ -321,17 +308,10 @@ def test_msmarco_names_what_is_wrong(tmp_path, name, content, message):
     assert message in refused(msmarco, msmarco_folder(tmp_path, **{name: content}))
 
 
-def test_msmarco_with_titles_needs_three_columns(tmp_path):
-    message = refused(msmarco, msmarco_folder(tmp_path), titles=True)
-    assert "collection.tsv, line 1: 2 columns separated by tabs; allowed: passage id, title, text" in message
-
-
-def test_batches_join_in_order(tmp_path, monkeypatch):
+def test_batches_join_in_order_and_equal_hashes_are_no_duplicates(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "ROW_GROUP", 2)
-    collection = msmarco.load(msmarco.Settings(path=msmarco_folder(tmp_path)))
+    settings = msmarco.Settings(path=msmarco_folder(tmp_path))
+    collection = msmarco.load(settings)
     assert [batch["passage_id"].to_pylist() for batch in collection.passages] == [["0", "1"], ["2"]]
-
-
-def test_equal_hashes_of_different_ids_are_no_duplicates(tmp_path, monkeypatch):
     monkeypatch.setattr(_judged, "hash", lambda name: 0, raising=False)
-    msmarco.check(msmarco.Settings(path=msmarco_folder(tmp_path)), "mine")
+    msmarco.check(settings, "mine")  # equal hashes of different ids are no duplicates

@@ -4,8 +4,6 @@ What should depend on a setting stands here once more, by the setting; the last 
 what their losses do.
 """
 
-from __future__ import annotations
-
 import copy
 import dataclasses
 import itertools
@@ -39,9 +37,7 @@ NAMES = {
     "of", "split", "collections", "baseline", "checkpoint", "generator", "model", "path", "part", "dataset", "splits",
     "title_file", "files", "kind", "objective", "triples", "runs", "tuned_on", "suffixes", "method",
 }  # fmt: skip
-FITTING = {
-    "forward_factor": [1, 2, 4],
-}  # fmt: skip
+FITTING = {"forward_factor": [1, 2, 4]}
 DECODED = ("mae", "retromae", "dupmae", "simlm", "cotmae", "master")  # objectives whose decoder has masks of its own
 LAYERED = ("mae", "simlm", "cotmae", "master", "condenser", "cocondenser")
 SOME_ENCODERS = {  # the settings that only some of them read
@@ -66,9 +62,6 @@ def reads(encoder, key):
     if encoder.objective == "none":
         return key in ("start", "objective", "seed")
     return SOME_ENCODERS.get(key, lambda _: True)(encoder)
-
-
-# --- every setting of every config ------------------------------------------------------------------------------------
 
 
 @pytest.fixture(autouse=True)
@@ -193,9 +186,8 @@ def test_collocations_are_read_from_the_counts_and_not_from_the_importance(value
         "both": {"encoder_masking": "pmi_span", "decoder_masking": "importance"},
     }
     rows = systems.encoders(load(values))
-    assert {name: rows[name]["estimate"] for name in ("spans", "both", "mae", "cdmae")} == {
-        "spans": "ngrams", "both": "importance", "mae": "", "cdmae": "importance",
-    }  # fmt: skip
+    expected = {"spans": "ngrams", "both": "importance", "mae": "", "cdmae": "importance"}
+    assert {name: rows[name]["estimate"] for name in ("spans", "both", "mae", "cdmae")} == expected
 
 
 @pytest.mark.parametrize(
@@ -211,8 +203,6 @@ def test_what_has_no_effect_is_refused_where_it_is_written_out(values, edit, mes
         load(values)
     assert str(caught.value) == message
 
-
-# --- what the losses say ----------------------------------------------------------------------------------------------
 
 MODEL = language_model()
 LENGTHS = (20, 35, 12, 38)

@@ -10,7 +10,8 @@ import threading
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_training import encoder, stage, tiny, together  # noqa: F401
+from tiny_pretraining import Killed
+from tiny_training import encoder, stage, together
 
 from cdmae.config.schema import Encoder, Start
 from cdmae.finetuning import reranker, retriever
@@ -22,10 +23,6 @@ MASKED = Encoder(
     start="s", decoder_masking="uniform", max_length=16, batch=10, steps=4, learning_rate=1e-3, precision="fp32"
 )
 HERE, ONE_AT_A_TIME = threading.local(), threading.Lock()  # transformers does not load in several threads
-
-
-class Killed(BaseException):
-    """What no handler in the code may catch."""
 
 
 @pytest.fixture(autouse=True)
@@ -44,13 +41,8 @@ def threads(monkeypatch):
         return locked
 
     monkeypatch.setattr(ranks, "joined", joined)
-    for module, name in (
-        (checkpoint, "start_encoder"),
-        (checkpoint, "start_retriever"),
-        (checkpoint, "start_reranker"),
-        (checkpoint, "save"),
-    ):
-        monkeypatch.setattr(module, name, alone(getattr(module, name)))
+    for name in ("start_encoder", "start_retriever", "start_reranker", "save"):
+        monkeypatch.setattr(checkpoint, name, alone(getattr(checkpoint, name)))
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
 
 
@@ -87,7 +79,7 @@ def run(train, folders, folder, size):
 @pytest.mark.parametrize(
     ("train", "sizes"), [(pre_training, (1, 2)), (train_retriever, (2, 1)), (train_reranker, (1, 2))]
 )
-def test_it_goes_on_with_other_processes(tiny, tmp_path, monkeypatch, train, sizes) -> None:  # noqa: F811
+def test_it_goes_on_with_other_processes(tiny, tmp_path, monkeypatch, train, sizes):
     folders = tiny.inputs() | {"encoder": encoder(tmp_path / "encoder", tiny.encoder, dropout=0.0)}
     whole = run(train, folders, tmp_path / "whole", 1)
     first, second = sizes

@@ -99,9 +99,8 @@ def test_a_table_wants_the_systems_it_shows(name, configs, systems):
 def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikipedia():
     config = shipped("paper", "paper-ablations")
     jobs = {(job.rule, job.name) for job in records(config, "table_corpus")}
-    assert {name for rule, name in jobs if rule == "pretrain"} == {
-        "cdmae", "domain", "general", "wikipedia", "wikipedia-domain",
-    }  # fmt: skip
+    expected = {"cdmae", "domain", "general", "wikipedia", "wikipedia-domain"}
+    assert {name for rule, name in jobs if rule == "pretrain"} == expected
     assert {("collection", "wikipedia"), ("train_retriever", "wikipedia-domain")} <= jobs
     rows = lines(exhibits.table("table_corpus", measured(config)))
     assert [(key[0], key[2]) for key in rows if key[1] == "ours"] == [
@@ -109,22 +108,16 @@ def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikiped
         ("general, then domain", "cdmae-stage1"), ("general, then domain", "wikipedia-domain"),
     ]  # fmt: skip
     assert [key[0] for key in rows if key[1] == "paper"] == ["domain", "general, then domain"], "each once"
-
-
-def test_a_longer_pretraining_is_no_other_corpus():
     config = shipped("ablations")
     config["encoders"]["longer"] = {**config["encoders"]["cdmae"], "steps": 9000}
     config["systems"]["longer"] = {**config["systems"]["cdmae-stage1"], "encoder": "longer"}
     assert "longer" not in exhibits.wanted("table_corpus", config).systems
 
 
-def test_competitors_that_are_trained_stand_beside_their_published_rows():
+def test_competitors_stand_beside_their_published_rows_if_they_have_the_masks_of_those():
     systems = exhibits.wanted("table_main", shipped("objectives")).systems
     assert {f"{objective}-stage1" for objective in published.OBJECTIVES.values()} <= set(systems)
     assert not {"idf-stage1", "retromae-importance-stage1", "inverse-frequency-stage1"} & set(systems)
-
-
-def test_a_method_is_what_was_trained_with_the_masks_it_was_published_with():
     config = shipped("objectives")
     assert methods(measured(config))["MASTER"] == ["master-stage1"]
     config["encoders"]["master"]["decoder_masking"] = "whole_word"
@@ -132,17 +125,19 @@ def test_a_method_is_what_was_trained_with_the_masks_it_was_published_with():
     assert not {"MASTER", "CoT-MAE"} & methods(measured(config)).keys()
 
 
-@pytest.mark.parametrize("name", ["table_projection", "table_corpus", "figure_negatives"])
-def test_what_the_config_lacks_is_named_with_a_config_that_has_it(name):
-    message = rf"^{name} needs .* alone, which this config lacks; see config/ablations.yaml, "
-    with pytest.raises(InputError, match=message):
+@pytest.mark.parametrize(
+    ("name", "needs"),
+    [
+        ("table_nanobeir", "the collections of NanoBEIR in evaluation, which .*config/nanobeir.yaml"),
+        *(
+            (name, ".* alone, which this config lacks; see config/ablations.yaml, ")
+            for name in ("table_projection", "table_corpus", "figure_negatives")
+        ),
+    ],
+)
+def test_what_the_config_lacks_is_named_with_a_config_that_has_it(name, needs):
+    with pytest.raises(InputError, match=f"^{name} needs {needs}"):
         exhibits.wanted(name, shipped())
-
-
-def test_a_config_without_nano_beir_is_told_where_it_is():
-    message = "^table_nanobeir needs the collections of NanoBEIR in evaluation, which .*config/nanobeir.yaml"
-    with pytest.raises(InputError, match=message):
-        exhibits.wanted("table_nanobeir", shipped())
 
 
 @pytest.mark.parametrize(
@@ -166,29 +161,22 @@ def test_figures_of_masks_need_an_encoder_that_masks_by_importance(values):
         exhibit(load(values), "figure_sampling")
 
 
-def test_the_job_of_a_table_reads_the_measures_of_its_systems_and_of_no_others(values):
+def test_the_job_of_a_table_reads_the_measures_of_its_systems_and_seeds_and_of_no_others(values):
     values["systems"]["two"] = {"kind": "retriever", "encoder": "cdmae", "stage": "stage1", "negatives": "one"}
     jobs = {job.name: job for job in records(values, "table_stages", "figure_sampling")}
     measures = {path for path in jobs["table_stages"].inputs if "measures" in path}
     assert measures == {"out/measures/one.tsv", "out/measures/three.tsv"}
-    assert jobs["table_stages"].outputs == tuple(
-        f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex", "html")
-    )
+    files = tuple(f"out/tables/table_stages.{form}" for form in ("csv", "md", "tex", "html"))
+    assert jobs["table_stages"].outputs == files
     shown = {path for path in jobs["figure_sampling"].inputs if not path.startswith("cdmae/report/")}
     assert shown == {"out/masked_terms/cdmae.json", "config/paper_results.csv"}
-
-
-def test_a_table_reads_every_seed_of_its_systems(values):
     needs = exhibit(load(values | {"seeds": [7, 8]}), "table_stages")["measures"]
     assert needs == {name: f"out/measures/{name}.tsv" for name in ("one", "three", "one@8", "three@8")}
 
 
-def test_every_name_has_a_declaration():
+def test_every_name_has_a_declaration_and_none_is_of_a_whole_run(values):
     others = {"table_latency", "table_claims", *exhibits.OF_MASKS}
     assert {*exhibits.GRIDS, *others} == {*TABLES, *FIGURES}
-
-
-def test_a_whole_run_makes_no_exhibit(values):
     assert not {job.rule for job in records(values)} & {"table", "figure", "latency"}
 
 
@@ -219,7 +207,7 @@ def test_bm25_with_titles_is_told_from_the_papers_without():
     assert {key[1] for key in rows if key[0] == "SimLM"} == {"distilled"}
 
 
-def test_an_earlier_stage_is_not_held_against_a_published_last_one():
+def test_an_earlier_stage_is_not_held_against_a_published_last_one_and_elsewhere_ours_stand_alone():
     config = on_ms_marco()
     config["encoders"]["retro"] = {**config["encoders"]["mae"], "objective": "retromae"}
     config["systems"]["retro"] = {**config["systems"]["cdmae-stage1"], "encoder": "retro"}
@@ -228,9 +216,6 @@ def test_an_earlier_stage_is_not_held_against_a_published_last_one():
     assert not [key for key in rows if key[0] == "RetroMAE" and key[2] == "difference"]
     stages = lines(exhibits.table("table_stages", measured(config)))
     assert ("RetroMAE", "stage 1", "difference", "") in stages
-
-
-def test_elsewhere_ours_stand_alone_and_the_caption_says_so():
     table = exhibits.table("table_stages", measured(synthetic_run.config()))
     assert {key[2] for key in lines(table)} == {"ours"}
     assert table.caption.endswith("ours alone: pydocs is not the paper's data")
@@ -273,9 +258,8 @@ def test_nano_beir_stands_beside_what_others_published_of_it_and_not_beside_beir
     assert [average[line] for line in theirs] == ["56.23", "57.29", "45.18"]
     assert [shown.name for shown in exhibits.beside_the_papers(facts)] == ["table_nanobeir"]
     del facts.config["evaluation"]["collections"]["nano-nq"]
-    assert lines(exhibits.table("table_nanobeir", measured(facts.config)))["average",]["BM25 of mteb, published"] == (
-        "\N{EN DASH}"
-    )
+    rows = lines(exhibits.table("table_nanobeir", measured(facts.config)))
+    assert rows["average",]["BM25 of mteb, published"] == "\N{EN DASH}"
 
 
 def test_projection_and_negatives_stand_beside_tables_4_and_figure_4():

@@ -5,7 +5,6 @@ import re
 import numpy as np
 import pytest
 from test_models import ours_of, reranker, retriever, save, vectors  # noqa: F401
-from tiny_training import tiny  # noqa: F401
 
 from cdmae.collections.store import read_qrels
 from cdmae.evaluation.measures import measure
@@ -50,7 +49,7 @@ def test_onnx_gives_the_scores_of_a_reranker(tiny, reranker, tmp_path, monkeypat
 
 
 @pytest.mark.parametrize("similarity", ["dot", "cosine"])
-def test_mteb_measures_what_we_measure(tiny, tmp_path, similarity):  # noqa: F811
+def test_mteb_measures_what_we_measure(tiny, tmp_path, similarity):
     pytest.importorskip("mteb")
     lengths = {"query_length": 16, "passage_length": 32}
     model = checkpoint.start_retriever(tiny.encoder, **lengths, precision="fp32", similarity=similarity)

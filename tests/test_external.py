@@ -37,9 +37,8 @@ def model(tmp_path_factory):
 
 @pytest.fixture
 def collection(tmp_path):
-    passages = pa.table(
-        {"passage_id": ["a", "b", "c"], "title": ["ant", "", "bee"], "text": ["bee cow", "dog", "cow dog " * 20]}
-    )
+    texts = ["bee cow", "dog", "cow dog " * 20]
+    passages = pa.table({"passage_id": ["a", "b", "c"], "title": ["ant", "", "bee"], "text": texts})
     write_collection(tmp_path / "docs", Collection(passages, {}, {}, {}))
     return tmp_path / "docs"
 
@@ -58,32 +57,27 @@ def test_passages_and_queries_are_encoded_the_models_own_way(model, collection, 
         np.testing.assert_array_equal(made[:], kept)
     own = SentenceTransformer(str(model), device="cpu")
     texts = ["ant bee cow", "dog", "bee " + "cow dog " * 20]
-    np.testing.assert_allclose(
-        encoded, own.encode([f"say : {text}" for text in texts], normalize_embeddings=True), atol=1e-6
-    )
+    expected = own.encode([f"say : {text}" for text in texts], normalize_embeddings=True)
+    np.testing.assert_allclose(encoded, expected, atol=1e-6)
     queries = external.encode_queries(str(model), ["ant", "bee cow"], 0)
-    np.testing.assert_allclose(
-        queries, own.encode(["ask : ant", "ask : bee cow"], normalize_embeddings=True), atol=1e-6
-    )
+    expected = own.encode(["ask : ant", "ask : bee cow"], normalize_embeddings=True)
+    np.testing.assert_allclose(queries, expected, atol=1e-6)
     np.testing.assert_allclose(np.linalg.norm(queries, axis=1), 1, atol=1e-6)
 
 
-def test_a_length_beyond_the_models_own_is_said_to_have_no_effect(model, capsys):
+def test_lengths_cut_and_one_beyond_the_models_own_is_said_to_have_no_effect(model, capsys):
     external.encode_queries(str(model), ["ant bee"], 512)
-    assert (
-        "the model has a max_seq_length of 16 word-pieces: texts are cut there, not at 512" in capsys.readouterr().err
-    )
+    said = "the model has a max_seq_length of 16 word-pieces: texts are cut there, not at 512"
+    assert said in capsys.readouterr().err
     external.encode_queries(str(model), ["ant bee"], 16)
     assert "word-pieces" not in capsys.readouterr().err
-
-
-def test_lengths_cut(model):
     whole = external.encode_queries(str(model), ["ant bee cow dog", "ant bee"], 0)
     cut = external.encode_queries(str(model), ["ant bee cow dog", "ant bee"], 6)  # [CLS] ask : ant bee [SEP]
     np.testing.assert_allclose(cut, whole[[1, 1]], atol=1e-6)
+    assert external.encode_queries(str(model), [], 0).shape == (0, 8)
 
 
-def test_lengths_cut_below_those_that_a_model_has_for_each_task(model, tmp_path):
+def test_lengths_cut_below_those_that_a_model_has_for_each_task(model, tmp_path, capsys):
     shutil.copytree(model, tmp_path / "two")
     (tmp_path / "two" / "sentence_bert_config.json").write_text('{"query_length": 7, "document_length": 9}')
     texts = ["ant bee cow dog", "ant bee cow", "ant bee"]
@@ -91,19 +85,11 @@ def test_lengths_cut_below_those_that_a_model_has_for_each_task(model, tmp_path)
     for length, kept in {0: 1, 6: 2, 7: 1, 12: 1}.items():  # [CLS] ask : ... [SEP]
         cut = external.encode_queries(str(tmp_path / "two"), texts, length)
         np.testing.assert_allclose(cut[0], whole[kept], atol=1e-6)
-
-
-def test_lengths_of_a_models_own_that_are_shorter_are_said(model, tmp_path, capsys):
-    shutil.copytree(model, tmp_path / "two")
-    (tmp_path / "two" / "sentence_bert_config.json").write_text('{"query_length": 7, "document_length": 9}')
+    capsys.readouterr()
     external.encode_queries(str(tmp_path / "two"), ["ant bee"], 8)
     said = capsys.readouterr().err
     assert "the model has a query_length of 7 word-pieces: texts are cut there, not at 8" in said
     assert "document_length" not in said
-
-
-def test_no_queries(model):
-    assert external.encode_queries(str(model), [], 0).shape == (0, 8)
 
 
 def test_models_made_for_a_distance_are_refused(model, tmp_path):

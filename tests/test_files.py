@@ -56,13 +56,13 @@ def groups(monkeypatch):
 
 
 @pytest.mark.parametrize("rows", [[6, 0, 5, 6], [3], [9, 4, 2], []])
-def test_rows_are_taken_in_their_order_from_the_groups_they_lie_in(tmp_path, passages, groups, rows) -> None:
+def test_rows_are_taken_in_their_order_from_the_groups_they_lie_in(tmp_path, passages, groups, rows):
     assert take_passages(tmp_path, np.array(rows)).equals(passages.take(pa.array(rows, pa.int64())))
     assert groups == sorted({row // 3 for row in rows})
 
 
 @pytest.mark.parametrize("rows", [1, 2, 3, 4, 7, 10, 99])
-def test_passages_stream_in_tables_of_one_size_whatever_the_row_groups(tmp_path, passages, rows) -> None:
+def test_passages_stream_in_tables_of_one_size_whatever_the_row_groups(tmp_path, passages, rows):
     found = list(stream_passages(tmp_path, rows=rows))
     assert [len(table) for table in found] == [min(rows, 10 - first) for first in range(0, 10, rows)]
     assert pa.concat_tables(found).equals(passages)
@@ -72,20 +72,20 @@ def test_passages_stream_in_tables_of_one_size_whatever_the_row_groups(tmp_path,
 
 
 @pytest.mark.parametrize(("first", "last"), [(0, 10), (2, 4), (3, 6), (5, 6), (7, None), (4, 4), (0, 0)])
-def test_a_stretch_of_passages_reads_the_groups_it_lies_in(tmp_path, passages, groups, first, last) -> None:
+def test_a_stretch_of_passages_reads_the_groups_it_lies_in(tmp_path, passages, groups, first, last):
     found = list(stream_passages(tmp_path, rows=2, first=first, last=last))
     assert [row for table in found for row in table["text"].to_pylist()] == passages["text"].to_pylist()[first:last]
     assert groups == sorted({row // 3 for row in range(10)[first:last]})
 
 
-def test_a_collection_without_passages_streams_nothing(tmp_path) -> None:
+def test_a_collection_without_passages_streams_nothing(tmp_path):
     pq.write_table(PASSAGES.empty_table(), tmp_path / "passages.parquet")
     assert list(stream_passages(tmp_path)) == [] and count_passages(tmp_path) == 0
 
 
 @pytest.mark.parametrize("kind", [np.uint16, np.uint32])
 @pytest.mark.parametrize("lengths", [[], [0], [3, 0, 200_000]])
-def test_an_array_that_was_appended_to_is_the_file_that_numpy_saves(tmp_path, kind, lengths) -> None:
+def test_an_array_that_was_appended_to_is_the_file_that_numpy_saves(tmp_path, kind, lengths):
     parts = [np.arange(length).astype(kind) for length in lengths]
     with appending(tmp_path / "grown.npy", kind) as append:
         for part in parts:
@@ -95,7 +95,7 @@ def test_an_array_that_was_appended_to_is_the_file_that_numpy_saves(tmp_path, ki
 
 
 @pytest.mark.parametrize("lengths", [[2, 0, 3, 1, 0, 2], [0, 0], [1], []])
-def test_runs_are_read_list_by_list_as_they_were_written(tmp_path, monkeypatch, lengths) -> None:
+def test_runs_are_read_list_by_list_as_they_were_written(tmp_path, monkeypatch, lengths):
     """In row groups of two queries, and some queries only."""
     monkeypatch.setattr(runs, "QUERY_GROUP", 2)
     monkeypatch.setattr(runs, "QUERIES_AT_ONCE", 1)
@@ -114,7 +114,7 @@ def test_runs_are_read_list_by_list_as_they_were_written(tmp_path, monkeypatch, 
     assert len(whole) == len(some) == len(lengths)
 
 
-def test_truncated_tokens_are_named(tmp_path) -> None:
+def test_truncated_tokens_are_named(tmp_path):
     arrays = [np.arange(3, dtype=np.uint16), np.array([0, 3]), np.array([1]), np.ones(4, bool)]
     write_tokens(tmp_path / "tokens", Tokens(*arrays))
     path = tmp_path / "tokens/starts.npy"
@@ -136,7 +136,7 @@ def test_truncated_tokens_are_named(tmp_path) -> None:
         ("ids", 5, 0x8003, "numbers of the 4 word-pieces of word_starts.npy"),
     ],
 )
-def test_tokens_that_lead_nowhere_are_named(tmp_path, name, place, value, what) -> None:
+def test_tokens_that_lead_nowhere_are_named(tmp_path, name, place, value, what):
     """A flipped bit in a complete file, or another kind of numbers: compiled code would read beyond the arrays."""
     ids, starts = np.arange(6, dtype=np.uint16) % 4, np.array([0, 2, 4, 6])
     written = Tokens(ids, starts, starts[:-1] + [0, 1, 2], np.ones(4, bool))
@@ -173,7 +173,7 @@ def flipped(path):
     path.write_bytes(whole)
 
 
-def test_every_reader_of_passages_and_runs_notices_a_flipped_bit(tmp_path) -> None:
+def test_every_reader_of_passages_and_runs_notices_a_flipped_bit(tmp_path):
     numbers = [str(row * 7919 % 2000) for row in range(2000)]
     table = pa.table({"passage_id": numbers, "title": numbers, "text": [f"text {each}" for each in numbers]})
     write_collection(tmp_path, Collection(table, {}, {}, {}))
@@ -191,7 +191,7 @@ def test_every_reader_of_passages_and_runs_notices_a_flipped_bit(tmp_path) -> No
                 read()
 
 
-def test_a_damaged_footer_is_named_or_changes_nothing(tmp_path) -> None:
+def test_a_damaged_footer_is_named_or_changes_nothing(tmp_path):
     frames = {"q": pd.DataFrame({"query_id": ["a", "b"], "text": ["x", "y"]})}
     write_collection(tmp_path, Collection(pa.table(dict.fromkeys(PASSAGES.names, ["1"])), frames, {}, {}))
     path = tmp_path / "queries.parquet"
@@ -207,7 +207,7 @@ def test_a_damaged_footer_is_named_or_changes_nothing(tmp_path) -> None:
     assert refused > 10
 
 
-def test_a_full_disk_is_told_as_one(tmp_path, monkeypatch) -> None:
+def test_a_full_disk_is_told_as_one(tmp_path, monkeypatch):
     """NumPy tells how many bytes were written, without the system's number."""
 
     def fail(*_: object) -> None:
@@ -219,7 +219,7 @@ def test_a_full_disk_is_told_as_one(tmp_path, monkeypatch) -> None:
     assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "a.npy"))
 
 
-def test_what_is_to_be_deleted_is_a_whole_output(tmp_path) -> None:
+def test_what_is_to_be_deleted_is_a_whole_output(tmp_path):
     folder = tmp_path / "encoders" / "cdmae"
     (folder / "snapshots" / "1").mkdir(parents=True)
     for place in (folder, folder / "snapshots" / "1", tmp_path):
@@ -234,7 +234,7 @@ def test_what_is_to_be_deleted_is_a_whole_output(tmp_path) -> None:
         read_json(tmp_path / "about.json")
 
 
-def test_a_row_that_is_cut_is_noticed(tmp_path) -> None:
+def test_a_row_that_is_cut_is_noticed(tmp_path):
     (tmp_path / "retrieval.tsv").write_text("step\trr\tpassages\n0\t0.5\t20\n10\t0.")
     with pytest.raises(InputError, match="a row is not complete"):
         read_table(tmp_path / "retrieval.tsv", gaps=False)

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 import torch
 from safetensors.torch import load_file
-from tiny_training import QUERIES, encoder, stage, teacher, tiny, train  # noqa: F401
+from tiny_training import QUERIES, encoder, stage, train
 
 from cdmae.errors import InputError, Interrupted
 from cdmae.files import read_json
@@ -22,7 +22,7 @@ EASY = {"retriever": {}, "reranker": {"random_negatives": 0, "forward_factor": 1
 
 
 @BOTH
-def test_one_batch_can_be_overfitted(tiny, tmp_path, kind) -> None:  # noqa: F811
+def test_one_batch_can_be_overfitted(tiny, tmp_path, kind):
     how = {"queries": QUERIES, "epochs": 30.0, "learning_rate": 5e-3, "group": 3, "depth": 2, "chunk": 100}
     still = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     folder = train(TRAINERS[kind], tiny, tmp_path, stage(kind, **how | EASY[kind]), encoder=still)
@@ -34,7 +34,7 @@ def test_one_batch_can_be_overfitted(tiny, tmp_path, kind) -> None:  # noqa: F81
 
 
 @pytest.mark.parametrize(("kind", "taught"), [("retriever", False), ("retriever", True), ("reranker", False)])
-def test_a_killed_training_ends_in_the_same_bits(tiny, tmp_path, teacher, kind, taught, monkeypatch) -> None:  # noqa: F811
+def test_a_killed_training_ends_in_the_same_bits(tiny, tmp_path, teacher, kind, taught, monkeypatch):
     trainer, scores = TRAINERS[kind], {"teacher": teacher} if taught else {}
     whole = train(trainer, tiny, tmp_path / "whole", stage(kind), **scores)
     steps, learnt = iter(range(100)), trainer.learn
@@ -56,7 +56,7 @@ def test_a_killed_training_ends_in_the_same_bits(tiny, tmp_path, teacher, kind, 
 
 
 @BOTH
-def test_divergence_ends_with_words(tiny, tmp_path, kind) -> None:  # noqa: F811
+def test_divergence_ends_with_words(tiny, tmp_path, kind):
     recipe = stage(kind, learning_rate=1e9, max_grad_norm=1e9, warmup_steps=0, epochs=9.0)
     with pytest.raises(InputError, match="lower learning_rate"):
         train(TRAINERS[kind], tiny, tmp_path, recipe)
@@ -64,7 +64,7 @@ def test_divergence_ends_with_words(tiny, tmp_path, kind) -> None:  # noqa: F811
 
 
 @BOTH
-def test_training_leaves_the_global_generators_alone(tiny, tmp_path, kind) -> None:  # noqa: F811
+def test_training_leaves_the_global_generators_alone(tiny, tmp_path, kind):
     torch.manual_seed(5)
     np.random.seed(5)  # noqa: NPY002
     before = torch.get_rng_state(), np.random.get_state()[1].copy()  # noqa: NPY002
@@ -74,7 +74,7 @@ def test_training_leaves_the_global_generators_alone(tiny, tmp_path, kind) -> No
 
 
 @BOTH
-def test_a_margin_counts_what_it_removes_and_none_is_the_training_without(tiny, tmp_path, kind) -> None:  # noqa: F811
+def test_a_margin_counts_what_it_removes_and_none_is_the_training_without(tiny, tmp_path, kind):
     run, recipe = read_run(tiny.negatives), stage(kind, epochs=0.3)
     mined, left = 0, []
     for query in range(QUERIES):
@@ -93,6 +93,6 @@ def test_a_margin_counts_what_it_removes_and_none_is_the_training_without(tiny, 
     assert read_json(off / "about.json")["counts"] == {}
 
 
-def test_a_reranker_has_no_teacher(tiny, tmp_path, teacher) -> None:  # noqa: F811
+def test_a_reranker_has_no_teacher(tiny, tmp_path, teacher):
     with pytest.raises(InputError, match="tiny is a reranker, which learns from no teacher; leave out .*teacher.parq"):
         train(reranker, tiny, tmp_path, stage("reranker"), teacher=teacher)

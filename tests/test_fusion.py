@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from made_up import run_of
 
 from cdmae.config.demands import MOST_TUNED
 from cdmae.errors import InputError
@@ -11,41 +12,27 @@ from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import Run
 
 
-def run_of(*ranked):
-    """A run whose scores are the numbers of passages behind each, and itself."""
-    return Run.of(
-        [np.array(passages, np.int32) for passages in ranked],
-        [np.arange(len(passages), 0, -1, dtype=np.float32) for passages in ranked],
-    )
-
-
 def reciprocal_rank(runs, k, depth, weights=None):
     return Fusion(runs, "reciprocal_rank", k).run(weights or [1] * len(runs), depth)
 
 
-def test_reciprocal_rank_by_hand():
+def test_reciprocal_rank_by_hand_with_ties_by_row_and_a_depth():
     fused = reciprocal_rank([run_of([7, 3, 5]), run_of([3, 9])], k=60, depth=10)
     passages, scores = fused.ranked(0)
     assert passages.tolist() == [3, 7, 9, 5]
     np.testing.assert_allclose(scores, [1 / 62 + 1 / 61, 1 / 61, 1 / 62, 1 / 63], rtol=1e-6)
+    fused = reciprocal_rank([run_of([8, 2]), run_of([2, 8]), run_of([5])], k=0, depth=2)
+    assert fused.ranked(0)[0].tolist() == [2, 8]
+    assert fused.ranked(0)[1].tolist() == [1.5, 1.5]
 
 
-def test_convex_combination_by_hand():
+def test_convex_combination_by_hand_where_equal_scores_count_as_the_best():
     runs = [run_of([7, 3, 5]), Run.of([np.array([3, 9])], [np.array([-1.0, -5.0], np.float32)])]
     passages, scores = Fusion(runs, "convex", 60).run([0.75, 0.25], 10).ranked(0)
     assert passages.tolist() == [7, 3, 5, 9]
     np.testing.assert_allclose(scores, [0.75, 0.75 * 0.5 + 0.25, 0, 0], rtol=1e-6)
-
-
-def test_equal_scores_of_a_list_count_as_its_best():
     run = Run.of([np.array([2, 4])], [np.array([3.0, 3.0], np.float32)])
     assert Fusion([run, run_of([4, 1])], "convex", 60).run([1, 1], 3).ranked(0)[1].tolist() == [2, 1, 0]
-
-
-def test_ties_come_by_row_and_depth_cuts():
-    fused = reciprocal_rank([run_of([8, 2]), run_of([2, 8]), run_of([5])], k=0, depth=2)
-    assert fused.ranked(0)[0].tolist() == [2, 8]
-    assert fused.ranked(0)[1].tolist() == [1.5, 1.5]
 
 
 @pytest.mark.parametrize("method", ["reciprocal_rank", "convex"])
@@ -55,12 +42,9 @@ def test_one_run_keeps_its_order_and_empty_lists_stay_empty(method):
     assert len(fused) == 2 and not len(fused.ranked(1)[0])
 
 
-def test_runs_of_other_queries_are_refused():
+def test_runs_of_other_queries_and_more_systems_than_can_be_tuned_are_refused():
     with pytest.raises(InputError, match=r"runs of \[1, 2\] queries cannot be fused"):
         reciprocal_rank([run_of([1]), run_of([1], [2])], k=60, depth=5)
-
-
-def test_the_config_allows_as_many_systems_as_can_be_tuned():
     assert max(STEPS) == MOST_TUNED
 
 

@@ -53,13 +53,11 @@ def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
     known = paths(config)
     assert all(set(job.outputs) <= set(known[rule]) for (rule, _), job in whole.items())
     made = {pattern for several in patterns().values() for pattern in several}
-    assert {pattern.replace("{target}", "{collection}.{split}") for pattern in made} >= set(PLACES.values()) - {
-        "collections/{collection}", "benchmarks",
-    }  # fmt: skip
+    places = set(PLACES.values()) - {"collections/{collection}", "benchmarks"}
+    assert {pattern.replace("{target}", "{collection}.{split}") for pattern in made} >= places
     parts = ("measures", "encoders", "trained", "masked_terms", "importance", "mined", "teachers", "runs")
-    assert {path for part in parts for path in facts(config)[part].values()} <= {
-        path for job in whole.values() for path in job.outputs
-    }
+    expected = {path for job in whole.values() for path in job.outputs}
+    assert {path for part in parts for path in facts(config)[part].values()} <= expected
 
 
 @pytest.mark.parametrize(
@@ -84,18 +82,15 @@ def test_vectors_that_are_not_kept_are_no_jobs_and_searches_read_what_they_are_m
     assert foreign.inputs["passages"] == [f"out/collections/{name}/passages.parquet" for name in ("docs", "other")]
 
 
-def test_negatives_are_as_deep_as_the_deepest_stage_asks(whole, values):
+def test_negatives_are_as_deep_as_the_deepest_stage_asks_and_collections_know_what_stages_take(whole, values):
     assert systems.mined(load(values)) == {("bm25", "docs", "train"): 50, ("one", "docs", "train"): 30}
     assert whole["mine", "one/docs/train"].params["depth"] == 30
-
-
-def test_a_collection_knows_what_stages_take_of_it(values):
     asked = {f"stages.{name}": ["train", 64] for name in ("stage1", "stage3", "rerank")}
     assert systems.batches(load(values), "docs") == asked
     assert systems.batches(load(values), "other") == {}
 
 
-def test_a_retriever_learns_from_its_negatives_and_its_teacher(whole):
+def test_a_retriever_learns_from_its_negatives_and_its_teacher_and_its_release_tells_of_its_collection(whole):
     one, three = whole["train_retriever", "one"], whole["train_retriever", "three"]
     assert one.inputs["negatives"] == ["out/negatives/bm25.docs.train.parquet"]
     assert one.inputs["teacher"] == []
@@ -103,6 +98,9 @@ def test_a_retriever_learns_from_its_negatives_and_its_teacher(whole):
     assert three.inputs["teacher"] == ["out/teachers/three.parquet"]
     assert whole["teacher", "three"].inputs["model"] == ["out/trained/cross"]
     assert whole["teacher", "three"].inputs["passages"] == ["out/collections/docs/passages.parquet"]
+    release = whole["release", "three"]
+    assert release.inputs["about"] == ["out/collections/docs/about.json"]
+    assert '"about": {"docs": "out/collections/docs/about.json"}' in release.params["facts"]
 
 
 def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
@@ -118,7 +116,7 @@ def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
         load(values)
 
 
-def test_a_length_of_a_collection_is_told_to_all_that_search_it(values, whole):
+def test_a_length_of_a_collection_is_told_to_all_that_search_it_and_refused_where_one_cannot_read_it(values, whole):
     values["evaluation"]["lengths"] = {"other": 16}
     jobs = plan(values)
     searching = {("search", "one"), ("search", "three"), ("search_external", "foreign"), ("rerank", "cross")}
@@ -126,19 +124,10 @@ def test_a_length_of_a_collection_is_told_to_all_that_search_it(values, whole):
     assert changed(whole, jobs) == searching | vectors
     assert jobs["search", "one"].params["lengths"] == jobs["rerank", "cross"].params["lengths"] == ["0", "0", "16"]
     assert jobs["vectors_external", "foreign/other"].params["length"] == 16
-
-
-def test_a_length_that_a_system_cannot_read_is_refused_before_any_job(values):
     for name, message in (("other", "evaluation.lengths.other is 99999; allowed: up to"), ("nowhere", "not evaluated")):
         values["evaluation"]["lengths"] = {name: 99999}
         with pytest.raises(InputError, match=message):
             load(values)
-
-
-def test_a_release_reads_what_its_collections_were_made_from(whole):
-    release = whole["release", "three"]
-    assert release.inputs["about"] == ["out/collections/docs/about.json"]
-    assert '"about": {"docs": "out/collections/docs/about.json"}' in release.params["facts"]
 
 
 def test_a_fusion_reads_the_systems_target_by_target(whole):
@@ -150,23 +139,14 @@ def test_a_fusion_reads_the_systems_target_by_target(whole):
 
 
 def test_plugins_are_the_modules_that_the_settings_name(whole):
-    named = {
-        name: [line.removesuffix(" 1") for line in whole["pretrain", name].params["plugins"]]
-        for name in ("cdmae", "none")
-    }
-    assert named == {
-        "cdmae": [
-            "cdmae.pretraining.objectives.mae",
-            "cdmae.masking.strategies.whole_word",
-            "cdmae.masking.strategies.importance",
-        ],
-        "none": [],
-    }
+    modules = ("pretraining.objectives.mae", "masking.strategies.whole_word", "masking.strategies.importance")
+    assert whole["pretrain", "cdmae"].params["plugins"] == [f"cdmae.{module} 1" for module in modules]
+    assert whole["pretrain", "none"].params["plugins"] == []
     assert whole["collection", "docs"].params["plugins"] == ["cdmae.collections.sources.toy 1"]
 
 
-def edited(values, *edits):
-    for path, value in edits:
+def edited(values, edits):
+    for path, value in edits.items():
         *parents, last = path.split(".")
         place = values
         for key in parents:
@@ -178,33 +158,24 @@ def edited(values, *edits):
 @pytest.mark.parametrize(
     ("edits", "expected"),
     [
-        (
-            {"report.title": "x", "evaluation.baseline": "one", "systems.fused.k": 10, "stages.stage3.alpha": 1},
-            "fuse fused; train_retriever three; release three",
-        ),
-        (
-            {"evaluation.measures": ["RR@10"], "encoders.mae.steps": 20},
-            "measures bm25, one, cross, three, fused, foreign; pretrain mae; release cross",
-        ),
+        ({"report.title": "x", "evaluation.baseline": "one", "systems.fused.k": 10, "stages.stage3.alpha": 1},
+         "fuse fused; train_retriever three; release three"),
+        ({"evaluation.measures": ["RR@10"], "encoders.mae.steps": 20},
+         "measures bm25, one, cross, three, fused, foreign; pretrain mae; release cross"),
         ({"encoders.cdmae.sigma": 2.0}, "pretrain cdmae; masked_terms cdmae; release one, three"),
         ({"importance.ami.edges": "mean"}, "importance ami/small/docs; release one, three"),
-        (
-            {"importance.ami.window": 2, "systems.bm25.b": 0.7},
-            "importance ami/small/docs; ngrams ami/small/docs; release one, three; search_bm25 bm25; "
-            "mine_bm25 bm25/docs/train",
-        ),
-        (
-            {"stages.rerank.depth": 40, "training.rdrop": 0.1},
-            "train_reranker cross; mine one/docs/train; release cross",
-        ),
+        ({"importance.ami.window": 2, "systems.bm25.b": 0.7}, "importance ami/small/docs; ngrams ami/small/docs; "
+         "release one, three; search_bm25 bm25; mine_bm25 bm25/docs/train"),
+        ({"stages.rerank.depth": 40, "training.rdrop": 0.1},
+         "train_reranker cross; mine one/docs/train; release cross"),
         ({"starts.small.layers": 3}, "pretrain none, mae, cdmae; release one, cross, three"),
         ({"collections.docs.size": 5}, "collection docs; release one, cross, three"),
     ],
-)
+)  # fmt: skip
 def test_a_setting_restarts_only_what_depends_on_it(whole, values, edits, expected):
     groups = [group.partition(" ") for group in expected.split("; ") if group]
     names = {(rule, name) for rule, _, several in groups for name in several.split(", ")}
-    assert changed(whole, plan(edited(values, *edits.items()))) == names
+    assert changed(whole, plan(edited(values, edits))) == names
 
 
 def test_a_number_that_takes_the_value_of_another_is_seen(values):
@@ -251,15 +222,12 @@ def test_a_run_of_others_teaches_what_it_ranks(values, whole, tmp_path):
     assert systems.waiting(config)["systems"]["theirs"] == 1
 
 
-def test_words_of_the_user_may_have_braces(values):
+def test_words_of_the_user_may_have_braces_and_be_longer_than_linux_takes_in_a_command(values):
     values["report"] = {"title": "Of {some} <words>", "example": "a {word} of {5,6} <or> more"}
     jobs = plan(values)
     assert jobs["masked_terms", "cdmae"].params["example"] == "a {word} of {5,6} <or> more"
     assert "Of {some} <words>" in jobs["report", ""].params["facts"]
-
-
-def test_no_command_is_longer_than_linux_takes(values):
-    """128 KiB: what the report is made from grows with the config, and goes by a file."""
+    # 128 KiB: what the report is made from grows with the config, and goes by a file.
     values["report"] = {"title": "long" * 50_000}
     jobs = plan(values, "report", "table_main")
     assert len(jobs["report", ""].params["facts"]) > 2**17
@@ -309,7 +277,7 @@ def test_waiting_counts_the_trainings_behind_an_entry(values):
     assert waiting["systems"] == {"bm25": 4, "one": 3, "cross": 2, "three": 1, "fused": 0, "foreign": 0}
 
 
-def test_without_training_queries(values):
+def test_without_training_queries_and_with_a_collection_alone(values):
     """Pre-training on a collection, BM25 and a foreign model: no labels are needed."""
     for section in ("stages", "training", "systems"):
         del values[section]
@@ -317,9 +285,6 @@ def test_without_training_queries(values):
     rules = {rule for rule, _ in plan(values)}
     assert {"search_bm25", "vectors_external", "report", "pretrain"} <= rules
     assert not rules & {"train_retriever", "mine_bm25", "release", "teacher"}
-
-
-def test_a_collection_alone(values):
     alone = {"results": "out", "collections": values["collections"]}
     assert [rule for rule, _ in plan(alone)] == ["collection", "collection", "report"]
     assert facts(load(alone))["measures"] == {}
@@ -378,10 +343,7 @@ def test_a_state_is_named_by_settings_and_code(values, whole):
         ("train_retriever", "three"), ("train_reranker", "cross"),
     }  # fmt: skip
     assert len(set(before.values())) == len(before)
-    after = keys(
-        plan(edited(values, ("stages.stage3.alpha", 0.5), ("encoders.mae.batch", 5), ("evaluation.depth", 2000)))
-    )
-    assert {name for name in before if before[name] != after[name]} == {
-        ("train_retriever", "three"),
-        ("pretrain", "mae"),
-    }
+    edits = {"stages.stage3.alpha": 0.5, "encoders.mae.batch": 5, "evaluation.depth": 2000}
+    after = keys(plan(edited(values, edits)))
+    other = {name for name in before if before[name] != after[name]}
+    assert other == {("train_retriever", "three"), ("pretrain", "mae")}

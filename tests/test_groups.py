@@ -32,7 +32,7 @@ def qrels_of(pairs: list[tuple[int, int, int]]) -> pd.DataFrame:
 
 
 @pytest.fixture
-def run() -> Run:
+def run():
     """Every query's list: 20 passages, its positives (row q, and q + 12 for the even ones) among them."""
     generator = np.random.default_rng(5)
     lists = []
@@ -51,7 +51,7 @@ def make(run: Run, qrels: pd.DataFrame = QRELS, texts: np.ndarray | None = None,
     return groups.make(run, qrels, texts, **settings)[:2]
 
 
-def test_no_positive_and_no_passage_twice_in_any_group(run: Run) -> None:
+def test_no_positive_and_no_passage_twice_in_any_group(run):
     examples, _ = make(run)
     for epoch in range(20):
         for row, group in zip(examples.queries, examples.draw(np.arange(len(examples)), epoch), strict=True):
@@ -61,13 +61,13 @@ def test_no_positive_and_no_passage_twice_in_any_group(run: Run) -> None:
             assert len(set(group.tolist())) == 8
 
 
-def test_the_positive_rotates_with_the_epoch(run: Run) -> None:
+def test_the_positive_rotates_with_the_epoch(run):
     examples, _ = make(run)
     firsts = [examples.draw(np.array([0, 1]), epoch)[:, 0].tolist() for epoch in range(4)]
     assert firsts == [[0, 1], [12, 1], [0, 1], [12, 1]]
 
 
-def test_groups_depend_on_seed_epoch_and_query_and_on_nothing_else(run: Run) -> None:
+def test_groups_depend_on_seed_epoch_and_query_and_on_nothing_else(run):
     examples, _ = make(run)
     alone = np.concatenate([examples.draw(np.array([row]), 3) for row in range(QUERIES)])
     assert (examples.draw(np.arange(QUERIES), 3) == alone).all()
@@ -78,21 +78,19 @@ def test_groups_depend_on_seed_epoch_and_query_and_on_nothing_else(run: Run) -> 
     assert (fewer.draw(np.arange(QUERIES - 1), 3) == np.delete(alone, 2, axis=0)).all()
 
 
-def test_negatives_come_from_the_pool_and_all_of_it_is_drawn_some_day(run: Run) -> None:
+def test_negatives_come_from_the_pool_which_depth_cuts_by_places_and_all_of_it_is_drawn_some_day(run):
     examples, _ = make(run)
     pool = set(examples.pool(1).tolist())
     assert set(examples.mined[1].tolist()) < pool
     assert len(pool) == len(examples.mined[1]) + 3
     drawn = {int(each) for epoch in range(60) for each in examples.draw(np.array([1]), epoch)[0, 1:]}
     assert drawn == pool
-
-
-def test_depth_counts_places_in_the_run(run: Run) -> None:
+    # the first place is the positive
     examples, _ = make(run, depth=9)
-    assert examples.mined[1].tolist() == run.ranked(1)[0][1:9].tolist()  # the first place is the positive
+    assert examples.mined[1].tolist() == run.ranked(1)[0][1:9].tolist()
 
 
-def test_passages_with_the_text_of_a_positive_are_no_negatives(run: Run) -> None:
+def test_passages_with_the_text_of_a_positive_are_no_negatives(run):
     texts = np.arange(PASSAGES)
     duplicate = int(run.ranked(3)[0][5])
     texts[duplicate] = texts[3]
@@ -103,7 +101,7 @@ def test_passages_with_the_text_of_a_positive_are_no_negatives(run: Run) -> None
     assert duplicate not in np.concatenate(drawn)
 
 
-def test_what_the_judgments_exclude_is_never_drawn_and_what_they_call_irrelevant_is(run: Run) -> None:
+def test_what_the_judgments_exclude_is_never_drawn_and_what_they_call_irrelevant_is(run):
     """Neither mined, nor at random, nor from another group of the batch, nor in a copy; in `run` there are 20 of 60."""
     mined, other, copy = int(run.ranked(3)[0][5]), *np.setdiff1d(np.arange(24, PASSAGES), run.ranked(3)[0])[:2].tolist()
     texts = np.arange(PASSAGES)
@@ -117,7 +115,7 @@ def test_what_the_judgments_exclude_is_never_drawn_and_what_they_call_irrelevant
     assert excluded.nonzero()[1].tolist() == [1] and excluded[1, 1]
 
 
-def test_what_is_left_out_is_counted(run: Run) -> None:
+def test_what_is_left_out_is_counted(run):
     lists = [run.ranked(query) for query in range(QUERIES)]
     passages = [each[0] for each in lists]
     passages[4], passages[5] = passages[4][:2], passages[5][:4]  # only positives; three negatives
@@ -132,7 +130,7 @@ def test_what_is_left_out_is_counted(run: Run) -> None:
     assert set(passages[5][1:].tolist()) < set(examples.pool(row).tolist())
 
 
-def test_the_margin_by_hand() -> None:
+def test_the_margin_by_hand():
     """Kept is s <= .75 x 8 = 6 for the one positive that the run ranks; nothing where it ranks none within the depth.
 
     No list names passages 20 to 31, which random ones come from.
@@ -160,7 +158,7 @@ def test_the_margin_by_hand() -> None:
     assert [deeper.mined[row].tolist() for row in range(3)] == [[9, 6], [], [8, 9]]
 
 
-def test_a_margin_takes_copies_of_what_it_removes_and_leaves_the_other_draws(run: Run) -> None:
+def test_a_margin_takes_copies_of_what_it_removes_and_leaves_the_other_draws(run):
     """Scores are 20 to 1 by rank, and the positive is first: up to 18 is kept with a margin of .1."""
     first, *rest = run.ranked(1)[0]
     texts = np.arange(PASSAGES)
@@ -173,14 +171,14 @@ def test_a_margin_takes_copies_of_what_it_removes_and_leaves_the_other_draws(run
 
 
 @pytest.mark.parametrize("score", [0.0, -3.0])
-def test_a_margin_needs_scores_of_which_a_share_is_a_distance(score: float) -> None:
+def test_a_margin_needs_scores_of_which_a_share_is_a_distance(score):
     run = Run.of([np.array([0, 1])], [np.array([score, score - 1])])
     with pytest.raises(InputError, match=rf"margin is 0.05, a share of .*, which is {score:g} for query 0 of the run"):
         make(run, qrels_of([(0, 0, 1)]), margin=0.05)
     assert make(Run.of([np.array([2, 1])], [np.array([score, score])]), qrels_of([(0, 0, 1)]), margin=0.05), "unranked"
 
 
-def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run: Run, tmp_path: Path) -> None:
+def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run, tmp_path):
     """Query 0: one of two positives and 5 of its negatives; 1: no positive; 2: too few negatives; the rest as it is."""
     ranked = [run.ranked(query)[0].tolist() for query in range(QUERIES)]
     others = np.setdiff1d(np.arange(24, PASSAGES), ranked[0])
@@ -211,26 +209,23 @@ def test_a_teacher_that_ranks_some_passages_limits_the_groups_to_them(run: Run, 
             assert own.tolist() == [written[f"q{query}", f"p{passage}"] for passage in passages]
 
 
-def test_a_grade_of_zero_is_no_positive(run: Run) -> None:
+def test_a_grade_of_zero_or_a_judged_passage_that_is_not_there_is_no_positive(run):
     examples, _ = make(run, qrels_of([(0, 0, 1), (0, 12, 0)]))
     assert examples.positives[0].tolist() == [0]
     assert 12 in examples.mined[0]
-
-
-def test_a_judged_passage_that_is_not_there_is_no_positive(run: Run) -> None:
     examples, counts = make(run, qrels_of([(0, 0, 1), (0, PASSAGES, 1), (1, PASSAGES, 2)]))
     assert examples.positives[0].tolist() == [0]
     assert examples.queries.tolist() == [0]
     assert counts["left out for want of a judged passage"] == QUERIES - 1
 
 
-def test_a_collection_too_small_for_the_group_is_an_error(run: Run) -> None:
+def test_a_collection_too_small_for_the_group_is_an_error(run):
     examples, _ = make(run, group=70)
     with pytest.raises(InputError, match="group is 70; allowed: at most 59"):
         examples.draw(np.array([0]), 0)
 
 
-def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run: Run) -> None:
+def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run):
     examples, _ = make(run)
     steps = list(examples.batches(5, 6))
     assert [(step, epoch) for step, epoch, _ in steps] == [(0, 0), (1, 0), (2, 1), (3, 1), (4, 2), (5, 2)]
@@ -242,7 +237,7 @@ def test_batches_visit_every_example_once_an_epoch_and_resume_anywhere(run: Run)
         assert all((a[2] == b[2]).all() for a, b in zip(rest, steps[start:], strict=True))
 
 
-def test_other_positives_in_the_batch_are_excluded(run: Run) -> None:
+def test_other_positives_in_the_batch_are_excluded(run):
     texts = np.arange(PASSAGES)
     texts[30] = texts[1]
     examples, _ = make(run, texts=texts)
@@ -253,29 +248,25 @@ def test_other_positives_in_the_batch_are_excluded(run: Run) -> None:
     assert (examples.excluded(batch, drawn) == expected).all()
 
 
-def test_equal_texts_share_a_number_and_others_do_not(tmp_path) -> None:
+def test_equal_texts_share_a_number_in_any_case_or_space_and_wherever_their_title_ends(tmp_path):
     generator = np.random.default_rng(2)
     texts = [" ".join(generator.choice(list("abcdefgh"), generator.integers(0, 6))) for _ in range(3000)]
-    folder = passages_of(tmp_path, [""] * 3000, texts)
-    found, same = groups.text_ids(folder), {}
+    found, same = groups.text_ids(passages_of(tmp_path / "drawn", [""] * 3000, texts)), {}
     assert all(same.setdefault(text, number) == number for text, number in zip(texts, found, strict=True))
     assert len(set(found.tolist())) == len(same)
-
-
-def test_a_text_is_the_same_in_another_case_or_space_and_where_its_title_ends(tmp_path) -> None:
     titles, texts = ["A b", "", "", "", ""], ["c", "a B c", " a\tb  c\n", "abc", "c a b"]
-    found = groups.text_ids(passages_of(tmp_path, titles, texts)).tolist()
+    found = groups.text_ids(passages_of(tmp_path / "titled", titles, texts)).tolist()
     assert found[0] == found[1] == found[2]
     assert len({found[0], *found[3:]}) == 3
 
 
-def test_the_teachers_scores_are_found_wherever_they_rank() -> None:
+def test_the_teachers_scores_are_found_wherever_they_rank():
     run = Run.of([np.array([9, 4, 7]), np.array([2, 1])], [np.array([3.0, 2.0, 1.0]), np.array([8.0, 5.0])])
     found = Teacher(run, "t").scores(np.array([0, 1]), np.array([[4, 7], [1, 2]]))
     assert found.tolist() == [[2.0, 1.0], [5.0, 8.0]]
 
 
-def test_a_teacher_that_cannot_tell_is_refused_where_hardly_anything_else_is_heard(run: Run) -> None:
+def test_a_teacher_that_cannot_tell_is_refused_where_hardly_anything_else_is_heard(run):
     """Scores of 0 and 1 over a group of 3 are nearly uniform (entropy .94 of log 3), of 0 and 9 they are not."""
     examples, _ = make(run, group=3)
     drawn = [examples.drawn(row, 1) for row in range(QUERIES)]
@@ -296,7 +287,7 @@ def test_a_teacher_that_cannot_tell_is_refused_where_hardly_anything_else_is_hea
     check(9.0, 0.2)
 
 
-def test_a_missing_teacher_score_is_an_error(run: Run) -> None:
+def test_a_missing_teacher_score_is_an_error(run):
     teacher = Teacher(Run.of([np.array([9, 4])], [np.array([3.0, 2.0])]), "t")
     with pytest.raises(InputError, match="lack passage 5 of query 0"):
         teacher.scores(np.array([0]), np.array([[9, 5]]))
@@ -314,7 +305,7 @@ def test_a_missing_teacher_score_is_an_error(run: Run) -> None:
         teacher.check(examples, 2)
 
 
-def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_reading_says_what_does_not_fit(tmp_path, run, capsys):
     names = [f"p{row}" for row in range(PASSAGES)]
     queries = pd.DataFrame({"query_id": [f"q{row}" for row in range(QUERIES)], "text": ["?"] * QUERIES})
     judged = QRELS.assign(query_id=[f"q{q}" for q in QRELS["query"]], passage_id=[f"p{p}" for p in QRELS["passage"]])
@@ -325,17 +316,18 @@ def test_reading_says_what_does_not_fit(tmp_path, run: Run, capsys: pytest.Captu
     assert len(examples) == QUERIES and not counts
     assert "12 training queries of split train" in capsys.readouterr().err
     write_run(tmp_path / "short.parquet", Run.of([np.array([1])], [np.array([1.0])]))
-    with pytest.raises(InputError, match="has 1 queries"):
-        groups.read(tmp_path / "c", tmp_path / "short.parquet", **how)
     write_run(tmp_path / "far.parquet", Run.of([np.array([99])] * QUERIES, [np.array([1.0])] * QUERIES))
-    with pytest.raises(InputError, match="names passage 99"):
-        groups.read(tmp_path / "c", tmp_path / "far.parquet", **how)
-    with pytest.raises(InputError, match=r"short.parquet has 1 queries"):
-        groups.read(tmp_path / "c", tmp_path / "r.parquet", ranking=tmp_path / "short.parquet", **how)
     none = Run.of([np.array([query]) for query in range(QUERIES)], [np.array([1.0])] * QUERIES)
     write_run(tmp_path / "none.parquet", none)
-    with pytest.raises(InputError, match="no query .*: 12 left out for want of negatives, such as query q0; change"):
-        groups.read(tmp_path / "c", tmp_path / "none.parquet", **how)
+    for name, message in (
+        ("short", "has 1 queries"),
+        ("far", "names passage 99"),
+        ("none", "no query .*: 12 left out for want of negatives, such as query q0; change"),
+    ):
+        with pytest.raises(InputError, match=message):
+            groups.read(tmp_path / "c", tmp_path / f"{name}.parquet", **how)
+    with pytest.raises(InputError, match=r"short.parquet has 1 queries"):
+        groups.read(tmp_path / "c", tmp_path / "r.parquet", ranking=tmp_path / "short.parquet", **how)
     # a margin of .3 leaves what scores up to 14, of which the teacher ranks what is among the first passages
     theirs = Run.of(
         [np.append(run.ranked(0)[0][:9], 0), *[np.arange(QUERIES)] * 11], [np.ones(10), *[np.ones(12)] * 11]

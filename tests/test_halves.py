@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 import torch
-from test_pretrain import PIECES, SETTINGS, START, inputs, run, source_of  # noqa: F401 (fixtures)
+from tiny_pretraining import PIECES, SETTINGS, START, source_of
 
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
@@ -30,15 +30,11 @@ def lists(read):
     return [read.ids[a:b].tolist() for a, b in zip(read.starts[:-1], read.starts[1:], strict=True)]
 
 
-def test_passages_are_cut_as_in_training_and_halved():
+def test_passages_are_cut_as_in_training_and_halved_but_no_word_is():
     long = list(range(10, 40))
     found = lists(halves.halves(reader_of([long, [5] * 15, long[:17]], length=20)))
-    assert found == [
-        [CLS, *long[:10], SEP], [CLS, *long[10:20], SEP], [CLS, *long[:8], SEP], [CLS, *long[8:17], SEP],
-    ]  # fmt: skip
-
-
-def test_no_word_is_cut_in_two():
+    expected = [[CLS, *long[:10], SEP], [CLS, *long[10:20], SEP], [CLS, *long[:8], SEP], [CLS, *long[8:17], SEP]]
+    assert found == expected
     starts_word = np.ones(50, bool)
     starts_word[[17, 18]] = False  # the middle of the passage, 18, belongs to the word that begins at 16
     found = lists(halves.halves(reader_of([list(range(10, 26))], starts_word)))
@@ -65,15 +61,12 @@ def test_reciprocal_ranks_by_hand():
     assert halves.reciprocal_rank(scores, wanted) == pytest.approx((1 + 1 / 3 + 0 + 0) / 12)
 
 
-def test_scores_are_told_apart_in_mixed_precision_too():
+def test_vectors_that_tell_passages_apart_find_every_other_half_in_mixed_precision_too():
     """Vectors that differ little, as in the middle of a training: products in bfloat16 would tie."""
     vectors = 10 + 0.1 * torch.randn(200, 32, generator=torch.Generator().manual_seed(1))
     vectors /= vectors.norm(dim=1, keepdim=True)
     with torch.autocast("cpu", torch.bfloat16):
         assert halves.reciprocal_rank(vectors, vectors) == 1
-
-
-def test_vectors_that_tell_passages_apart_find_every_other_half():
     vectors = torch.randn(30, 8, generator=torch.Generator().manual_seed(1))
     vectors /= vectors.norm(dim=1, keepdim=True)
     assert halves.reciprocal_rank(vectors, vectors) == 1
@@ -81,7 +74,7 @@ def test_vectors_that_tell_passages_apart_find_every_other_half():
 
 
 @pytest.mark.parametrize("name", objectives.objectives())
-def test_every_objective_has_a_vector_to_search_with(name, inputs):  # noqa: F811
+def test_every_objective_has_a_vector_to_search_with(name, inputs):
     settings = replace(SETTINGS, objective=name)
     model = checkpoint.start_encoder(START, inputs["tokenizer"], 1)
     network = objectives.objective(name)(model, settings, 1)
@@ -89,7 +82,7 @@ def test_every_objective_has_a_vector_to_search_with(name, inputs):  # noqa: F81
     assert found["passages"] == sum(np.diff(read_tokens(inputs["tokens"]).starts) >= 14) and 0 <= found["rr"] <= 1
 
 
-def test_too_few_long_passages_are_not_looked_at(inputs):  # noqa: F811
+def test_too_few_long_passages_are_not_looked_at(inputs):
     network = objectives.objective("mae")(checkpoint.start_encoder(START, inputs["tokenizer"], 1), SETTINGS, 1)
     assert halves.look(network, reader_of([[5] * 16, [6] * 3]), 4096, CPU) is None
     assert len(PIECES) == 50

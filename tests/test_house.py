@@ -25,9 +25,8 @@ def floor(module: str) -> str:
 def imported(path: Path) -> set[str]:
     """Name what a file imports from the library, also inside functions and for type checkers."""
     nodes = ast.walk(ast.parse(path.read_text()))
-    names = {
-        f"{node.module}.{alias.name}" for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names
-    }
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    names = {f"{node.module}.{alias.name}" for node in froms for alias in node.names}
     return {name for name in names if re.match(r"cdmae\b", name)}
 
 
@@ -41,11 +40,8 @@ def test_a_wing_imports_only_from_below(path):
             assert FLOORS.index(other) < FLOORS.index(own), f"{own} imports {name} from above"
 
 
-def test_every_folder_is_a_wing():
+def test_every_folder_is_a_wing_and_no_two_modules_have_one_name():
     folders = {path.name for path in (ROOT / "cdmae").iterdir() if path.is_dir() and path.name != "__pycache__"}
     assert folders == set(FLOORS)
-
-
-def test_no_two_modules_have_one_name():
     names = Counter(path.stem for path in MODULES if path.stem != "__init__")
     assert not {name for name, count in names.items() if count > 1}

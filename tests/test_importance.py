@@ -20,7 +20,7 @@ def ami_of(passages, window, **settings):
     return ami.ami(counts.counts, counts.totals, **settings)
 
 
-def test_eq7_pmi_of_two_words():
+def test_eq7_pmi_of_two_words_by_order_and_pooled():
     # Words: 1 thrice, 2 twice, 3 once, of six; of three bigrams 1 2 is two, 1 3 one. With L = 2 the importance of a
     # word is the PMI with its only neighbour.
     #   PMI(1, 2) = log (2/3) / (3/6 x 2/6) = log 4        PMI(1, 3) = log (1/3) / (3/6 x 1/6) = log 4
@@ -29,9 +29,6 @@ def test_eq7_pmi_of_two_words():
     # 2 1 once beside 1 2 twice: PMI(2, 1) = log (1/3) / (3/6 x 3/6) = log 4/3, PMI(1, 2) = log (2/3) / (1/4) = log 8/3
     found = ami_of([[1, 2], [1, 2], [2, 1]], window=2)
     assert found == pytest.approx([LOG(8 / 3)] * 4 + [LOG(4 / 3)] * 2)
-
-
-def test_eq7_pooled_divides_by_the_n_grams_of_all_orders():
     # Six words and three bigrams: PMI(1, 2) = log (2/9) / (3/9 x 2/9) = log 3, PMI(1, 3) = log (1/9) / (3/9 x 1/9).
     found = ami_of([[1, 2], [1, 2], [1, 3]], window=2, normaliser="pooled")
     assert found == pytest.approx([LOG(3)] * 6)
@@ -52,12 +49,9 @@ def test_eq7_pmi_of_three_words_is_the_least_over_the_ways_of_cutting():
     assert ami_of(text, window=3, pmi="product") == pytest.approx([each / 2 for each in expected] * 2 + [0] * 6)
 
 
-def test_eq8_with_a_window_of_two_adds_the_neighbours_on_both_sides():
+def test_eq8_with_a_window_of_two_adds_the_neighbours_and_at_the_edges_what_there_is():
     # One passage 1 2 3: p(w) = 1/3, p(bigram) = 1/2, so that PMI = log (1/2) / (1/9) = log 9/2 for both bigrams.
     assert ami_of([[1, 2, 3]], window=2) == pytest.approx([LOG(4.5), 2 * LOG(4.5), LOG(4.5)])
-
-
-def test_eq8_at_the_edges_of_a_passage():
     # 1 2 3 with L = 4: bigrams log 9/2, the trigram (p = 1) at most log 1 / (1/2 x 1/3) = log 6; there is no 4-gram.
     #   literal, a third of each side:  word 1: (log 9/2 + log 6) / 3     word 2: 2 log 9/2 / 3     word 3: as word 1
     #   mean, twice the mean of two:    word 1:  log 9/2 + log 6          word 2: 2 log 9/2
@@ -104,7 +98,7 @@ def slow(counts, segments, totals, pmi, normaliser, edges):
 @pytest.mark.parametrize("normaliser", ami.NORMALISERS)
 @pytest.mark.parametrize("edges", ami.EDGES)
 @pytest.mark.parametrize("window", [2, 4, 5])
-def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window, monkeypatch):
+def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window):
     tokens = random_tokens(1, passages=25)
     counted = ngrams.count(tokens, window=window)
     settings = {"pmi": pmi, "normaliser": normaliser, "edges": edges}
@@ -113,14 +107,11 @@ def test_eq8_beside_the_slow_form(pmi, normaliser, edges, window, monkeypatch):
     assert found == pytest.approx(slow(counts.tolist(), counted.segments.tolist(), totals, **settings), abs=1e-5)
 
 
-def test_threads_and_blocks_change_no_bit():
+def test_threads_and_blocks_change_no_bit_and_counts_may_be_beyond_the_table_of_logarithms():
     counted = ngrams.count(random_tokens(2, passages=400))
     assert counted.counts.shape[1] > 2 * ami.BLOCK
     one, *others = (ami.ami(counted.counts, counted.totals, threads=threads) for threads in (1, 2, 3, 7))
     assert all(np.array_equal(one, other) for other in others)
-
-
-def test_counts_beyond_the_table_of_logarithms():
     counts = np.array([[70_000, 90_000], [65_536, 0]], np.uint32)
     expected = LOG(65_536 / 1e6) - LOG(70_000 / 2e6) - LOG(90_000 / 2e6)
     assert ami.ami(counts, np.array([2e6, 1e6])) == pytest.approx([expected] * 2)
@@ -145,16 +136,13 @@ def test_a_stop_word_beside_a_collocation_is_less_important():
     assert shares["product"] > 0.3
 
 
-def test_a_word_gives_its_importance_to_its_pieces():
+def test_a_word_gives_its_importance_to_its_pieces_if_it_was_counted():
     tokens = tokens_of([([1, 9], [2, 10, 11, 3]), ([9], [])])  # a segment's first piece begins a word
     values = np.array([0.5, -1.25, 2, 1e6], np.float32)
     found = ami.broadcast(values, tokens, "word")
     assert found.dtype == np.float16
     assert found.tolist() == [0.5, 0.5, -1.25, -1.25, -1.25, 2, ami.LARGEST]
     assert ami.broadcast(np.arange(7), tokens, "wordpiece").tolist() == list(range(7))
-
-
-def test_tokens_of_other_words_than_were_counted_are_refused():
     tokens = tokens_of([([], [1, 2, 3])])
     with pytest.raises(InputError, match="the counts are of 2 words, the tokens are 3; delete both and run again"):
         ami.broadcast(np.arange(2), tokens, "wordpiece")

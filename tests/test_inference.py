@@ -5,7 +5,7 @@ import shutil
 import numpy as np
 import pytest
 from safetensors.torch import load_file, save_file
-from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
+from tiny_training import PASSAGES, QUERIES, encoder, stage
 
 from cdmae.collections.store import read_passages
 from cdmae.errors import InputError
@@ -20,24 +20,25 @@ from cdmae.tokens.corpus import read_tokens, write_tokens
 
 
 @pytest.fixture(scope="module")
-def retriever(tiny, tmp_path_factory):  # noqa: F811
-    folder = tmp_path_factory.mktemp("m") / "retriever"
-    folder.mkdir()
-    model = checkpoint.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
+def retriever(tiny, tmp_path_factory):
+    return retriever_of(tiny, tmp_path_factory.mktemp("retriever"), query_length=16, passage_length=32)
+
+
+def retriever_of(tiny, folder, **lengths):
+    model = checkpoint.start_retriever(tiny.encoder, **lengths, precision="fp32")
     checkpoint.save(folder, model, tiny.encoder, {})
     return folder
 
 
 @pytest.fixture(scope="module")
-def reranker(tiny, tmp_path_factory):  # noqa: F811
-    folder = tmp_path_factory.mktemp("m") / "reranker"
-    folder.mkdir()
+def reranker(tiny, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("reranker")
     model = checkpoint.start_reranker(tiny.encoder, max_length=40, precision="fp32", seed=1)
     checkpoint.save(folder, model, tiny.encoder, {})
     return folder
 
 
-def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_path, monkeypatch):
     vectors.encode_passages(retriever, tiny.tokens, tmp_path / "one", 1)
     monkeypatch.setattr(vectors, "SHARD", 50)
     monkeypatch.setattr(vectors, "BUDGET", {"cpu": 100})
@@ -49,12 +50,9 @@ def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_
     assert [path.name for path in (tmp_path / "three").iterdir() if not path.name.endswith(".npy")] == []
 
 
-def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tmp_path) -> None:  # noqa: F811
+def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tmp_path):
     """As if the model had been trained with it."""
-    other = tmp_path / "other"
-    other.mkdir()
-    model = checkpoint.start_retriever(tiny.encoder, query_length=9, passage_length=9, precision="fp32")
-    checkpoint.save(other, model, tiny.encoder, {})
+    other = retriever_of(tiny, tmp_path, query_length=9, passage_length=9)
     own = vectors.encode_queries(retriever, tiny.queries)
     cut = vectors.encode_queries(retriever, tiny.queries, length=9)
     assert (cut == vectors.encode_queries(other, tiny.queries)).all() and (cut != own).any()
@@ -63,7 +61,7 @@ def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tm
         vectors.encode_queries(retriever, tiny.queries, length=65)
 
 
-def test_shards_that_are_not_kept_are_those_that_are(retriever, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+def test_shards_that_are_not_kept_are_those_that_are(retriever, tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(vectors, "SHARD", 50)
     vectors.encode_passages(retriever, tiny.tokens, tmp_path / "kept", 1)
     made = vectors.shards(retriever, tiny.tokens, 1)
@@ -72,7 +70,7 @@ def test_shards_that_are_not_kept_are_those_that_are(retriever, tiny, tmp_path, 
         np.testing.assert_array_equal(shard[:], kept)
 
 
-def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
+def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(vectors, "SHARD", 50)
     encode, calls = vectors.encode, []
 
@@ -96,7 +94,7 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_pat
         assert (first == second).all()
 
 
-def test_pieces_made_from_something_else_are_not_used(tmp_path) -> None:
+def test_pieces_made_from_something_else_are_not_used(tmp_path):
     with pytest.raises(ZeroDivisionError), vectors.pieces(tmp_path / "o", ["a"]) as folder:
         vectors.save(folder / "00000.npy", np.ones(3))
         raise ZeroDivisionError
@@ -108,7 +106,7 @@ def test_pieces_made_from_something_else_are_not_used(tmp_path) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path) -> None:  # noqa: F811
+def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path):
     shutil.copytree(retriever, tmp_path / "bad")
     weights = load_file(tmp_path / "bad/model.safetensors")
     weights["encoder.layer.0.output.LayerNorm.bias"].fill_(float("nan"))
@@ -118,7 +116,7 @@ def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path) -> 
 
 
 @pytest.mark.parametrize("more", [{}, {"margin": 0.2}])
-def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, more, monkeypatch) -> None:  # noqa: F811
+def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path, more, monkeypatch):
     files_ = {name: getattr(tiny, name) for name in ("collection", "negatives")}
     settings = {"split": "train", "depth": 5, "group": 12, "random_negatives": 3, "seed": 9, **more}
     how = {"model": reranker, "tokens": tiny.tokens, **files_, "settings": settings | {"epochs": 2.5}}
@@ -145,24 +143,19 @@ def test_the_teacher_scores_all_that_its_student_draws(reranker, tiny, tmp_path,
     assert sorted(path.name for path in tmp_path.iterdir()) == ["pieces.parquet", "t.parquet"]
 
 
-def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny, tmp_path) -> None:  # noqa: F811
+def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny, tmp_path):
     tokenise.train_tokenizer(["0 1 2 3"] * 9, 160).save_pretrained(tmp_path / "digits")  # every word is [UNK] to it
     write_tokens(tmp_path / "t", tokenise.tokenise(read_passages(tiny.collection), tmp_path / "digits", 1))
-    judge = checkpoint.start_reranker(
-        encoder(tmp_path / "e", tmp_path / "digits"), max_length=40, precision="fp32", seed=1
-    )
+    start = encoder(tmp_path / "e", tmp_path / "digits")
+    judge = checkpoint.start_reranker(start, max_length=40, precision="fp32", seed=1)
     (tmp_path / "judge").mkdir()
-    checkpoint.save(tmp_path / "judge", judge, tmp_path / "e", {})
+    checkpoint.save(tmp_path / "judge", judge, start, {})
     recipe = stage("retriever", group=8)
     settings = {key: getattr(recipe, key) for key in ("split", "depth", "group", "random_negatives", "epochs")}
-    files_ = {"collection": tiny.collection, "negatives": tiny.negatives}
     reranking.teacher(
-        **files_,
-        settings=settings | {"seed": 9},
-        model=tmp_path / "judge",
-        tokens=tmp_path / "t",
-        output=tmp_path / "s.parquet",
-    )
+        collection=tiny.collection, negatives=tiny.negatives, settings=settings | {"seed": 9},
+        model=tmp_path / "judge", tokens=tmp_path / "t", output=tmp_path / "s.parquet",
+    )  # fmt: skip
     student = checkpoint.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
     data = common.read(recipe, student, **tiny.inputs(), seed=9, threads=1)
     taught = Teacher.read(tmp_path / "s.parquet")
@@ -170,7 +163,7 @@ def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny
         taught.scores(data.examples.queries, data.examples.draw(np.arange(len(data.examples)), epoch))
 
 
-def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, monkeypatch):
     monkeypatch.setattr(reranking, "PIECE", 33)  # several pieces, none of them whole queries by chance
     how = {"model": reranker, "depth": 8, "threads": 1, "splits": ["train"], "lengths": [0]}
     lists = {"collections": [tiny.collection], "tokens": [tiny.tokens], "runs": [tiny.negatives]}
@@ -188,7 +181,7 @@ def test_reranking_orders_the_top_and_keeps_the_rest(reranker, tiny, tmp_path, m
         np.testing.assert_allclose(scores[8:], scores[7] - np.arange(1, 13), atol=1e-5)
 
 
-def test_a_killed_reranking_goes_on_after_its_last_piece(reranker, tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
+def test_a_killed_reranking_goes_on_after_its_last_piece(reranker, tiny, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(reranking, "PIECE", 8 * QUERIES // 2)
     how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens]}
     how |= {"runs": [tiny.negatives] * 2, "splits": ["train"] * 2, "lengths": [0, 12]}
@@ -214,7 +207,7 @@ def test_a_killed_reranking_goes_on_after_its_last_piece(reranker, tiny, tmp_pat
     assert sorted(path.name for path in tmp_path.iterdir()) == ["a0.parquet", "a1.parquet", "b0.parquet", "b1.parquet"]
 
 
-def test_pieces_of_another_size_are_made_again(reranker, tiny, tmp_path, monkeypatch, capsys) -> None:  # noqa: F811
+def test_pieces_of_another_size_are_made_again(reranker, tiny, tmp_path, monkeypatch, capsys):
     how = {"model": reranker, "depth": 8, "collections": [tiny.collection], "tokens": [tiny.tokens]}
     how |= {"runs": [tiny.negatives], "splits": ["train"], "lengths": [0]}
     with monkeypatch.context() as killed:
@@ -229,22 +222,20 @@ def test_pieces_of_another_size_are_made_again(reranker, tiny, tmp_path, monkeyp
     assert (tmp_path / "a.parquet").read_bytes() == (tmp_path / "b.parquet").read_bytes()
 
 
-def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_path) -> None:  # noqa: F811
+def test_pairs_are_cut_at_the_length_of_their_collection(reranker, tiny, tmp_path):
     how = {"model": reranker, "depth": 8, "collections": [tiny.collection] * 2, "tokens": [tiny.tokens]}
     outputs = [tmp_path / "own.parquet", tmp_path / "cut.parquet"]
     reranking.rerank(**how, splits=["train"] * 2, runs=[tiny.negatives] * 2, lengths=[0, 16], outputs=outputs)
     own, cut = map(read_run, outputs)
-    judge, queries = (
-        checkpoint.at(checkpoint.load(reranker, "reranker"), 16),
-        sequences.queries(tiny.queries, reranker, 1),
-    )
+    judge = checkpoint.at(checkpoint.load(reranker, "reranker"), 16)
+    queries = sequences.queries(tiny.queries, reranker, 1)
     top = read_run(tiny.negatives).ranked(0)[0][:8]
     expected = reranking.score(judge, queries, np.array([0]), read_tokens(tiny.tokens), [top])
     np.testing.assert_allclose(cut.ranked(0)[1][:8], np.sort(expected)[::-1], atol=2e-6)
     assert abs(own.scores - cut.scores).max() > 1e-3
 
 
-def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch) -> None:  # noqa: F811
+def test_reranking_ties_go_by_row_and_short_lists_are_fine(reranker, tiny, monkeypatch):
     judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
     queries = sequences.queries(tiny.queries[:3], reranker, 1)
     monkeypatch.setattr(reranking, "score", lambda *given: np.zeros(sum(map(len, given[-1])), np.float32))

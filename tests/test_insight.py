@@ -127,15 +127,12 @@ def test_the_audit_counts_negatives_above_the_best_judged_passage_by_rank():
         assert bucket.above == pytest.approx(np.mean(counted[high]))
 
 
-def test_ranks_of_the_first_relevant_passage():
+def test_ranks_of_the_first_relevant_passage_by_whose_ratio_queries_are_chosen():
     run = a_run(5)
     ranks = insight.first_ranks(run, keys_of(RELEVANT))
     for query in range(QUERIES):
         places = [rank + 1 for rank, passage in enumerate(run.ranked(query)[0].tolist()) if passage in RELEVANT[query]]
         assert ranks[query] == (places[0] if places else 0)
-
-
-def test_queries_are_chosen_by_the_ratio_of_their_ranks():
     before, after = [9, 1, 0, 4, 3, 0, 0], [3, 1, 1, 8, 3, 0, 7]
     rows = insight.select(np.array([before, after]), np.arange(7))
     assert rows == {"improved": [2, 0, 6], "worsened": [3], "hardest": [5]}
@@ -164,12 +161,9 @@ def test_the_sections_show_them_folded_and_escaped(run, tmp_path):
     assert places == sorted(places)
 
 
-def test_runs_that_a_report_does_not_have_leave_no_section(tmp_path):
+def test_a_report_declares_the_runs_it_reads_and_those_it_lacks_leave_no_section(tmp_path, values):
     run = facts_module.read(synthetic_run.make(tmp_path, targets={"pydocs": {"dev": 10}}, parts=()))
     assert insight.negatives(run) is None and insight.queries(run) is None
-
-
-def test_the_report_declares_the_runs_it_reads(values):
     inputs = plan(values, "report")["report", ""].inputs
     assert inputs["mined"] == ["out/negatives/bm25.docs.train.parquet", "out/negatives/one.docs.train.parquet"]
     assert inputs["teachers"] == ["out/teachers/three.parquet"]

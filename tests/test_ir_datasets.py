@@ -70,7 +70,7 @@ COUNTS = {
 }  # fmt: skip
 
 
-def tar(**members):
+def tar(members):
     """A packed archive of text files."""
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w:gz") as archive:
@@ -104,13 +104,10 @@ def beir_zip(folder, tags):
 TOUCHE = {"stance": "PRO", "url": "", "description": "", "narrative": ""}
 PUBLISHED = {  # family, key in its list of files: name as published, content
     ("msmarco-passage", "collectionandqueries"): tar(
-        **{
-            "collection.tsv": COLLECTION,
-            "queries.dev.small.tsv": "20\twhat is bread\n",
-            "qrels.dev.small.tsv": "20\t0\t2\t1\n",
-        }
+        {"collection.tsv": COLLECTION, "queries.dev.small.tsv": "20\twhat is bread\n",
+         "qrels.dev.small.tsv": "20\t0\t2\t1\n"}
     ),
-    ("msmarco-passage", "queries"): tar(**{"queries.train.tsv": "10\twhat is tea\n11\tnot judged\n"}),
+    ("msmarco-passage", "queries"): tar({"queries.train.tsv": "10\twhat is tea\n11\tnot judged\n"}),
     ("msmarco-passage", "train/qrels"): b"10\t0\t0\t1\n",
     ("msmarco-passage", "train/docpairs"): gzip.compress(b"10\t0\t2\n"),
     ("msmarco-passage", "train/docpairs/v2"): gzip.compress(b"10\t0\t2\n10\t0\t1\n11\t0\t1\n"),
@@ -122,20 +119,17 @@ PUBLISHED = {  # family, key in its list of files: name as published, content
     ("beir", "nq"): beir_zip("nq", {}),
     ("beir", "cqadupstack"): beir_zip("cqadupstack/tex", {"tags": ["a"]}),
     ("beir", "webis-touche2020/v2"): beir_zip("webis-touche2020", TOUCHE),
-}
+}  # fmt: skip
 HUB = {}  # key in the list of files: its place as the hub has it
 for name, folder in NANO.items():  # a query that is a passage, a passage without text, and a relevant one that is lost
     passages = {"_id": ["d0", "q0", "d2"], "text": [f"Tea is a drink of {name}.", "what is tea", ""]}
     queries = {"_id": ["q0", "q1"], "text": ["what is tea", f"what is {name}"]}
     qrels = {"query-id": ["q0", "q1", "q1"], "corpus-id": ["d0", "d0", "lost"]}
-    for part, place, columns in (
-        ("docs", "corpus", passages),
-        ("queries", "queries", queries),
-        ("qrels", "qrels", qrels),
-    ):
+    tables = {"docs": ("corpus", passages), "queries": ("queries", queries), "qrels": ("qrels", qrels)}
+    for part, (place, columns) in tables.items():
         PUBLISHED["nano-beir", f"{name}/{part}"] = parquet(columns)
         HUB["nano-beir", f"{name}/{part}"] = f"{folder}/{place}/train-00000-of-00001.parquet"
-TITLES = tar(**{"marco/para.title.txt": "0\tTea\n2\tBread\n"})
+TITLES = tar({"marco/para.title.txt": "0\tTea\n2\tBread\n"})
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +182,7 @@ def loaded(folder, **settings):
     return source.load(source.Settings(**settings, **({"files": str(folder)} if folder else {})))
 
 
-def test_msmarco_with_titles_comes_through_whole(home, tmp_path):
+def test_msmarco_with_titles_comes_through_whole_and_wikipedia_as_text_alone(home, tmp_path):
     collection = loaded(home, **MSMARCO)
     assert write_collection(tmp_path / "out", collection) == 3
     assert read_passages(tmp_path / "out").to_pylist() == [
@@ -203,15 +197,21 @@ def test_msmarco_with_titles_comes_through_whole(home, tmp_path):
     assert (about["dataset"], about["titles"], about["passages"]) == ("msmarco-passage", True, 3)
     assert about["queries"]["train"]["read"] == 2
     assert about["queries"]["train"]["judged"] == 1
+    assert write_collection(tmp_path / "wikipedia", loaded(home, dataset="dpr-w100")) == 2
+    second = {"passage_id": "2", "title": "Tea", "text": "So is milk."}
+    assert read_passages(tmp_path / "wikipedia").to_pylist()[1] == second
 
 
-def test_titles_are_a_variant(home, tmp_path):
+def test_titles_are_a_variant_and_those_of_unknown_passages_refused(home, tmp_path):
     (tmp_path / "titles.tsv").write_text("2\tLoaf\n")
     own = loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO).passages.read_all()
     without = loaded(home, titles=False, **MSMARCO).passages.read_all()
     assert own["title"].to_pylist() == ["", "", "Loaf"]
     assert without["title"].to_pylist() == ["", "", ""]
     assert own["text"].equals(without["text"])
+    (tmp_path / "titles.tsv").write_text("0\tTea\n3\tNobody\n")
+    with pytest.raises(InputError, match=r"titles.tsv, line 2: '3\\tNobody'; allowed: passage id \(0 to 2\), tab"):
+        loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO)
 
 
 @pytest.mark.parametrize("dataset", ["beir/nq", "beir/cqadupstack/tex", "beir/webis-touche2020/v2"])
@@ -244,7 +244,7 @@ def test_measures_are_those_of_the_published_judgments(home, tmp_path):
 
 
 @pytest.mark.parametrize("name", NANO)
-def test_nano_beir_comes_through_whole(home, tmp_path, name, capsys):
+def test_nano_beir_comes_through_whole(home, tmp_path, name):
     """Its 39 files have one name; each is taken from its own folder, as the hub has it."""
     write_collection(tmp_path / "out", loaded(home, dataset=f"nano-beir/{name}"))
     passages = read_passages(tmp_path / "out").to_pylist()
@@ -294,22 +294,19 @@ def test_ir_datasets_registers_every_set_that_the_config_names():
     assert int(said.stdout) == len(NANO)
 
 
-def test_every_published_file_has_a_place_of_its_own_in_the_folder():
+def test_every_published_file_has_a_place_of_its_own_and_its_bytes_are_planned(monkeypatch, tmp_path):
     for family in catalogue.read_json("downloads.json"):
         places = catalogue.files(family).values()
         assert len(set(places)) == len(places)
         assert all(not place.startswith("/") and ".." not in place for place in places)
     assert set(catalogue.files("beir").values()) >= {"nq.zip", "cqadupstack.zip"}
-
-
-def test_a_plan_counts_bytes_of_passages_where_the_list_has_rows(monkeypatch, tmp_path):
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
     sizes = source.downloads(source.Settings(dataset="nano-beir/arguana"))
     assert len(sizes) == 4  # passages, as they are published and as they are kept, queries, judgments
     assert 5e6 > sum(sizes.values()) > 3635 * 500
 
 
-def test_published_triples_are_negatives(home, tmp_path):
+def test_published_triples_are_negatives_unless_they_are_part_of_a_file(home, tmp_path):
     write_collection(tmp_path / "c", loaded(home, **MSMARCO))
     settings = source.Settings(files=str(home), **MSMARCO)
     assert "train/triples-v2" in source.triples(settings)
@@ -319,18 +316,8 @@ def test_published_triples_are_negatives(home, tmp_path):
     run = read_run(tmp_path / "run.parquet")
     assert run.ranked(0)[0].tolist() == [2, 1]
     assert len(run) == 1
-
-
-def test_a_part_of_the_triples_is_no_file(home):
-    settings = source.Settings(files=str(home), **MSMARCO)
     with pytest.raises(InputError, match="train/split200-valid has no file of triples, being a part of another one's"):
         source.triples_file(settings, "train/split200-valid")
-
-
-def test_wikipedia_is_text_alone(home, tmp_path):
-    assert write_collection(tmp_path / "out", loaded(home, dataset="dpr-w100")) == 2
-    second = {"passage_id": "2", "title": "Tea", "text": "So is milk."}
-    assert read_passages(tmp_path / "out").to_pylist()[1] == second
 
 
 def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):
@@ -356,14 +343,11 @@ def test_only_one_process_fetches_an_archive(home, tmp_path):
             fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
-def test_files_where_the_message_says_are_found(home, tmp_path):
+def test_files_where_the_message_says_are_found_and_others_of_that_name_refused(home, tmp_path):
     with pytest.raises(InputError) as error:
         loaded(None, dataset="beir/nq")
     shutil.copy(home / "nq.zip", str(error.value).rpartition(" at ")[2])
     assert len(loaded(None, dataset="beir/nq").passages.read_all()) == 2
-
-
-def test_another_file_of_that_name_is_refused(home, tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "nq.zip").write_bytes(b"an older release")
     message = r"cannot be fetched: put .*nq.zip at .* \(the file there has another checksum\)"
@@ -380,28 +364,17 @@ def test_other_counts_than_the_published_ones_are_refused(home, published, monke
         monkeypatch.setitem(published[1]["metadata.json"]["beir/nq"], part, {"count": count})
 
 
-def test_titles_of_unknown_passages_are_refused(home, tmp_path):
-    (tmp_path / "titles.tsv").write_text("0\tTea\n3\tNobody\n")
-    with pytest.raises(InputError, match=r"titles.tsv, line 2: '3\\tNobody'; allowed: passage id \(0 to 2\), tab"):
-        loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO)
-
-
 # --- without reading anything ----------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
     ("name", "part", "count"),
     [
-        ("", "docs", 8_841_823),
-        ("/train", "queries", 808_731),
-        ("/train/judged", "queries", 502_939),
-        ("/train", "qrels", 532_761),
-        ("/dev/small", "queries", 6_980),
-        ("/dev/small", "qrels", 7_437),
-        ("/trec-dl-2019/judged", "queries", 43),
-        ("/trec-dl-2020/judged", "queries", 54),
+        ("", "docs", 8_841_823), ("/train", "queries", 808_731), ("/train/judged", "queries", 502_939),
+        ("/train", "qrels", 532_761), ("/dev/small", "queries", 6_980), ("/dev/small", "qrels", 7_437),
+        ("/trec-dl-2019/judged", "queries", 43), ("/trec-dl-2020/judged", "queries", 54),
     ],
-)
+)  # fmt: skip
 def test_the_catalogue_has_the_counts_of_the_paper(name, part, count):
     assert catalogue.counts(f"msmarco-passage{name}", part) == count
 
@@ -428,16 +401,12 @@ def test_splits_are_the_catalogue_s():
     [
         ({"dataset": "beir/nqq"}, "dataset is beir/nqq, which ir_datasets does not know; did you mean beir/nq?"),
         ({"dataset": "beir/nq", "title_file": "x"}, "title_file goes with dataset msmarco-passage and titles: true"),
+        ({**MSMARCO, "splits": {"dev": "dev/smal"}}, "splits.dev is dev/smal; did you mean dev/small?"),
+        ({"dataset": "beir/nq", "files": "nowhere"}, "collections.m: files is nowhere, and /.*/nowhere is no folder"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, message):
-    with pytest.raises(InputError) as error:
-        source.Settings(**settings)
-    assert message in str(error.value)
-
-
-def test_unknown_splits_and_places_are_refused(tmp_path):
-    with pytest.raises(InputError, match="splits.dev is dev/smal; did you mean dev/small?"):
-        source.splits(source.Settings(dataset="msmarco-passage", splits={"dev": "dev/smal"}))
-    with pytest.raises(InputError, match="collections.m: files is nowhere, and /.*/nowhere is no folder"):
-        source.check(source.Settings(dataset="beir/nq", files="nowhere"), "m")
+    with pytest.raises(InputError, match=message):
+        chosen = source.Settings(**settings)
+        source.check(chosen, "m")
+        source.splits(chosen)

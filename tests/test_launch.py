@@ -41,17 +41,13 @@ def launch(tmp_path, monkeypatch):
     return run
 
 
-def test_without_gpus_python_runs_and_sees_none(launch):
+def test_none_one_and_several_gpus_are_reserved_or_those_that_the_cluster_chose(launch, monkeypatch):
     assert launch(0, "s.py", "--name", "a b") == ["python s.py --name a b cards="]
-
-
-def test_one_gpu_is_reserved_for_python(launch):
     assert launch(1, "s.py") == launch("--nodes", 1, 1, "s.py") == ["python s.py cards=0"]
-
-
-def test_several_gpus_get_a_process_each(launch):
     (line,) = launch(3, "s.py", "--name", "x")[:1]
     assert line == "torchrun --standalone --nproc-per-node 3 -- s.py --name x cards=0,1,2 parent=7"
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
+    assert launch(1, "s.py") == ["python s.py cards=5"]
 
 
 def test_torchrun_leaves_the_options_of_a_script_to_it():
@@ -62,12 +58,7 @@ def test_torchrun_leaves_the_options_of_a_script_to_it():
     assert [found.training_script, *found.training_script_args] == ["s.py", "--start", "{}"]
 
 
-def test_cards_that_the_cluster_chose_are_kept(launch, monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "5")
-    assert launch(1, "s.py") == ["python s.py cards=5"]
-
-
-def test_jobs_that_run_at_once_take_different_cards(launch, monkeypatch, tmp_path):
+def test_jobs_that_run_at_once_take_different_cards(launch, monkeypatch):
     """Of all of them, and of those that the user leaves them."""
     with open(f"/tmp/cdmae-gpu-{os.getuid()}-1.lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
@@ -96,9 +87,8 @@ def test_as_many_jobs_run_as_cards_are_left_to_them(launch, monkeypatch, tmp_pat
     """In Snakemake's own count, and in the plan's."""
     from snakemake.profiles import ProfileConfigFileParser
 
-    (tmp_path / "nvidia-smi").write_text(
-        '#!/bin/bash\nfor i in 0 1 2 3; do echo "GPU $i: NVIDIA H100 (UUID: GPU-$i)"; done\n'
-    )
+    cards = 'for i in 0 1 2 3; do echo "GPU $i: NVIDIA H100 (UUID: GPU-$i)"; done'
+    (tmp_path / "nvidia-smi").write_text(f"#!/bin/bash\n{cards}\n")
     if chosen is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
     profile = LAUNCH.parent / "profiles/default/profile.yaml"
@@ -121,10 +111,7 @@ def test_several_nodes_get_a_torchrun_each(launch, monkeypatch):
             '-- s.py --settings {"a": "b c"} cards=0,1 parent=unset'
         )  # fmt: skip
         assert trap == "trap -- '' SIGUSR1"
-
-
-def test_several_nodes_without_gpus_get_a_process_each(launch, monkeypatch):
-    monkeypatch.setenv("SLURM_JOB_ID", "3")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
     assert "--nproc-per-node 1 " in launch("--nodes", 2, 0, "s.py")[1]
 
 

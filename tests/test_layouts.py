@@ -10,7 +10,6 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
-from tiny_training import tiny  # noqa: F401
 
 from cdmae.config.schema import Start
 from cdmae.models import checkpoint as models
@@ -23,9 +22,6 @@ SIZES = {
     "max_position_embeddings": 64,
 }  # fmt: skip
 LENGTHS = {"query_length": 16, "passage_length": 32}
-
-
-# --- what older tools did --------------------------------------------------------------------------------------------
 
 
 def unchanged(weights):
@@ -106,14 +102,10 @@ def checkpoint(folder, pieces, layout, kind="bert"):
     return folder
 
 
-# --- what we make of them --------------------------------------------------------------------------------------------
-
-
 def vectors_by_transformers(folder, texts):
     """The [CLS] vectors of the queries by transformers itself."""
-    read = transformers.AutoTokenizer.from_pretrained(folder)(
-        texts, padding=True, truncation=True, max_length=LENGTHS["query_length"], return_tensors="pt"
-    )
+    how = {"padding": True, "truncation": True, "max_length": LENGTHS["query_length"], "return_tensors": "pt"}
+    read = transformers.AutoTokenizer.from_pretrained(folder)(texts, **how)
     with torch.no_grad():
         network = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32).eval()
         return network(**read).last_hidden_state[:, 0].numpy()
@@ -134,7 +126,7 @@ def vectors_of_ours(encoder, texts, folder):
     ("kind", "layout"),
     [*(("bert", layout) for layout in LAYOUTS), ("electra", "gamma and beta"), ("electra", "next sentence and pooler")],
 )
-def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):  # noqa: F811
+def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):
     pieces = tokenise.load_tokenizer(tiny.encoder)
     original = checkpoint(tmp_path / "original", pieces, layout, kind)
     expected = vectors_by_transformers(original, tiny.queries)
@@ -150,7 +142,7 @@ def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):  # n
 
 
 @pytest.mark.parametrize("kind", ["bert", "electra"])
-def test_an_encoder_that_was_written_with_old_names_is_read(tiny, tmp_path, kind):  # noqa: F811
+def test_an_encoder_that_was_written_with_old_names_is_read(tiny, tmp_path, kind):
     """What an earlier version made of such a checkpoint is used, not made again."""
     encoder = checkpoint(tmp_path / "encoder", tokenise.load_tokenizer(tiny.encoder), "gamma and beta", kind)
     expected = vectors_by_transformers(encoder, tiny.queries)

@@ -1,7 +1,5 @@
 """Leases: one trainer at a time in a folder, on one host and on several, with locks and without."""
 
-from __future__ import annotations
-
 import errno
 import fcntl
 import os
@@ -22,7 +20,7 @@ from cdmae.training import state as states
 
 
 @pytest.fixture(autouse=True)
-def soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def soon(monkeypatch):
     """What takes seconds takes tenths of them."""
     monkeypatch.setattr(leases, "WAIT", 0.3)
     monkeypatch.setattr(leases, "DEAD", 0.6)
@@ -30,7 +28,7 @@ def soon(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(params=[True, False], ids=["locks", "no locks"])
-def locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
+def locks(request, monkeypatch):
     """A file system with locks, and a network file system without."""
 
     def flock(*_: object) -> None:
@@ -47,7 +45,7 @@ def write(folder: Path, host: str = "elsewhere") -> None:
     (folder / "aside").replace(folder / "lease")
 
 
-def test_a_held_lease_is_refused_with_host_and_pid(tmp_path: Path, locks: bool) -> None:
+def test_a_held_lease_is_refused_with_host_and_pid(tmp_path, locks):
     with leases.held(tmp_path, "pretrain x"):
         message = f"pretrain x is being trained already, by process {os.getpid()} on {socket.gethostname()}; wait"
         with pytest.raises(InputError, match=message), leases.held(tmp_path, "pretrain x"):
@@ -57,7 +55,7 @@ def test_a_held_lease_is_refused_with_host_and_pid(tmp_path: Path, locks: bool) 
     assert {path.name for path in tmp_path.iterdir()} <= {"lease.lock"}
 
 
-def test_the_lease_of_a_killed_process_is_free_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_lease_of_a_killed_process_is_free_at_once(tmp_path, monkeypatch):
     program = (
         "import os, signal, sys; from pathlib import Path; from cdmae.training import leases\n"
         "leases.DEAD = 1000\n"
@@ -71,7 +69,7 @@ def test_the_lease_of_a_killed_process_is_free_at_once(tmp_path: Path, monkeypat
         assert time.monotonic() - begun < 10
 
 
-def test_another_hosts_lease_counts_while_its_heart_beats(tmp_path: Path, locks: bool) -> None:
+def test_another_hosts_lease_counts_while_its_heart_beats(tmp_path, locks):
     """A heartbeat refuses, with the job of SLURM; a lease without one is taken over."""
     write(tmp_path)
     with leases.held(tmp_path, "x"):
@@ -92,9 +90,7 @@ def test_another_hosts_lease_counts_while_its_heart_beats(tmp_path: Path, locks:
     heart.join()
 
 
-def test_of_twins_that_saw_nothing_of_each_other_the_first_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_of_twins_that_saw_nothing_of_each_other_the_first_ends(tmp_path, monkeypatch, capsys):
     """It writes no more states, says who goes on, asks itself to end, and leaves the other's lease alone."""
     signals: list[int] = []
     monkeypatch.setattr(leases.os, "kill", lambda pid, number: number and signals.append(number))
@@ -112,7 +108,7 @@ def test_of_twins_that_saw_nothing_of_each_other_the_first_ends(
     assert "host=twin" in (tmp_path / "lease").read_text()
 
 
-def test_a_lease_that_was_deleted_is_made_again(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_lease_that_was_deleted_is_made_again(tmp_path, capsys):
     """Or its whole folder. The training goes on, others are refused as before, and nothing is left at the end."""
     folder = tmp_path / "state"
     with states.opened(folder, "x") as state:

@@ -1,7 +1,5 @@
 """The loop of every trainer: what stops it, what it shows, and how several processes stop together."""
 
-from __future__ import annotations
-
 import math
 import threading
 from contextlib import nullcontext
@@ -33,21 +31,15 @@ def run(folder: Path, group: Ranks = ALONE, *, interval: int = 3, learn=None) ->
         return {"loss": loss.detach(), "spread": torch.ones(())}
 
     with state.opened(folder, "x", group) as saved:
-        loop.train(
-            network,
-            lambda begin: iter(range(begin, 7)),
-            learn or one,
-            saved=saved,
-            settings=SETTINGS,
-            schedule=loop.Schedule(steps=10, warmup=2, last=7, interval=interval),
-            columns=["step", "loss", "learning_rate"],
-        )
+        schedule = loop.Schedule(steps=10, warmup=2, last=7, interval=interval)
+        how = {"settings": SETTINGS, "schedule": schedule, "columns": ["step", "loss", "learning_rate"]}
+        loop.train(network, lambda begin: iter(range(begin, 7)), learn or one, saved=saved, **how)
         if group.first:
             saved.write_table("steps.tsv", folder)
     return seen
 
 
-def test_the_last_step_may_come_before_the_end_of_the_schedule(tmp_path: Path) -> None:
+def test_the_last_step_may_come_before_the_end_of_the_schedule(tmp_path):
     """Every step from 0 on is computed; the curve has a row per interval, and one for the last step."""
     assert run(tmp_path) == list(range(7))
     rows = [line.split("\t") for line in (tmp_path / "steps.tsv").read_text().splitlines()]
@@ -64,7 +56,7 @@ def test_the_last_step_may_come_before_the_end_of_the_schedule(tmp_path: Path) -
         ({"spread": 1e-6}, "collapsed: all inputs of step 9 are the same to the model"),
     ],
 )
-def test_what_is_checked(wrong: dict[str, float], message: str) -> None:
+def test_what_is_checked(wrong, message):
     """Bounds that only hold once the warm-up is over are not applied before; the sentence names the setting."""
     how = {"losses": ("encoder_loss", "decoder_loss"), "guessing": math.log(1000)}
     loop.check(FINE, 9, 0.01, warm=True, **how)
@@ -74,7 +66,7 @@ def test_what_is_checked(wrong: dict[str, float], message: str) -> None:
         loop.check({**FINE, **wrong}, 9, 0.01, warm=False, **how)
 
 
-def test_a_failed_training_is_noticed_before_it_is_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_training_is_noticed_before_it_is_saved(tmp_path, monkeypatch):
     """Between two rows of the curve, too: no state holds weights that are not numbers."""
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
     numbers = iter([1.0, math.nan])
@@ -83,7 +75,7 @@ def test_a_failed_training_is_noticed_before_it_is_saved(tmp_path: Path, monkeyp
     assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000001"]
 
 
-def test_a_meter_goes_on_from_its_state() -> None:
+def test_a_meter_goes_on_from_its_state():
     """Means over an interval that was interrupted are those of all its steps."""
     meter, other = loop.Meter(torch.device("cpu")), loop.Meter(torch.device("cpu"))
     for value in (1.0, 2.0):
@@ -95,7 +87,7 @@ def test_a_meter_goes_on_from_its_state() -> None:
     assert other.means() == {"loss": 4.0}
 
 
-def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys) -> None:
+def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys):
     """The three trainings that collapsed unseen had .07, .08 and .16 of their first spread after the warm-up."""
     meter = loop.Meter(torch.device("cpu"))
 
@@ -117,7 +109,7 @@ def test_outputs_that_move_together_are_noted_once_even_across_a_kill(capsys) ->
     assert meter.notes == [note] and capsys.readouterr().err.count("closer together") == 1
 
 
-def test_processes_stop_together_where_numbers_are_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_processes_stop_together_where_numbers_are_shown(tmp_path, monkeypatch):
     """A signal to one of them in step 2 ends both after step 3, the next row of the curve, with one state saved."""
     stops, said = [setup.Stop(), setup.Stop()], ["", ""]
 
@@ -141,14 +133,14 @@ def test_processes_stop_together_where_numbers_are_shown(tmp_path: Path, monkeyp
 
 
 @pytest.mark.parametrize("payload", [{"seconds": 1.0}, {"network": {"weight": torch.ones(3)}}])
-def test_a_state_of_another_version_or_model_is_refused(tmp_path: Path, payload: dict) -> None:
+def test_a_state_of_another_version_or_model_is_refused(tmp_path, payload):
     with state.opened(tmp_path, "x") as saved:
         saved.save(2, payload)
     with pytest.raises(InputError, match="has a state of x from another version .*; delete the folder and run again"):
         run(tmp_path)
 
 
-def test_a_state_from_before_tables_were_in_it_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_state_from_before_tables_were_in_it_is_refused(tmp_path, monkeypatch):
     with state.opened(tmp_path, "x") as saved, monkeypatch.context() as patch:
         kept = torch.save
         patch.setattr(torch, "save", lambda payload, path: kept({"step": payload["step"]}, path))

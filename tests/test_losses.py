@@ -26,31 +26,31 @@ def log_sum(*values: float) -> float:
     ],
     ids=["all passages of the batch", "the own group only", "without other positives"],
 )
-def test_eq10_by_hand(candidates, how) -> None:
+def test_eq10_by_hand(candidates, how):
     expected = sum(log_sum(*scores) - 2 for scores in candidates) / 2
     assert losses.contrastive(QUERIES, PASSAGES, **how).item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_eq10_of_equal_scores_is_the_logarithm_of_the_candidates() -> None:
+def test_eq10_of_equal_scores_and_of_a_thousand():
     queries, passages = torch.zeros(4, 3), torch.randn(4, 8, 3, generator=torch.Generator().manual_seed(1))
     assert losses.contrastive(queries, passages).item() == pytest.approx(math.log(32), abs=1e-6)
     assert losses.contrastive(queries, passages, in_batch=False).item() == pytest.approx(math.log(8), abs=1e-6)
-
-
-def test_eq10_survives_scores_of_a_thousand() -> None:
     loss = losses.contrastive(QUERIES * 1000, PASSAGES)
     assert torch.isfinite(loss)
     assert loss.item() == pytest.approx((1000 + math.log(2)) / 2, rel=1e-6)
 
 
-def test_eq11_kl_by_hand() -> None:
+def test_eq11_kl_by_hand_and_zero_for_equal_distributions():
     student = torch.tensor([[math.log(1), math.log(3)], [5.0, 5.0]])
     teacher = torch.tensor([[math.log(3), math.log(1)], [7.0, 7.0]])  # softmax (3/4, 1/4) against (1/4, 3/4)
     first = 0.75 * math.log(0.75 / 0.25) + 0.25 * math.log(0.25 / 0.75)
     assert losses.kl(student, teacher).item() == pytest.approx(first / 2, abs=1e-6)
+    scores = torch.randn(5, 7, generator=torch.Generator().manual_seed(4))
+    assert losses.kl(scores, scores + 3).item() == pytest.approx(0, abs=1e-6)
+    assert losses.kl(scores, scores.flip(-1)).item() > 0.1
 
 
-def test_eq11_is_summed_over_the_group_and_averaged_over_queries() -> None:
+def test_eq11_is_summed_over_the_group_and_averaged_over_queries():
     generator = torch.Generator().manual_seed(3)
     student, teacher = torch.randn(6, 32, generator=generator), torch.randn(6, 32, generator=generator)
     elements = torch.nn.functional.kl_div(student.log_softmax(-1), teacher.softmax(-1), reduction="none")
@@ -58,30 +58,23 @@ def test_eq11_is_summed_over_the_group_and_averaged_over_queries() -> None:
     assert losses.kl(student, teacher).item() == pytest.approx(32 * elements.mean().item(), rel=1e-5)
 
 
-def test_eq11_is_zero_for_equal_distributions_and_positive_otherwise() -> None:
-    scores = torch.randn(5, 7, generator=torch.Generator().manual_seed(4))
-    assert losses.kl(scores, scores + 3).item() == pytest.approx(0, abs=1e-6)
-    assert losses.kl(scores, scores.flip(-1)).item() > 0.1
-
-
-def test_distillation_adds_alpha_times_the_contrastive_loss() -> None:
+def test_distillation_adds_alpha_times_the_contrastive_loss():
     kl = losses.kl(losses.group_scores(QUERIES, PASSAGES), torch.tensor([[2.0, 1.0], [0.0, 4.0]]))
     p = math.exp(4) / (1 + math.exp(4))  # the first query agrees with the teacher, the second is its mirror image
     by_hand = (p * 4 - (1 - p) * 4) / 2
     contrastive = losses.contrastive(QUERIES, PASSAGES)
     assert losses.group_scores(QUERIES, PASSAGES).tolist() == [[2.0, 1.0], [2.0, -2.0]]
-    assert losses.distillation(kl, contrastive, 0.2).item() == pytest.approx(
-        by_hand + 0.2 * contrastive.item(), abs=1e-6
-    )
+    expected = by_hand + 0.2 * contrastive.item()
+    assert losses.distillation(kl, contrastive, 0.2).item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_listwise_by_hand() -> None:
+def test_listwise_by_hand():
     scores = torch.tensor([[1.0, 2.0, 0.0], [3.0, 3.0, 3.0]])
     expected = ((log_sum(1, 2, 0) - 1) + math.log(3)) / 2
     assert losses.listwise(scores).item() == pytest.approx(expected, abs=1e-6)
 
 
-def test_rdrop_by_hand() -> None:
+def test_rdrop_by_hand():
     first = torch.tensor([[math.log(3), math.log(1)]])
     second = torch.tensor([[math.log(1), math.log(1)]])
     listwise = (-math.log(0.75) - math.log(0.5)) / 2

@@ -86,8 +86,7 @@ def test_a_batch_of_nothing():
 
 
 @pytest.mark.parametrize(
-    ("mask_share", "random_share", "expected"),
-    [(1.0, 0.0, [4, 20, 4, 4, 30]), (0.0, 0.0, [11, 20, 12, 13, 30])],
+    ("mask_share", "random_share", "expected"), [(1.0, 0.0, [4, 20, 4, 4, 30]), (0.0, 0.0, [11, 20, 12, 13, 30])]
 )
 def test_eq1_all_masked_and_all_kept(mask_share, random_share, expected):
     batch = batch_of([[11, 20, 12, 13, 30]])
@@ -105,7 +104,7 @@ def test_eq1_random_tokens_are_any_ordinary_ones():
     assert stats.chisquare(counts[10:]).pvalue > 1e-4
 
 
-def test_eq1_80_10_10():
+def test_eq1_80_10_10_and_the_two_sides_independent():
     batch = batch_of([[11] * 500] * 200)
     chosen = np.zeros_like(batch.candidates)
     chosen[:, ::2] = True
@@ -117,9 +116,6 @@ def test_eq1_80_10_10():
     for count, share in (((masked == 4).sum(), 0.8), ((masked == 11).sum(), kept)):
         assert abs(count - share * number) < 4 * math.sqrt(number * share * (1 - share))
     assert batch.ids[0, 0] == 11  # the labels stay
-
-
-def test_eq1_the_two_sides_are_independent():
     batch = batch_of([[11] * 100] * 100)
     encoder, decoder = (
         masking.mask(batch, Side("uniform", ratio), VOCABULARY, masking.key(42, name, 0))[1]
@@ -131,19 +127,13 @@ def test_eq1_the_two_sides_are_independent():
 # --- Algorithm 1 -----------------------------------------------------------------------------------------------------
 
 
-def test_algorithm1_without_noise_masks_the_k_most_important():
+def test_algorithm1_without_noise_masks_the_k_most_important_k_rounded_down_and_of_equal_ones_the_left():
     # n = 7, p = 0.5: k = 3; the special token (9.0) is no candidate, so that n = 6.
     batch = batch_of([[11, 12, 4, 13, 14, 15, 16]], [[0.5, 3.0, 9.0, -1.0, 2.5, 2.75, 1.0]])
     found = select(batch, Side("importance", 0.5, sigma=0.0))
     assert found.tolist() == [[False, True, False, False, True, True, False]]
-
-
-def test_algorithm1_ties_go_to_the_left():
     batch = batch_of([[11, 12, 13, 14, 15]], [[1.0, 2.0, 1.0, 1.0, 0.0]])
     assert select(batch, Side("importance", 0.6, sigma=0.0)).tolist() == [[True, True, True, False, False]]
-
-
-def test_algorithm1_rounds_k_down():
     assert budget(np.ones((1, 100), bool), 0.29).tolist() == [29]  # 28.999999999999996 in floating point
     assert budget(np.ones((1, 7), bool), 0.5).tolist() == [3]
     assert budget(np.ones((1, 1), bool), 0.5).tolist() == [0]
@@ -218,9 +208,8 @@ def test_a_passage_is_masked_alike_in_every_batch(name):
     inputs, chosen = masking.mask(batch, side, VOCABULARY, KEY)
     for rows in (np.arange(30)[::-1], np.array([7]), np.arange(0, 30, 3)):
         length = batch.lengths[rows].max()
-        cut = {
-            key: np.ascontiguousarray(value[rows][:, :length]) for key, value in vars(batch).items() if value.ndim == 2
-        }
+        grids = {key: value for key, value in vars(batch).items() if value.ndim == 2}
+        cut = {key: np.ascontiguousarray(value[rows][:, :length]) for key, value in grids.items()}
         part = Batch(**cut, lengths=batch.lengths[rows], rows=batch.rows[rows])
         inputs_, chosen_ = masking.mask(part, side, VOCABULARY, KEY)
         assert np.array_equal(chosen_, chosen[rows][:, :length])
@@ -257,6 +246,9 @@ def test_whole_words_are_masked_in_part_only_where_none_fits():
             masked = found[row, partly[0]].sum()
             assert all(found[row, word].all() or len(word) > masked for word in words)
     assert parted < 40
+    # a word longer than all that may be masked
+    batch = batch_of([[11, 150, 151, 152]])
+    assert select(batch, Side("whole_word", 0.5)).tolist() == [[True, True, False, False]]
 
 
 def test_whole_words_are_gone_through_in_the_drawn_order():
@@ -284,11 +276,6 @@ def test_whole_words_are_gone_through_in_the_drawn_order():
                 passed_over.append(word)
         masked += passed_over[0][:left] if left else []
         assert np.flatnonzero(found[row]).tolist() == sorted(masked)
-
-
-def test_a_word_longer_than_all_that_may_be_masked():
-    batch = batch_of([[11, 150, 151, 152]])
-    assert select(batch, Side("whole_word", 0.5)).tolist() == [[True, True, False, False]]
 
 
 def test_an_unknown_strategy_is_refused():

@@ -1,7 +1,5 @@
 """MASTER: two decoders behind one vector, what each of them restores; its formula is in `benchmarks.naive`."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
@@ -22,21 +20,17 @@ def losses(network: nn.Module, step: Step) -> tuple[Tensor, Tensor, Tensor]:
     return tuple(map(naive.loss, (states, *decoded), (encoder, own, following)))
 
 
-def test_master_shows_both_decoders_as_one() -> None:
+def test_master_shows_both_decoders_as_one_though_they_have_weights_of_their_own():
     network, step = network_of("master"), first("master")
     encoder, own, following = losses(network, step)
     numbers = learnt(network, step)[1]
     torch.testing.assert_close(numbers["encoder_loss"], encoder.detach())
     torch.testing.assert_close(numbers["decoder_loss"], (own + following).detach())
-
-
-def test_master_decoders_have_weights_of_their_own() -> None:
-    network = network_of("master")
     pairs = zip(network.decoder.parameters(), network.neighbour.parameters(), strict=True)
     assert all(not torch.equal(one, other) for one, other in pairs)
 
 
-def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s() -> None:
+def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s():
     """The first decoder reads the texts of the encoder, the second those beside them, each with masks of its own."""
     sides = next(reader("master", lengths=(16,) * 6).steps(0, 1)).sides
     texts = {side: [each.labels[a:b].tolist() for a, b in bounds(each)] for side, each in sides.items()}
@@ -48,7 +42,7 @@ def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s() -
     assert not all(alike)
 
 
-def test_master_masks_rare_words_first_in_both_decoders() -> None:
+def test_master_masks_rare_words_first_in_both_decoders():
     """Where one in nine words is a hundred times rarer: nearly all of those, and as many as ever of the encoder's."""
     settings = dataclasses.replace(SETTINGS, decoder_masking="inverse_frequency")
     source = reader("master", settings, lengths=(18,) * 30)

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from made_up import run_of
 
 from cdmae.config.checks import read_measure
 from cdmae.errors import InputError
@@ -24,14 +25,6 @@ NAMES = [f"{name}{grade}@{depth}" for name in ("RR", "R", "P", "AP", "Success") 
 NAMES += ["nDCG@1", "nDCG@10", "nDCG", "RR", "AP(rel=2)", "Rprec", "Bpref", "Judged@3"]
 
 
-def run_of(*ranked):
-    """Passages per query, best first, scores going down."""
-    return Run.of(
-        [np.array(passages, np.int32) for passages in ranked],
-        [np.arange(len(passages), 0, -1, dtype=np.float32) for passages in ranked],
-    )
-
-
 def qrels_of(*rows):
     return pd.DataFrame(rows, columns=["query", "passage", "grade"]).astype(np.int32)
 
@@ -40,8 +33,6 @@ def values(run, qrels, name):
     return measure(run, qrels, [f"q{i}" for i in range(len(run))], [name])["value"].tolist()
 
 
-# --- by hand ---------------------------------------------------------------------------------------------------------
-
 RUN = run_of([4, 7, 1, 9], [3, 5])
 QRELS = qrels_of((0, 7, 1), (0, 9, 2), (0, 8, 1), (0, 4, 0), (1, 6, 1))
 
@@ -49,23 +40,11 @@ QRELS = qrels_of((0, 7, 1), (0, 9, 2), (0, 8, 1), (0, 4, 0), (1, 6, 1))
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("RR@10", 1 / 2),
-        ("RR@1", 0),
-        ("R@2", 1 / 3),
-        ("R@10", 2 / 3),
-        ("P@2", 1 / 2),
-        ("P@10", 2 / 10),
-        ("Success@1", 0),
-        ("Success@2", 1),
-        ("AP@10", (1 / 2 + 2 / 4) / 3),
-        ("AP@3", (1 / 2) / 3),
+        ("RR@10", 1 / 2), ("RR@1", 0), ("R@2", 1 / 3), ("R@10", 2 / 3), ("P@2", 1 / 2), ("P@10", 2 / 10),
+        ("Success@1", 0), ("Success@2", 1), ("AP@10", (1 / 2 + 2 / 4) / 3), ("AP@3", (1 / 2) / 3),
         ("nDCG@10", (1 / math.log2(3) + 2 / math.log2(5)) / (2 + 1 / math.log2(3) + 1 / math.log2(4))),
         ("nDCG@2", (1 / math.log2(3)) / (2 + 1 / math.log2(3))),
-        ("RR", 1 / 2),
-        ("RR(rel=2)@10", 1 / 4),
-        ("R(rel=2)@3", 0),
-        ("R(rel=2)@10", 1),
-        ("AP", (1 / 2 + 2 / 4) / 3),
+        ("RR", 1 / 2), ("RR(rel=2)@10", 1 / 4), ("R(rel=2)@3", 0), ("R(rel=2)@10", 1), ("AP", (1 / 2 + 2 / 4) / 3),
         ("Rprec", 1 / 3),  # of the first three, as many as are relevant
         ("Bpref", 0),  # the one judged irrelevant passage stands above all relevant ones
         ("IPrec@0.5", 2 / 4),  # the highest precision from a recall of .5 on
@@ -75,7 +54,7 @@ QRELS = qrels_of((0, 7, 1), (0, 9, 2), (0, 8, 1), (0, 4, 0), (1, 6, 1))
         # overlap with the ideal 9, 7, 8 at depths 1 to 4, of which a depth weighs half of the one before
         ("Compat(p=0.5)", (0 + 1 / 2 / 2 + 1 / 3 / 4 + 2 / 4 / 8) / (1 + 1 / 2 + 1 / 4 + 3 / 4 / 8)),
     ],
-)
+)  # fmt: skip
 def test_measures_by_hand(name, expected):
     assert values(RUN, QRELS, name) == pytest.approx([expected, 0.0])
 
@@ -99,21 +78,12 @@ def test_all_judged_passages_that_the_collection_lacks_count_in_any_order():
     assert values(RUN, qrels, "nDCG@10")[0] == pytest.approx(2 / math.log2(5) / ideal)
 
 
-# --- against the exported run ----------------------------------------------------------------------------------------
-
-
 def reference(path, qrels, query_ids):
     """What ir_measures says of a TREC file; passages are named p and their row."""
     judged = [ir_measures.Qrel(query_ids[q], f"p{p}", int(g)) for q, p, g in qrels.itertuples(index=False)]
     parsed = [ir_measures.parse_measure(name) for name in NAMES]
     metrics = ir_measures.iter_calc(parsed, judged, list(ir_measures.read_trec_run(str(path))))
     return {(metric.query_id, str(metric.measure)): metric.value for metric in metrics}
-
-
-@pytest.fixture
-def few_at_once(monkeypatch):
-    """Two queries of 24 hits at a time."""
-    monkeypatch.setattr(measures, "AT_ONCE", 50)
 
 
 @st.composite
@@ -133,11 +103,11 @@ def cases(draw):
     return Run.of(passages, scores), qrels_of(*judged)
 
 
-@pytest.mark.usefixtures("few_at_once")
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(cases())
-def test_measures_are_those_of_the_exported_run(case):
+@given(case=cases())
+def test_measures_are_those_of_the_exported_run(monkeypatch, case):
     """In which ties are told apart: trec_eval itself would order them by passage id."""
+    monkeypatch.setattr(measures, "AT_ONCE", 50)  # two queries of 24 hits
     run, qrels = case
     query_ids = [f"q{i}" for i in range(len(run))]
     with tempfile.TemporaryDirectory() as folder:
@@ -147,9 +117,6 @@ def test_measures_are_those_of_the_exported_run(case):
     assert len(frame) == len(expected)
     for query_id, name, value in frame.itertuples(index=False):
         assert value == pytest.approx(expected[query_id, name], abs=1e-12), (query_id, name)
-
-
-# --- what is refused -------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -179,14 +146,11 @@ def test_what_is_allowed_is_measured(name):
     assert all(0 <= value <= 1 for value in values(RUN, QRELS, name))
 
 
-def test_a_grade_that_no_judgment_has_is_said(capsys):
+def test_a_grade_that_no_judgment_has_is_said_and_a_run_of_other_queries_refused(capsys):
     run, qrels = run_of([0, 1]), qrels_of((0, 1, 2))
     values(run, qrels, "RR(rel=2)@10")
     assert capsys.readouterr().err == ""
     assert values(run, qrels, "RR(rel=3)@10") == values(run, qrels, "R(rel=3)@10")
     assert "no judgment has the grade that RR(rel=3)@10 asks for, 2 is the highest" in capsys.readouterr().err
-
-
-def test_a_run_of_other_queries_is_refused():
     with pytest.raises(InputError, match="the run has 2 queries and the split 3"):
         measure(RUN, QRELS, ["a", "b", "c"], ["RR@10"])

@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 from safetensors import SafetensorError
-from tiny_training import PASSAGES, QUERIES, encoder, tiny  # noqa: F401
+from tiny_training import PASSAGES, QUERIES, encoder
 
 from cdmae.errors import InputError
 from cdmae.models import checkpoint, sequences
@@ -27,36 +27,34 @@ def save(model, folder, tokenizer):
     return folder
 
 
-def retriever_of(tiny, folder, pooling="cls"):  # noqa: F811
+def retriever_of(tiny, folder, pooling="cls"):
     lengths = {"query_length": 16, "passage_length": 32}
     model = checkpoint.start_retriever(tiny.encoder, **lengths, precision="fp32", pooling=pooling)
     return save(model, folder / "retriever", tiny.encoder)
 
 
 @pytest.fixture
-def retriever(tiny, tmp_path):  # noqa: F811
+def retriever(tiny, tmp_path):
     return retriever_of(tiny, tmp_path)
 
 
 @pytest.fixture(params=["bert", "electra"])
-def reranker(request, tiny, tmp_path):  # noqa: F811
+def reranker(request, tiny, tmp_path):
     folder = encoder(tmp_path / "start", tiny.encoder, kind=request.param)
     model = checkpoint.start_reranker(folder, max_length=40, precision="fp32", seed=3)
     return save(model, tmp_path / "reranker", tiny.encoder)
 
 
-def vectors(folder, tiny):  # noqa: F811
+def vectors(folder, tiny):
     inference.encode_passages(folder, tiny.tokens, folder.parent / "vectors", 1)
     return np.concatenate(read_vectors(folder.parent / "vectors"))
 
 
-def test_automodel_gives_our_vectors_and_finds_every_weight(retriever, tiny, capfd, caplog) -> None:  # noqa: F811
+def test_automodel_gives_our_vectors_and_finds_every_weight(retriever, tiny, capfd, caplog):
     ours = vectors(retriever, tiny)
     capfd.readouterr()
-    model, pieces = (
-        transformers.AutoModel.from_pretrained(retriever),
-        transformers.AutoTokenizer.from_pretrained(retriever),
-    )
+    model = transformers.AutoModel.from_pretrained(retriever)
+    pieces = transformers.AutoTokenizer.from_pretrained(retriever)
     assert "MISSING" not in capfd.readouterr().err + caplog.text
     assert not model.pooler.dense.weight.any()
     read = pieces(tiny.passages, padding=True, truncation=True, return_tensors="pt")
@@ -68,7 +66,7 @@ def test_automodel_gives_our_vectors_and_finds_every_weight(retriever, tiny, cap
 
 
 @pytest.mark.parametrize("pooling", ["cls", "mean"])
-def test_sentence_transformers_gives_our_vectors_and_scores(tiny, tmp_path, pooling, caplog) -> None:  # noqa: F811
+def test_sentence_transformers_gives_our_vectors_and_scores(tiny, tmp_path, pooling, caplog):
     from sentence_transformers import SentenceTransformer
 
     retriever = retriever_of(tiny, tmp_path, pooling)
@@ -86,7 +84,7 @@ def test_sentence_transformers_gives_our_vectors_and_scores(tiny, tmp_path, pool
     assert "MISSING" not in caplog.text
 
 
-def test_a_retriever_that_an_earlier_version_wrote_loads(retriever, tiny) -> None:  # noqa: F811
+def test_a_retriever_that_an_earlier_version_wrote_loads(retriever, tiny):
     from sentence_transformers import SentenceTransformer
 
     described = json.loads((retriever / "cdmae.json").read_text())
@@ -97,20 +95,20 @@ def test_a_retriever_that_an_earlier_version_wrote_loads(retriever, tiny) -> Non
     np.testing.assert_allclose(vectors(retriever, tiny), passages, atol=2e-6)
 
 
-def test_queries_are_cut_at_the_query_length(retriever, tiny) -> None:  # noqa: F811
+def test_queries_are_cut_at_the_query_length(retriever, tiny):
     long, pieces = " ".join(tiny.queries), tokenise.load_tokenizer(retriever)
     kept = pieces.decode(pieces(long, truncation=True, max_length=16)["input_ids"][1:-1])
     found = inference.encode_queries(retriever, [long, kept])
     np.testing.assert_allclose(found[0], found[1], atol=2e-6)
 
 
-def ours_of(folder, tiny, pairs):  # noqa: F811
+def ours_of(folder, tiny, pairs):
     judge = checkpoint.load(folder, "reranker")
     queries, passages = sequences.queries(tiny.queries, folder, 1), read_tokens(tiny.tokens)
     return reranking.score(judge, queries, pairs[:, 0], passages, list(pairs[:, 1:]))
 
 
-def test_crossencoder_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
+def test_crossencoder_gives_our_scores(reranker, tiny):
     from sentence_transformers import CrossEncoder
 
     pairs = np.stack([np.arange(PASSAGES) % QUERIES, np.arange(PASSAGES)], axis=1)
@@ -121,7 +119,7 @@ def test_crossencoder_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
     np.testing.assert_allclose(ours_of(reranker, tiny, pairs), theirs, atol=2e-6)
 
 
-def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny) -> None:  # noqa: F811
+def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny):
     """The longer of the two is cut first, then both."""
     from sentence_transformers import CrossEncoder
 
@@ -133,7 +131,7 @@ def test_crossencoder_cuts_long_pairs_as_we_do(reranker, tiny) -> None:  # noqa:
     np.testing.assert_allclose(ours, CrossEncoder(str(reranker), device="cpu").predict(pairs), atol=2e-6)
 
 
-def test_transformers_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
+def test_transformers_gives_our_scores(reranker, tiny):
     pairs = np.array([[0, 0], [3, 99], [23, 4], [5, 5]])
     model = transformers.AutoModelForSequenceClassification.from_pretrained(reranker).eval()
     pieces = transformers.AutoTokenizer.from_pretrained(reranker)
@@ -144,12 +142,11 @@ def test_transformers_gives_our_scores(reranker, tiny) -> None:  # noqa: F811
     np.testing.assert_allclose(ours_of(reranker, tiny, pairs), theirs[:, 0], atol=2e-6)
 
 
-def test_a_new_head_depends_on_the_seed_alone(tiny) -> None:  # noqa: F811
+def test_a_new_head_depends_on_the_seed_alone(tiny):
     def head(seed: int) -> torch.Tensor:
         torch.manual_seed(0)
-        return checkpoint.start_reranker(
-            tiny.encoder, max_length=40, precision="fp32", seed=seed
-        ).network.classifier.weight
+        model = checkpoint.start_reranker(tiny.encoder, max_length=40, precision="fp32", seed=seed)
+        return model.network.classifier.weight
 
     first = head(1)
     torch.rand(3)
@@ -157,7 +154,7 @@ def test_a_new_head_depends_on_the_seed_alone(tiny) -> None:  # noqa: F811
     assert (head(2) != first).any()
 
 
-def test_check_says_what_the_folder_is(retriever, tiny, tmp_path) -> None:  # noqa: F811
+def test_check_says_what_the_folder_is(retriever, tiny):
     found = checkpoint.check(retriever, "retriever")
     lengths = {"query_length": 16, "passage_length": 32}
     assert found == {"kind": "retriever", **lengths, "precision": "fp32", "pooling": "cls", "similarity": "dot"}
@@ -173,7 +170,7 @@ def test_check_says_what_the_folder_is(retriever, tiny, tmp_path) -> None:  # no
         checkpoint.check(retriever, "retriever")
 
 
-def test_unreadable_lacking_and_foreign_models_are_errors(retriever, tiny, tmp_path) -> None:  # noqa: F811
+def test_unreadable_lacking_and_foreign_models_are_errors(retriever, tiny, tmp_path):
     from safetensors.torch import load_file, save_file
 
     path = retriever / "model.safetensors"
@@ -192,7 +189,7 @@ def test_unreadable_lacking_and_foreign_models_are_errors(retriever, tiny, tmp_p
         checkpoint.start_retriever(tmp_path, query_length=16, passage_length=32, precision="fp32")
 
 
-def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path) -> None:  # noqa: F811
+def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path):
     for name in ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json"):
         (tmp_path / name).write_bytes((tiny.encoder / name).read_bytes())
     (tmp_path / "cdmae.json").write_text('{"kind": "reranker", "max_length": 9, "precision": "fp32"}')
@@ -200,7 +197,7 @@ def test_a_reranker_needs_the_head_it_was_saved_with(tiny, tmp_path) -> None:  #
         checkpoint.load(tmp_path, "reranker")
 
 
-def test_a_full_disk_is_an_error_of_the_system(tiny, tmp_path, monkeypatch) -> None:  # noqa: F811
+def test_a_full_disk_is_an_error_of_the_system(tiny, tmp_path, monkeypatch):
     def full(*_, **__):
         raise SafetensorError("Error while serializing: I/O error: No space left on device (os error 28)")
 
@@ -211,7 +208,7 @@ def test_a_full_disk_is_an_error_of_the_system(tiny, tmp_path, monkeypatch) -> N
     assert raised.value.errno == errno.ENOSPC
 
 
-def test_searching_stored_vectors_imports_no_transformers() -> None:
+def test_searching_stored_vectors_imports_no_transformers():
     """Its import takes longer than the search of a small collection."""
     program = "import sys; from cdmae.retrieval import search, vectors; sys.exit('transformers' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0

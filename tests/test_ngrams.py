@@ -66,11 +66,7 @@ def test_counts_of_a_text_by_hand():
     # Titles: "1", none. Texts: "1 2 1 2" and "2 1 2+9", where 2+9 is a word of two pieces.
     found = ngrams.count(tokens_of([([1], [1, 2, 1, 2]), ([], [2, 1, 2, 9])]), window=3)
     assert found.segments.tolist() == [0, 1, 5, 5, 8]
-    assert found.counts.tolist() == [
-        [4, 4, 3, 4, 3, 3, 4, 1],
-        [0, 2, 2, 2, 0, 2, 1, 0],
-        [0, 1, 1, 0, 0, 1, 0, 0],
-    ]
+    assert found.counts.tolist() == [[4, 4, 3, 4, 3, 3, 4, 1], [0, 2, 2, 2, 0, 2, 1, 0], [0, 1, 1, 0, 0, 1, 0, 0]]
     assert found.totals.tolist() == [8, 5, 3]
 
 
@@ -96,10 +92,8 @@ def test_threads_and_memory_change_no_bit(threads, memory, monkeypatch):
     assert np.array_equal(found.counts, naive(tokens, "word", 4)[0])
     for name in ("word_keys", "word_numbers", "occurrences", "totals"):
         assert np.array_equal(getattr(found.table, name), getattr(expected.table, name))
-    for one, other in zip(
-        found.table.keys + found.table.counts, expected.table.keys + expected.table.counts, strict=True
-    ):
-        assert np.array_equal(one, other)
+    tables = (table.keys + table.counts for table in (found.table, expected.table))
+    assert all(np.array_equal(one, other) for one, other in zip(*tables, strict=True))
 
 
 def test_many_words_of_many_pieces():
@@ -129,11 +123,7 @@ def test_the_table_counts_what_is_new_as_once():
     words, starts = table.words(np.array([1, 2, 1, 9, 1, 2, 4]), WORD_STARTS)
     assert words.tolist() == [1, 2, -1, 1, 2, 4]
     assert starts.tolist() == [0, 1, 2, 4, 5, 6]
-    assert table.look_up(words).tolist() == [
-        [2, 2, 1, 2, 2, 1],
-        [2, 1, 1, 2, 1, 0],
-        [1, 1, 1, 1, 0, 0],
-    ]
+    assert table.look_up(words).tolist() == [[2, 2, 1, 2, 2, 1], [2, 1, 1, 2, 1, 0], [1, 1, 1, 1, 0, 0]]
 
 
 def test_the_table_is_sorted_and_holds_what_is_repeated():
@@ -171,11 +161,6 @@ def test_collections_of_next_to_nothing(passages):
     assert found.table.look_up(np.empty(0, int)).shape == (4, 0)
 
 
-def test_an_unknown_unit_is_refused():
-    with pytest.raises(InputError, match="unit is 'letter'; allowed: word, wordpiece"):
-        ngrams.count(tokens_of([]), unit="letter")
-
-
 @pytest.mark.parametrize("damage", [lambda path: path.write_bytes(path.read_bytes()[:-9]), lambda path: path.unlink()])
 @pytest.mark.parametrize("name", ["table.json", "keys_3.npy", "totals.npy"])
 def test_a_damaged_table_is_refused(name, damage, tmp_path):
@@ -185,7 +170,9 @@ def test_a_damaged_table_is_refused(name, damage, tmp_path):
         ngram_table.read(tmp_path / "ngrams")
 
 
-def test_more_words_than_can_be_numbered_are_refused(monkeypatch):
+def test_an_unknown_unit_and_more_words_than_can_be_numbered_are_refused(monkeypatch):
+    with pytest.raises(InputError, match="unit is 'letter'; allowed: word, wordpiece"):
+        ngrams.count(tokens_of([]), unit="letter")
     monkeypatch.setattr(ngrams, "MOST_WORDS", 5)
     with pytest.raises(InputError, match="has 6 words; at most 5"):
         ngrams.count(tokens_of([([], [1, 2, 3, 4, 5, 6])]))

@@ -20,11 +20,8 @@ def test_noise_is_normal_also_in_the_tails():
     assert abs(np.corrcoef(found[:-1000], found[1000:])[0, 1]) < 4 / math.sqrt(len(found))
 
 
-def test_noise_is_uniform_and_differs_by_salt():
+def test_noise_is_uniform_differs_by_salt_and_has_the_key_of_every_process():
     one, other = (noise.uniforms(KEY, np.arange(300), 300, salt=salt).ravel() for salt in (1, 2))
     assert stats.kstest(one, "uniform").pvalue > 1e-4
     assert abs(np.corrcoef(one, other)[0, 1]) < 4 / math.sqrt(len(one))
-
-
-def test_keys_are_those_of_every_process():
     assert int(noise.key(42, "decoder", 3)) == 8724798766497077298

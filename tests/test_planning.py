@@ -58,11 +58,9 @@ def jobs(values):
 # --- operations ------------------------------------------------------------------------------------------------------
 
 
-def test_bert_base_has_its_parameters():
+def test_the_operations_and_parameters_of_a_network():
     assert Network().parameters() == 109_482_240 - (768 * 768 + 768)  # as published, without the pooler
-
-
-def test_a_layer_is_its_weights_and_its_attention():
+    assert Network().narrowed(4 / 12) == Network(width=256, inner=1024, heads=4)
     weights = 4 * 2 * 2 + 2 * 2 * 4
     scores_and_sum = 2 * (2 * 5 * 5 * 2)
     assert SMALL.layer(5) == 2 * 5 * weights + scores_and_sum
@@ -146,10 +144,6 @@ class Even(Size):
         return TOKENS
 
 
-def heads(share):
-    return SMALL.head(share * TOKENS)
-
-
 def test_the_price_of_every_objective():
     """Of a passage of 10 word-pieces, layers written out; a backward pass is two forward ones."""
     encoder = Encoder(start="s", encoder_ratio=0.3, decoder_ratio=0.5, decoder_layers=2)
@@ -158,6 +152,10 @@ def test_the_price_of_every_objective():
         for name in concepts("pretraining/objectives")
     }
     layer, span = SMALL.layer(TOKENS), 1 + TOKENS / 2
+
+    def heads(share):
+        return SMALL.head(share * TOKENS)
+
     assert price["mae"] == pytest.approx(3 * (5 * layer + heads(0.8)))
     assert price["retromae"] == pytest.approx(3 * (4 * layer + heads(1.3)))
     assert price["dupmae"] == pytest.approx(3 * (4 * layer + heads(2.3)))
@@ -171,10 +169,6 @@ def test_the_price_of_every_objective():
     assert price["simlm"] == pytest.approx(3 * (5 * layer + heads(2)) + generator)
     frozen = flops.passage(SMALL, replace(encoder, objective="simlm", generator="g"), Even(1, 1.0, {}))
     assert frozen == pytest.approx(3 * (5 * layer + heads(2)) + 2 * 3 * layer + heads(0.8))
-
-
-def test_a_generator_has_a_third_of_the_heads_and_of_the_widths():
-    assert Network().narrowed(4 / 12) == Network(width=256, inner=1024, heads=4)
 
 
 def test_the_paper_on_one_h200():
@@ -211,29 +205,24 @@ def test_the_mean_of_cut_lengths():
     assert Size(1, 0.0, {}).tokens(64) == 2
 
 
-def test_a_source_that_cannot_tell_is_named(planned, toy):
+def test_a_source_that_cannot_tell_is_named_and_asked_the_memory_of_a_large_one(planned, toy, values):
     del toy.expected
     with pytest.raises(InputError, match="collections.other is not made yet and its source cannot tell its size"):
         size(planned.config, "other")
+    assert work.asked(load(values), "ngrams", "ami", "small", "docs") == work.UNTOLD == 64_000
 
 
-def test_text_files_tell_from_their_first_lines(tmp_path):
+def test_files_of_text_and_the_catalogue_tell_sizes_unless_they_cannot_be_read(tmp_path):
     lines = "".join(f"{row:05d}\tthree words here\n" for row in range(5000))
     (tmp_path / "collection.tsv").write_text(lines)
     (tmp_path / "queries.dev.tsv").write_text("1\ta\n2\tb\n")
     (tmp_path / "qrels.dev.tsv").write_text("1\t0\t00001\t1\n1\t0\t00002\t1\n")
     source = collections.source("msmarco")
     assert source.expected(source.Settings(path=str(tmp_path))) == (5000, 3.0, {"dev": 1})
-
-
-def test_a_collection_that_cannot_be_read_has_no_size(tmp_path):
     (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "b"}\nnonsense\n')
     source = collections.source("beir")
     with pytest.raises(InputError, match=r"corpus.jsonl, line 2: not JSON"):
         source.expected(source.Settings(path=str(tmp_path)))
-
-
-def test_published_collections_tell_from_the_catalogue():
     source = collections.source("ir_datasets")
     settings = source.Settings(dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"})
     assert source.expected(settings) == (8_841_823, 56.0, {"train": 502_939, "dl19": 43})
@@ -279,11 +268,15 @@ def test_earlier_runs_replace_assumptions(planned, jobs, tmp_path):
     assert estimated(unseen, planned, job)[1] == estimated(Machine(1), planned, job)[1]
 
 
-def test_a_record_of_one_objective_tells_of_others_less_than_one_of_their_own(planned, jobs):
+def test_a_record_of_one_objective_tells_of_others_less_than_one_of_their_own_and_nothing_of_a_gpu(planned, jobs):
     seconds = {("pretrain", "mae"): 100.0, ("pretrain", "none"): 7.0}
     found = Machine(1).corrected(planned, jobs.values(), {key: Record(each) for key, each in seconds.items()})
     assert {"pretrain", "pretrain by mae", "pretrain by none"} == found.corrections.keys()
     assert estimated(found, planned, jobs["pretrain", "none"])[0] == pytest.approx(7.0)
+    taken = {("pretrain", "cdmae"): Record(100.0), ("index_bm25", "docs"): Record(100.0)}
+    assert Machine(1, 1, "h100").corrected(planned, jobs.values(), taken).corrections.keys() == {"index_bm25"}
+    here = Machine(1).corrected(planned, jobs.values(), taken).corrections
+    assert here.keys() == {"index_bm25", "pretrain", "pretrain by mae"}
 
 
 def test_jobs_that_mostly_start_do_not_make_large_ones_slow():
@@ -292,13 +285,6 @@ def test_jobs_that_mostly_start_do_not_make_large_ones_slow():
     assert machine.shown([Run(105.0, 5.0, 50.0, 3e6)]) == Speed(5.0, 2.0, 3e6)
     two = [Run(3.0, 4.0, 50.0, 1e6), Run(8.0, 4.0, 0.0, -3e6)]
     assert machine.shown(two) == Speed(4.0, pytest.approx(3 / 50), -1e6)
-
-
-def test_records_of_a_processor_tell_nothing_of_a_gpu(planned, jobs):
-    taken = {("pretrain", "cdmae"): Record(100.0), ("index_bm25", "docs"): Record(100.0)}
-    assert Machine(1, 1, "h100").corrected(planned, jobs.values(), taken).corrections.keys() == {"index_bm25"}
-    here = Machine(1).corrected(planned, jobs.values(), taken).corrections
-    assert here.keys() == {"index_bm25", "pretrain", "pretrain by mae"}
 
 
 @pytest.mark.parametrize(
@@ -342,26 +328,21 @@ def test_no_rule_asks_for_less_memory_than_is_planned_for_its_jobs():
     assert jobs["ngrams", "ami/bert/wikipedia"].megabytes == pytest.approx(111e3, rel=0.05)
 
 
-def test_a_source_that_cannot_tell_its_size_is_asked_the_memory_of_a_large_one(values):
-    """As that of the tests; where it is made, its size is known."""
-    assert work.asked(load(values), "ngrams", "ami", "small", "docs") == work.UNTOLD == 64_000
-
-
 # --- schedules -------------------------------------------------------------------------------------------------------
 
 DIAMOND = [Task("a", 1), Task("b", 5, after=(0,)), Task("c", 3, after=(0,)), Task("d", 2, after=(1, 2))]
 
 
-def test_the_critical_path_is_the_longest_chain():
+def test_the_longest_chain_is_the_wall_time_where_there_is_room_and_memory_adds_up():
     assert critical_path(DIAMOND) == [0, 1, 3]
     assert critical_path([Task("a", 1), Task("b", 2)]) == [1]
     assert critical_path([]) == []
-
-
-def test_wall_time_is_that_of_the_longest_chain_where_there_is_room():
     assert course(DIAMOND, cores=2, gpus=0).seconds == 1 + 5 + 2
     assert course(DIAMOND, cores=1, gpus=0).seconds == 1 + 5 + 3 + 2
     assert course([], cores=1, gpus=0) == Course(0, 0)
+    tasks = [Task("a", 1, memory=5), Task("b", 5, after=(0,), memory=3), Task("c", 3, after=(0,), memory=4)]
+    assert course(tasks, cores=2, gpus=0).memory == 3 + 4
+    assert course(tasks, cores=1, gpus=0).memory == 5
 
 
 def test_jobs_wait_for_gpus_and_take_at_most_what_there_is():
@@ -369,10 +350,7 @@ def test_jobs_wait_for_gpus_and_take_at_most_what_there_is():
     assert course(tasks, cores=9, gpus=8).seconds == 4 + 3
     assert course(tasks, cores=9, gpus=9).seconds == 4
     assert course([Task("many", 4, cores=16)], cores=2, gpus=0).seconds == 4
-
-
-def test_jobs_of_several_gpus_do_not_wait_for_chains_of_jobs_of_one():
-    """Two trainings of eight GPUs, each with two jobs of one behind it: the second is not left until the first ends."""
+    # Two trainings of eight GPUs, each with two jobs of one behind it: the second does not wait for those of the first.
     tasks = [
         Task("a", 1, gpus=8), Task("a1", 10, gpus=1, after=(0,)), Task("a2", 10, gpus=1, after=(1,)),
         Task("b", 1, gpus=8), Task("b1", 10, gpus=1, after=(3,)),
@@ -381,22 +359,23 @@ def test_jobs_of_several_gpus_do_not_wait_for_chains_of_jobs_of_one():
     assert course(tasks, cores=9, gpus=1).seconds == 1 + 10 + 10 + 1 + 10, "with one GPU all want the same"
 
 
-def test_the_memory_of_jobs_that_run_at_a_time_adds_up():
-    tasks = [Task("a", 1, memory=5), Task("b", 5, after=(0,), memory=3), Task("c", 3, after=(0,), memory=4)]
-    assert course(tasks, cores=2, gpus=0).memory == 3 + 4
-    assert course(tasks, cores=1, gpus=0).memory == 5
-
-
 # --- the whole plan --------------------------------------------------------------------------------------------------
 
 
-def test_the_plan_tells_everything(planned, jobs):
+def test_the_plan_tells_everything_but_what_is_up_to_date(planned, jobs):
     found = text(planned, list(jobs.values()), Machine(2, 1, "h100"))
     count = len(jobs)
     assert found.startswith(f"{count} of {count} jobs on 2 cores and 1 x h100:\n")
     for line in ("rule", "pretrain", "wall time", "disk", "memory", "longest chain of jobs", "sizes: 0 of 2", "times:"):
         assert f"\n{line}" in found
     assert "GPU-hours" in found
+    first, *others = jobs.values()
+    known = [first._replace(due=False), *others]
+    names = [task.name for task in steps(planned, known, Machine(1))]
+    assert len(names) == len(jobs) - 1 and f"{first.rule} {first.name}" not in names
+    assert len(steps(planned, known, Machine(1), everything=True)) == len(jobs)
+    nothing = [job._replace(due=False) for job in known]
+    assert text(planned, nothing, Machine(1)) == f"all {len(jobs)} jobs are done and up to date"
 
 
 def test_what_does_not_suffice_is_said_plainly(planned, jobs, monkeypatch):
@@ -467,9 +446,8 @@ def test_a_foreign_model_is_as_large_as_its_folder_says(planned, values, tmp_pat
     assert small.work(job).disk == 4 * 1000 * 2
 
 
-def test_a_foreign_model_is_found_in_its_first_module_in_distilbert_s_words_and_in_the_hub_s_cache(
-    tmp_path, monkeypatch
-):
+def test_a_foreign_model_is_found_in_its_first_module_and_in_the_hub_s_cache(tmp_path, monkeypatch):
+    """Here in DistilBERT's words."""
     inner = tmp_path / "models--some--name/snapshots/abc/0_Transformer"
     inner.mkdir(parents=True)
     (inner.parent / "modules.json").write_text('[{"path": "0_Transformer"}, {"path": "1_Pooling"}]')
@@ -515,17 +493,21 @@ def test_the_command_plans_the_paper_for_any_machine():
     command = [sys.executable, "workflow/start.py", "plan", "--configfile", "config/paper.yaml", "--all"]
     described = [*command, "--cores", "64", "--gpus", "8", "--gpu", "h200"]
     here = os.environ | {"CDMAE_DEVICE": "cpu"}  # which says nothing of the machine that is described
-    found = subprocess.run(described, cwd=ROOT, env=here, capture_output=True, text=True)
+
+    def planned(*words):
+        return subprocess.run(words, cwd=ROOT, env=here, capture_output=True, text=True)
+
+    found = planned(*described)
     assert found.returncode == 0, found.stderr
     assert " jobs on 64 cores and 8 x h200:" in found.stdout
     assert float(re.search(r"\nwall time .*, ([\d.]+) GPU-hours", found.stdout)[1]) > 10
     assert "NOT ENOUGH" not in found.stdout.split("\nmemory ")[1], "the memory of that machine is not known"
-    found = subprocess.run([*described, "--memory", "16"], cwd=ROOT, capture_output=True, text=True)
-    assert re.search(r"\nmemory .* at a time; 16.0\sGB are here: NOT ENOUGH, [\d.]+\sGB are missing\n", found.stdout)
-    found = subprocess.run([*command, "--cores", "2", "--gpu", "h200"], cwd=ROOT, capture_output=True, text=True)
-    assert re.search(r" jobs on 2 cores and \d+ x h200:", found.stdout), "a kind without a number is at least one"
-    refused = subprocess.run([*command, "--gpus", "8", "--gpu", "abacus"], cwd=ROOT, capture_output=True, text=True)
-    assert refused.stderr.startswith("cdmae: --gpu is abacus; allowed: h200")
+    small = planned(*described, "--memory", "16").stdout
+    assert re.search(r"\nmemory .* at a time; 16.0\sGB are here: NOT ENOUGH, [\d.]+\sGB are missing\n", small)
+    kind = planned(*command, "--cores", "2", "--gpu", "h200").stdout
+    assert re.search(r" jobs on 2 cores and \d+ x h200:", kind), "a kind without a number is at least one"
+    refused = planned(*command, "--gpus", "8", "--gpu", "abacus").stderr
+    assert refused.startswith("cdmae: --gpu is abacus; allowed: h200")
 
 
 @pytest.mark.parametrize(
@@ -547,21 +529,16 @@ def test_records_of_this_machine_tell_nothing_of_another(monkeypatch, capsys, op
     assert (" are here" in capsys.readouterr().out) == known, "nor does its memory"
 
 
-def recorded(function, asked):
-    """A command that only notes its words and config files."""
-
-    @functools.wraps(function)
-    def note(*words, configfile, **_):
-        asked.append((list(words), list(configfile)))
-
-    return note
-
-
 def test_the_command_plans_what_a_run_takes(monkeypatch):
     """Targets are named first or behind options and config files; what they do not need is left out."""
     asked = []
+
+    @functools.wraps(commands.plan)
+    def note(*words, configfile, **_):
+        asked.append((list(words), list(configfile)))
+
     monkeypatch.chdir(ROOT)
-    monkeypatch.setitem(commands.COMMANDS, "plan", recorded(commands.plan, asked))
+    monkeypatch.setitem(commands.COMMANDS, "plan", note)
     for line in (
         "table_latency", "--configfile config/smoke.yaml table_latency figure_sampling",
         "table_latency --cores 4 results/report/index.html", "",
@@ -592,13 +569,3 @@ def test_a_reader_that_has_seen_enough_ends_the_plan_quietly():
         command = [sys.executable, "workflow/start.py", "plan", "--all"]
         found = subprocess.run(command, cwd=ROOT, stdout=closed, stderr=subprocess.PIPE, text=True)
     assert (found.returncode, found.stderr) == (128 + signal.SIGPIPE, "")
-
-
-def test_what_is_up_to_date_is_left_out(planned, jobs):
-    first, *others = jobs.values()
-    known = [first._replace(due=False), *others]
-    names = [task.name for task in steps(planned, known, Machine(1))]
-    assert len(names) == len(jobs) - 1 and f"{first.rule} {first.name}" not in names
-    assert len(steps(planned, known, Machine(1), everything=True)) == len(jobs)
-    nothing = [job._replace(due=False) for job in known]
-    assert text(planned, nothing, Machine(1)) == f"all {len(jobs)} jobs are done and up to date"

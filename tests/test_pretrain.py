@@ -1,138 +1,60 @@
 """The loop: what it writes, what it resumes from bit for bit, what stops it with words."""
 
-from __future__ import annotations
-
 import dataclasses
-import os
 import signal
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from safetensors.torch import load_file
+from tiny_pretraining import PIECES, SETTINGS, START, Killed, after, cut_off, differences, run, source_of
 from tiny_training import together
-from transformers import AutoTokenizer, BertConfig, BertForMaskedLM, BertTokenizer
+from transformers import AutoTokenizer, BertForMaskedLM
 
 from cdmae.config.schema import Encoder, Start
-from cdmae.errors import InputError, Interrupted
+from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives, trainer
-from cdmae.pretraining.batches import Reader
-from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
+from cdmae.tokens.corpus import read_tokens, write_tokens
 from cdmae.training import setup, state
 from cdmae.training.loop import Schedule
 from cdmae.training.ranks import Ranks
 
-PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(45))]
-START = Start(
-    collection="c", vocabulary=100, layers=2, hidden=16, heads=2, feedforward=24, positions=32, initializer=0.1
-)
-SETTINGS = Encoder(
-    start="s", decoder_masking="uniform", max_length=16, batch=6, steps=7, learning_rate=1e-2, precision="fp32"
-)
 
-
-@pytest.fixture(scope="module")
-def inputs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    folder = tmp_path_factory.mktemp("inputs")
-    BertTokenizer(vocab={piece: index for index, piece in enumerate(PIECES)}).save_pretrained(folder / "tokenizer")
-    rng = np.random.default_rng(0)
-    starts = np.concatenate([[0], np.cumsum(rng.integers(1, 20, 20))])
-    ids = rng.integers(5, len(PIECES), starts[-1]).astype(np.uint16)
-    write_tokens(folder / "tokens", Tokens(ids, starts, starts[:-1], np.ones(len(PIECES), bool)))
-    return {"tokenizer": folder / "tokenizer", "tokens": folder / "tokens"}
-
-
-def run(inputs: dict[str, Path], folder: Path, settings: Encoder = SETTINGS, **changed: Any) -> Path:
-    output = folder / "encoder"
-    arguments = {
-        "name": "x",
-        "settings": settings,
-        "start": START,
-        **inputs,
-        "importance": None,
-        "seed": 1,
-        "threads": 1,
-    }
-    trainer.pretrain(**{**arguments, "state": folder / "state", "output": output, **changed})
-    return output
-
-
-@pytest.fixture(scope="module")
-def whole(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The encoder of an uninterrupted training."""
-    return run(inputs, tmp_path_factory.mktemp("whole"))
-
-
-def test_what_is_written(whole: Path) -> None:
+def test_what_is_written(pretrained):
     """A transformers folder with head and tokenizer, the curve, a record; no state is left."""
-    model = BertForMaskedLM.from_pretrained(whole)
+    model = BertForMaskedLM.from_pretrained(pretrained)
     assert model.config.hidden_size == 16
-    assert AutoTokenizer.from_pretrained(whole).vocab_size == len(PIECES)
-    curve = np.loadtxt(whole / "steps.tsv", skiprows=1)
+    assert AutoTokenizer.from_pretrained(pretrained).vocab_size == len(PIECES)
+    curve = np.loadtxt(pretrained / "steps.tsv", skiprows=1)
     assert curve.shape == (7, len(trainer.COLUMNS))
     assert curve[:, 0].tolist() == list(range(1, 8))
     assert np.allclose(curve[:, 1], curve[:, 2] + curve[:, 3], atol=1e-4)
     assert curve[:, -1].tolist() == pytest.approx([setup.learning_rate(n, 7, 1, 1e-2) for n in range(7)], rel=1e-4)
-    about = read_json(whole / "about.json")
+    about = read_json(pretrained / "about.json")
     assert (about["name"], about["steps"], about["passages"], about["precision"]) == ("x", 7, 20, "fp32")
     assert about["settings"]["batch"] == 6
     assert about["parameters"] == sum(each.numel() for each in model.parameters())
-    assert [path.name for path in (whole.parent / "state").iterdir()] == ["lease.lock"]
+    assert [path.name for path in (pretrained.parent / "state").iterdir()] == ["lease.lock"]
 
 
-def differences(one: Path, other: Path) -> list[str]:
-    """The names of the weights that differ in any bit."""
-    left, right = (load_file(each / "model.safetensors") for each in (one, other))
-    assert left.keys() == right.keys()
-    return [name for name in left if not torch.equal(left[name], right[name])]
-
-
-def test_training_is_repeatable_and_depends_on_its_seed(whole: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
-    assert differences(whole, run(inputs, tmp_path / "again")) == []
-    assert len(differences(whole, run(inputs, tmp_path / "other", seed=2))) > 20
-
-
-def after(step: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Do something in the middle of an update."""
-    original, calls = setup.clip, []
-
-    def clip(*arguments: Any) -> torch.Tensor:
-        calls.append(1)
-        if len(calls) == step:
-            act()
-        return original(*arguments)
-
-    monkeypatch.setattr(setup, "clip", clip)
+def test_training_is_repeatable_and_depends_on_its_seed(pretrained, inputs, tmp_path):
+    assert differences(pretrained, run(inputs, tmp_path / "again")) == []
+    assert len(differences(pretrained, run(inputs, tmp_path / "other", seed=2))) > 20
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1])
-def test_resume_after_a_signal_ends_in_the_same_bits(
-    whole: Path, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
-) -> None:
+def test_resume_after_a_signal_ends_in_the_same_bits(pretrained, inputs, tmp_path, monkeypatch, number):
     """The step is finished, saved and named; the next run goes on, weights and curve end the same."""
-    with monkeypatch.context() as patch:
-        after(3, lambda: os.kill(os.getpid(), number), patch)
-        with pytest.raises(Interrupted, match=f"{number.name}: x is saved at step 3"):
-            run(inputs, tmp_path)
+    cut_off(3, inputs, tmp_path, number=number, match=f"{number.name}: x is saved at step 3")
     assert not (tmp_path / "encoder").exists()
     after(5, lambda: pytest.fail("only four steps were left"), monkeypatch)
-    assert differences(whole, run(inputs, tmp_path)) == []
-    assert (tmp_path / "encoder" / "steps.tsv").read_text() == (whole / "steps.tsv").read_text()
-
-
-class Killed(BaseException):
-    """What no handler in the code may catch."""
+    assert differences(pretrained, run(inputs, tmp_path)) == []
+    assert (tmp_path / "encoder" / "steps.tsv").read_text() == (pretrained / "steps.tsv").read_text()
 
 
 @pytest.mark.parametrize("damaged", [False, True])
-def test_resume_after_a_crash_ends_in_the_same_bits(
-    whole: Path, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damaged: bool
-) -> None:
+def test_resume_after_a_crash_ends_in_the_same_bits(pretrained, inputs, tmp_path, monkeypatch, damaged):
     """From the newest whole state, also when the newest one was cut off."""
 
     def kill() -> None:
@@ -147,54 +69,54 @@ def test_resume_after_a_crash_ends_in_the_same_bits(
     assert newest.name.startswith("step-00000004")
     if damaged:
         newest.write_bytes(newest.read_bytes()[:1000])
-    assert differences(whole, run(inputs, tmp_path)) == []
-    assert (tmp_path / "encoder" / "steps.tsv").read_text() == (whole / "steps.tsv").read_text()
+    assert differences(pretrained, run(inputs, tmp_path)) == []
+    assert (tmp_path / "encoder" / "steps.tsv").read_text() == (pretrained / "steps.tsv").read_text()
 
 
-def test_resume_in_the_middle_of_an_interval_keeps_the_curve(
-    inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_resume_in_the_middle_of_an_interval_keeps_the_curve(inputs, tmp_path, monkeypatch):
     """Sums over an interval are part of the state."""
     schedule = trainer.schedule
     monkeypatch.setattr(trainer, "schedule", lambda *given: dataclasses.replace(schedule(*given), interval=3))
     expected = (run(inputs, tmp_path / "whole") / "steps.tsv").read_text()
     assert [line.split("\t")[0] for line in expected.splitlines()] == ["step", "3", "6", "7"]
-    with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        after(5, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
-        run(inputs, tmp_path / "cut")
+    cut_off(5, inputs, tmp_path / "cut")
     assert (run(inputs, tmp_path / "cut") / "steps.tsv").read_text() == expected
 
 
-def test_take_step_is_a_snapshot_of_the_longer_schedule(
-    whole: Path, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_take_step_is_a_snapshot_of_the_longer_schedule(pretrained, inputs, tmp_path):
     """The weights after 4 of 7 steps are those that the whole training passes through."""
     taken = run(inputs, tmp_path / "taken", dataclasses.replace(SETTINGS, take_step=4))
-    with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        after(4, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
-        run(inputs, tmp_path / "cut")
+    cut_off(4, inputs, tmp_path / "cut")
     (saved,) = (tmp_path / "cut" / "state").glob("step-00000004.*")
     network = torch.load(saved, weights_only=True)["network"]
     weights = BertForMaskedLM.from_pretrained(taken).state_dict()
     assert all(torch.equal(weights[name], network[f"model.{name}"]) for name in weights)
     assert len((taken / "steps.tsv").read_text().splitlines()) == 5
-    assert len(differences(whole, taken)) > 20
+    assert len(differences(pretrained, taken)) > 20
     with pytest.raises(InputError, match="take_step is 90; allowed: up to 7"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, steps=0, epochs=2, take_step=90))
 
 
-def test_the_papers_number_of_steps() -> None:
+def test_the_papers_number_of_steps():
     """20 epochs of MS MARCO in batches of 2048; the snapshot does not shorten the schedule."""
     paper = Encoder(start="s", take_step=80_000)
     assert trainer.schedule(paper, 8_841_823) == Schedule(86_346, 8_635, 80_000, 50)
     assert trainer.schedule(dataclasses.replace(paper, epochs=0.001, take_step=0), 100) == Schedule(1, 1, 1, 1)
 
 
-def test_micro_batches_do_not_change_what_is_learnt(
-    inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """A training in micro-batches of a few rows follows the one in whole batches (without dropout)."""
-    monkeypatch.setattr(setup, "generator", undropped(setup.generator))
+def without_dropout(monkeypatch):
+    """Draw none: the draws are each micro-batch's own."""
+    original = setup.generator
+
+    def generator(on, seed, purpose, *rest):
+        return None if purpose == "dropout" else original(on, seed, purpose, *rest)
+
+    monkeypatch.setattr(setup, "generator", generator)
+
+
+def test_micro_batches_do_not_change_what_is_learnt(inputs, tmp_path, monkeypatch):
+    """A training in micro-batches of a few rows follows the one in whole batches."""
+    without_dropout(monkeypatch)
     curves = []
     for rows in (4096, 20):
         monkeypatch.setattr(trainer, "micro_batch", lambda *_, rows=rows: rows)
@@ -203,25 +125,16 @@ def test_micro_batches_do_not_change_what_is_learnt(
     assert np.allclose(*(curve[:, kept] for curve in curves), atol=1e-3, rtol=1e-3)
 
 
-def source_of(inputs: dict[str, Path], settings: Encoder = SETTINGS) -> Reader:
-    config = BertConfig(max_position_embeddings=32)
-    return trainer.read(settings, config, inputs["tokenizer"], inputs["tokens"], None, 1)
-
-
 @pytest.mark.parametrize("name", objectives.objectives())
-def test_every_objective_goes_through_the_loop(
-    name: str, inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_objective_goes_through_the_loop(name, inputs, tmp_path, monkeypatch):
     """An encoder and its curve are written; two processes learn what one does; a cut-off training ends the same."""
     settings = dataclasses.replace(SETTINGS, objective=name, steps=3)
     whole = run(inputs, tmp_path / "whole", settings)
     assert BertForMaskedLM.from_pretrained(whole).config.hidden_size == 16
     assert np.loadtxt(whole / "steps.tsv", skiprows=1).shape == (3, len(trainer.COLUMNS))
-    with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        after(2, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
-        run(inputs, tmp_path / "cut", settings)
+    cut_off(2, inputs, tmp_path / "cut", settings)
     assert differences(whole, run(inputs, tmp_path / "cut", settings)) == []
-    monkeypatch.setattr(setup, "generator", undropped(setup.generator))
+    without_dropout(monkeypatch)
     monkeypatch.setattr(trainer, "micro_batch", lambda *_: 30)
 
     def work(group: Ranks) -> dict[str, torch.Tensor]:
@@ -238,18 +151,14 @@ def test_every_objective_goes_through_the_loop(
             torch.testing.assert_close(other[key], weight, atol=1e-3, rtol=1e-2)
 
 
-def test_more_processes_than_passages_of_a_batch_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_more_processes_than_passages_of_a_batch_are_refused(inputs, tmp_path):
     source = source_of(inputs)
     saved = state.State(tmp_path, "x", Ranks(0, 7))
     with pytest.raises(InputError, match="batch is 6; allowed: at least 7"):
         trainer.train(None, SETTINGS, source, saved, seed=1)
 
 
-def undropped(original: Callable[..., torch.Generator]) -> Callable[..., torch.Generator | None]:
-    return lambda on, seed, purpose, *rest: None if purpose == "dropout" else original(on, seed, purpose, *rest)
-
-
-def test_objective_none_is_the_start_itself(inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_objective_none_is_the_start_itself(inputs, tmp_path):
     """Bit for bit, without reading tokens or leaving a state."""
     settings = Encoder(start="s", objective="none")
     found = BertForMaskedLM.from_pretrained(run(inputs, tmp_path, settings, tokens=None)).state_dict()
@@ -262,33 +171,25 @@ def test_objective_none_is_the_start_itself(inputs: dict[str, Path], tmp_path: P
     assert about["parameters"] == sum(weights.numel() for weights in start.parameters())
 
 
-def test_pretraining_goes_on_from_a_checkpoint(whole: Path, inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_pretraining_goes_on_from_a_checkpoint(pretrained, inputs, tmp_path):
     """An encoder is a start for another."""
-    again = run(inputs, tmp_path, start=Start(checkpoint=str(whole)))
-    assert len(differences(whole, again)) > 20
-    first = [np.loadtxt(each / "steps.tsv", skiprows=1)[0, 2] for each in (whole, again)]
+    again = run(inputs, tmp_path, start=Start(checkpoint=str(pretrained)))
+    assert len(differences(pretrained, again)) > 20
+    first = [np.loadtxt(each / "steps.tsv", skiprows=1)[0, 2] for each in (pretrained, again)]
     assert first[1] < first[0]
 
 
-# --- what stops it ---------------------------------------------------------------------------------------------------
-
-
-def test_divergence_ends_with_words(inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_divergence_and_a_second_training_of_the_same_encoder_end_with_words(inputs, tmp_path, monkeypatch):
     """The sentence names the setting; no encoder is written."""
     with pytest.raises(InputError, match=r"training diverged: .* lower learning_rate \(now 1e\+09\)"):
         run(inputs, tmp_path, dataclasses.replace(SETTINGS, learning_rate=1e9))
     assert not (tmp_path / "encoder").exists()
-
-
-def test_a_second_training_of_the_same_encoder_is_refused(
-    inputs: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
     monkeypatch.setattr("cdmae.training.leases.WAIT", 0.1)
-    with state.opened(tmp_path / "state", "x"), pytest.raises(InputError, match="x is being trained already"):
-        run(inputs, tmp_path)
+    with state.opened(tmp_path / "second/state", "x"), pytest.raises(InputError, match="x is being trained already"):
+        run(inputs, tmp_path / "second")
 
 
-def test_files_that_do_not_fit_together_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:
+def test_files_that_do_not_fit_together_are_refused(inputs, tmp_path):
     with pytest.raises(InputError, match="needs the tokens of a collection"):
         run(inputs, tmp_path, tokens=None)
     with pytest.raises(InputError, match="needs the importance"):

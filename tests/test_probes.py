@@ -1,12 +1,8 @@
 """Looking at a pre-training: what is kept of it, and that the training ends in the same bits with and without."""
 
-import os
-import signal
-
 import pytest
-from test_pretrain import after, differences, inputs, run, whole  # noqa: F401 (fixtures)
+from tiny_pretraining import cut_off, differences, run
 
-from cdmae.errors import Interrupted
 from cdmae.evaluation.per_query import read_table
 from cdmae.files import read_json
 from cdmae.pretraining import probes
@@ -14,30 +10,27 @@ from cdmae.training.ranks import Ranks
 from cdmae.training.state import State
 
 
-def test_weights_are_the_same_bits_with_and_without(inputs, whole, tmp_path, monkeypatch):  # noqa: F811
+def test_weights_are_the_same_bits_with_and_without(inputs, pretrained, tmp_path, monkeypatch):
     monkeypatch.setattr(probes, "PROBES", {})
     without = run(inputs, tmp_path)
-    assert differences(whole, without) == []
-    assert (whole / "steps.tsv").read_text() == (without / "steps.tsv").read_text()
+    assert differences(pretrained, without) == []
+    assert (pretrained / "steps.tsv").read_text() == (without / "steps.tsv").read_text()
     assert not list(without.glob("bottleneck.tsv")) and not list(without.glob("retrieval.tsv"))
 
 
 @pytest.mark.parametrize("file", probes.PROBES)
-def test_a_few_steps_are_looked_at_the_first_and_the_last_among_them(whole, file):  # noqa: F811
-    found = read_table(whole / file)
+def test_a_few_steps_are_looked_at_the_first_and_the_last_among_them(pretrained, file):
+    found = read_table(pretrained / file)
     assert found["step"].tolist() == [0, 1, 3, 5, 7]
     assert found.notna().all().all()
 
 
-def test_a_resumed_training_has_seen_the_same(inputs, whole, tmp_path, monkeypatch):  # noqa: F811
-    with monkeypatch.context() as patch:
-        after(4, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
-        with pytest.raises(Interrupted):
-            run(inputs, tmp_path)
+def test_a_resumed_training_has_seen_the_same(inputs, pretrained, tmp_path):
+    cut_off(4, inputs, tmp_path)
     assert {path.name for path in (tmp_path / "state").glob("*.tsv")} == {"steps.tsv", *probes.PROBES}
     again = run(inputs, tmp_path)
     for file in probes.PROBES:
-        assert (again / file).read_text() == (whole / file).read_text()
+        assert (again / file).read_text() == (pretrained / file).read_text()
         assert not (tmp_path / "state" / file).exists()
 
 
@@ -56,6 +49,6 @@ def test_an_encoder_that_is_worth_less_than_its_start_says_so(tmp_path, capsys, 
     assert ("e: by its vector" in capsys.readouterr().err) == noted
 
 
-def test_notes_stay_with_the_encoder(inputs, tmp_path, monkeypatch):  # noqa: F811
+def test_notes_stay_with_the_encoder(inputs, tmp_path, monkeypatch):
     monkeypatch.setattr(probes, "doubts", lambda saved: [f"{saved.name} is worth less"])
     assert read_json(run(inputs, tmp_path) / "about.json")["notes"][-1].endswith(" is worth less")

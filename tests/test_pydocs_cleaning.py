@@ -159,10 +159,7 @@ def test_a_passage_does_not_name_its_object(name, text, expected):
         ("For more details see [2]_. Then go on.", "Then go on."),
         ("The code can be found here: https://example.org/x. Go on.", "The code can be found here. Go on."),
         (". N.B. This is called. . N.B. That is not.", "N.B. This is called. N.B. That is not."),
-        (
-            "Of shape (N,) or (N,1), in 0 .. 10. Tags (e.g., `<a>`, `<b>`).",
-            "Of shape (N,) or (N,1), in 0 .. 10. Tags (e.g.).",
-        ),
+        ("Of (N,) or (N,1), in 0 .. 10. Tags (e.g., `<a>`, `<b>`).", "Of (N,) or (N,1), in 0 .. 10. Tags (e.g.)."),
         ("Then g(), 0..1 and a ... b, e.g. x[:, 1]. Mr. X", "Then g(), 0..1 and a ... b, e.g. x[:, 1]. Mr. X"),
     ],
 )

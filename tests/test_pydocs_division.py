@@ -23,9 +23,6 @@ def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():
     expected = [(i, j) for (i, a), (j, b) in combinations(enumerate(sets), 2) if len(a & b) >= 0.7 * len(a | b)]
     assert 10 < len(expected) < 30
     assert duplicates.near_duplicates(texts) == expected
-
-
-def test_near_duplicates_of_nothing():
     assert duplicates.near_duplicates([]) == duplicates.near_duplicates(["two words", "two words"]) == []
 
 

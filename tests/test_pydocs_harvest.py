@@ -14,22 +14,17 @@ def names(package, **chosen):
 
 
 def test_harvest_finds_docstrings_in_order_and_imports_nothing(tmp_path, monkeypatch):
-    package = make_package(
-        tmp_path,
-        monkeypatch,
-        {
-            "__init__.py": '"""The tree."""\nraise RuntimeError("imported")\n',
-            "leaf.py": (
-                'def b():\n    """B."""\n    def inner():\n        """Local."""\n\n'
-                'class A:\n    """A."""\n    def __init__(self):\n        """Special."""\n'
-                '    async def run(self):\n        """Run."""\n'
-                'if True:\n    def c():\n        """C."""\n'
-                'try:\n    pass\nexcept ImportError:\n    def d():\n        """D."""\n'
-                'def b():\n    """B again."""\n'
-            ),
-            "deep/bark.py": '"""Bark."""\n',
-        },
+    leaf = (
+        'def b():\n    """B."""\n    def inner():\n        """Local."""\n\n'
+        'class A:\n    """A."""\n    def __init__(self):\n        """Special."""\n'
+        '    async def run(self):\n        """Run."""\n'
+        'if True:\n    def c():\n        """C."""\n'
+        'try:\n    pass\nexcept ImportError:\n    def d():\n        """D."""\n'
+        'def b():\n    """B again."""\n'
     )
+    tree = '"""The tree."""\nraise RuntimeError("imported")\n'
+    sources = {"__init__.py": tree, "leaf.py": leaf, "deep/bark.py": '"""Bark."""\n'}
+    package = make_package(tmp_path, monkeypatch, sources)
     below = ["b", "A", "A.run", "c", "d"]
     assert names(package) == ["tree", "tree.deep.bark", *(f"tree.leaf.{name}" for name in below)]
     assert names(package, within=("tree.deep",)) == ["tree.deep.bark"]
@@ -73,26 +68,17 @@ add_newdoc(*everything)
     sources = {"_docs.py": source.replace('"Array."', '""" Array."""'), "__init__.py": ""}
     package = make_package(tmp_path, monkeypatch, sources)
     assert {documented.name: documented.docstring.strip() for documented in harvest.harvest(package)} == {
-        "tree.core.array": "Array.",
-        "tree.core.array.flat": "Flat.",
-        "tree.core.array.size": "Size.",
-        "tree.erf": "Error function.",
-        "tree.str_": "Text.",
-        "tree.Like": "Alike.",
-        "tree.abs": "Abs {x}.",
-        "torch.Tensor.copy": "Copy.",
-        "tree._docs.det": "Det.",
-    }
+        "tree.core.array": "Array.", "tree.core.array.flat": "Flat.", "tree.core.array.size": "Size.",
+        "tree.erf": "Error function.", "tree.str_": "Text.", "tree.Like": "Alike.", "tree.abs": "Abs {x}.",
+        "torch.Tensor.copy": "Copy.", "tree._docs.det": "Det.",
+    }  # fmt: skip
 
 
-def test_harvest_inspects_the_c_modules_of_the_standard_library():
+def test_harvest_inspects_c_modules_and_refuses_a_package_that_is_not_installed():
     harvested = harvest.harvest(harvest.STDLIB, within=("math", "builtins"))
     texts = {documented.name: documented.docstring for documented in harvested}
     assert "radians" in texts["math.degrees"]
     assert texts["builtins.str.upper"].startswith("Return a copy")
     assert not any(name.rpartition(".")[2].startswith("__") for name in texts)
-
-
-def test_harvest_of_a_package_that_is_not_installed():
     with pytest.raises(InputError, match="the package no_such_package is not installed in this environment"):
         names("no_such_package")

@@ -9,10 +9,9 @@ import os
 import socket
 from dataclasses import replace
 
-import numpy as np
 import pytest
 import torch
-from tiny_training import PASSAGES, QUERIES, encoder, stage, tiny  # noqa: F401
+from tiny_training import encoder, stage, write_teacher
 
 from cdmae.config.schema import Encoder, Start
 from cdmae.finetuning import common as finetuning
@@ -21,7 +20,6 @@ from cdmae.finetuning.teacher import Teacher
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining import trainer as pretrain
-from cdmae.runs import Run, write_run
 from cdmae.training import ranks
 
 SIZES = (1, 2, 4)
@@ -33,15 +31,11 @@ MASKED = Encoder(start="s", decoder_masking="uniform", max_length=16, batch=10, 
 CPU = torch.device("cpu")
 # Random weights, since transformers, which reads others, would take longer to import than all the rest.
 START = Start(collection="c", layers=2, hidden=32, heads=2, feedforward=64, positions=64, initializer=0.1, dropout=0.0)
-IMPORTED = (
-    "cdmae.pretraining.objectives.mae",
-    "cdmae.pretraining.objectives.master",
-    "cdmae.masking.strategies.whole_word",
-    "cdmae.masking.strategies.uniform",
-    "pandas",
-    "pyarrow.parquet",
-    "pytest",
-)
+IMPORTED = [
+    "cdmae.pretraining.trainer", "cdmae.finetuning.retriever", "cdmae.finetuning.reranker",
+    "cdmae.pretraining.objectives.mae", "cdmae.pretraining.objectives.master",
+    "cdmae.masking.strategies.whole_word", "cdmae.masking.strategies.uniform", "pandas", "pyarrow.parquet", "pytest",
+]  # fmt: skip
 
 
 def pretraining(group, folders, objective="mae"):
@@ -119,26 +113,19 @@ def work(rank, ports, folders, output):
             with ranks.joined(CPU) as group:
                 assert (group.rank, group.size, group.first) == (rank, size, rank == 0)
                 assert [group.any(rank == size - 1), group.any(False)] == [True, False]
-                found = [
-                    train(group, folders) for train in (pretraining, several_decoders, train_retriever, train_reranker)
-                ]
+                trainers = (pretraining, several_decoders, train_retriever, train_reranker)
+                found = [train(group, folders) for train in trainers]
             torch.save(dict(zip(TRAINERS, found, strict=True)), output / f"{size}.{rank}.pt")
 
 
 @pytest.fixture(scope="module")
-def found(tiny, tmp_path_factory):  # noqa: F811
+def found(tiny, tmp_path_factory):
     """By number of processes: what each of them has read, its numbers and its gradient, per trainer."""
     folder = tmp_path_factory.mktemp("ranks")
-    generator = np.random.default_rng(11)
-    scores = [generator.normal(size=PASSAGES).astype(np.float32) for _ in range(QUERIES)]
-    write_run(folder / "teacher.parquet", Run.of([np.arange(PASSAGES)] * QUERIES, scores))
-    folders = tiny.inputs() | {
-        "encoder": encoder(folder / "encoder", tiny.encoder, dropout=0.0), "teacher": folder / "teacher.parquet",
-    }  # fmt: skip
+    start, teacher = encoder(folder / "encoder", tiny.encoder, dropout=0.0), write_teacher(folder / "teacher.parquet")
+    folders = tiny.inputs() | {"encoder": start, "teacher": teacher}
     context = multiprocessing.get_context("forkserver")  # torch is imported once for all of them
-    context.set_forkserver_preload(
-        ["cdmae.pretraining.trainer", "cdmae.finetuning.retriever", "cdmae.finetuning.reranker", *IMPORTED]
-    )
+    context.set_forkserver_preload(IMPORTED)
     ports = {size: free_port() for size in sorted(SIZES, reverse=True)}
     group = [context.Process(target=work, args=(rank, ports, folders, folder)) for rank in range(max(SIZES))]
     for process in group:

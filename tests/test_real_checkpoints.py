@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from test_card import FACTS, measures
-from tiny_training import stage, tiny  # noqa: F401
+from tiny_training import stage
 
 from cdmae.collections.store import read_passages
 from cdmae.config.schema import Encoder, Start
@@ -36,7 +36,7 @@ def start(checkpoint, folder):
 
 
 @pytest.fixture(scope="module")
-def inputs(tiny, tiny_bert, tmp_path_factory):  # noqa: F811
+def inputs(tiny, tiny_bert, tmp_path_factory):
     """What both trainers take, with the small checkpoint for a start."""
     folder = tmp_path_factory.mktemp("inputs") / "start"
     encoder, passages = start(tiny_bert, folder), read_passages(tiny.collection, ["title", "text"])
@@ -92,9 +92,8 @@ def test_minilm_is_a_start_whose_head_is_new(minilm, tmp_path, capfd):
         model = models.start_retriever(encoder, **lengths, pooling=pooling, similarity=similarity)
         (tmp_path / pooling).mkdir()
         models.save(tmp_path / pooling, model, encoder, {})
-    read = AutoTokenizer.from_pretrained(minilm)(
-        TEXTS, padding=True, truncation=True, max_length=32, return_tensors="pt"
-    )
+    how = {"padding": True, "truncation": True, "max_length": 32, "return_tensors": "pt"}
+    read = AutoTokenizer.from_pretrained(minilm)(TEXTS, **how)
     with torch.no_grad():
         theirs = AutoModel.from_pretrained(minilm).eval()(**read).last_hidden_state[:, 0]
     np.testing.assert_allclose(vectors.encode_queries(tmp_path / "cls", TEXTS), theirs, atol=1e-5)

@@ -41,9 +41,11 @@ def test_seeds_that_cannot_be(values, seeds, sentence):
     assert str(caught.value) == sentence
 
 
-def test_seeds_of_the_command_line_are_text(values):
+def test_seeds_of_the_command_line_are_text_and_names_tell_them(values):
     """The engine passes ``--config 'seeds=[7, 8]'`` on as a list of text."""
     assert load(values | {"seeds": [Plain("7"), Plain("8")]}) == load(values | {"seeds": [7, 8]})
+    assert base("mae@43") == base("mae") == "mae"
+    assert first(["mae", "mae@43", "bm25"]) == ["mae", "bm25"]
 
 
 @pytest.mark.parametrize("section", ["encoders", "stages", "systems"])
@@ -53,7 +55,7 @@ def test_no_name_of_a_config_can_be_that_of_a_replica(values, section):
         load(values)
 
 
-def test_what_a_seed_decides_exists_once_per_seed(config, values):
+def test_what_a_seed_decides_exists_once_per_seed_and_again_from_its_written_values(config, values):
     alone = load(values)
     for section in ("encoders", "stages", "systems"):
         shared = {"bm25", "foreign"} if section == "systems" else set()
@@ -63,6 +65,8 @@ def test_what_a_seed_decides_exists_once_per_seed(config, values):
     assert config.encoders["cdmae@9"].seed == config.stages["stage1@9"].seed == 9
     assert config.collections == alone.collections and config.seed == 7
     assert load(values | {"seeds": [7]}).systems == alone.systems
+    again = load(config.values())
+    assert (again.encoders, again.stages, again.systems) == (config.encoders, config.stages, config.systems)
 
 
 def test_a_replica_is_made_from_replicas_of_its_seed_and_from_what_has_none(config, jobs):
@@ -88,9 +92,8 @@ def test_more_seeds_leave_the_jobs_of_the_first_as_they_are(jobs, values):
     assert all(after[key].inputs == before[key].inputs for key in before.keys() - {("report", "")})
     added = sorted(after.keys() - before.keys())
     assert {name.partition("@")[0] for _, name in added} == {"mae", "cdmae", "one", "cross", "three", "fused"}
-    repeated = sorted(
-        (rule, name) for rule, name in before if re.match(r"(mae|cdmae|one|cross|three|fused)(/|$)", name)
-    )
+    decided = re.compile(r"(mae|cdmae|one|cross|three|fused)(/|$)")
+    repeated = sorted((rule, name) for rule, name in before if decided.match(name))
     repeated.remove(("masked_terms", "cdmae"))  # shown for the first seed
     assert [(rule, name.replace("@8", "")) for rule, name in added if "@8" in name] == repeated
     assert [(rule, name.replace("@9", "")) for rule, name in added if "@9" in name] == repeated
@@ -106,12 +109,7 @@ def test_the_report_reads_every_seed_s_measures_and_the_first_seed_s_curves(conf
     assert not [name for name in (*facts["config"]["encoders"], *facts["config"]["systems"]) if "@" in name]
 
 
-def test_written_out_values_load_to_the_same_replicas(config):
-    again = load(config.values())
-    assert (again.encoders, again.stages, again.systems) == (config.encoders, config.stages, config.systems)
-
-
-def test_an_entry_with_a_seed_of_its_own_is_trained_once(values):
+def test_an_entry_with_a_seed_of_its_own_is_trained_once_and_what_no_seed_decides_has_no_replicas(values):
     values["encoders"]["mae"]["seed"] = 3
     found = load(values | {"seeds": SEEDS})
     assert "mae@8" not in found.encoders
@@ -119,6 +117,8 @@ def test_an_entry_with_a_seed_of_its_own_is_trained_once(values):
     values["stages"]["stage1"]["seed"] = values["encoders"]["cdmae"]["seed"] = 3
     assert "one@8" not in load(values | {"seeds": SEEDS}).systems  # neither its encoder nor its stage has replicas
     assert "three@8" in load(values | {"seeds": SEEDS}).systems
+    values["systems"]["both"] = {"kind": "fusion", "of": ["bm25", "foreign"]}
+    assert "both@8" not in load(values | {"seeds": SEEDS}).systems
 
 
 def test_a_checkpoint_as_it_is_has_no_replicas_but_what_is_trained_from_it(values, tmp_path):
@@ -145,13 +145,3 @@ def test_what_comes_before_an_encoder_is_of_its_seed(values):
     assert jobs["pretrain", "cdmae@8"].params["snapshots"] == [5]
     assert jobs["snapshot", "early@8"].inputs == {"encoder": ["out/encoders/cdmae@8"]}
     assert jobs["train_retriever", "early@8"].inputs["encoder"] == ["out/encoders/early@8"]
-
-
-def test_fusions_of_what_no_seed_decides_have_no_replicas(values):
-    values["systems"]["both"] = {"kind": "fusion", "of": ["bm25", "foreign"]}
-    assert "both@8" not in load(values | {"seeds": SEEDS}).systems
-
-
-def test_names():
-    assert base("mae@43") == base("mae") == "mae"
-    assert first(["mae", "mae@43", "bm25"]) == ["mae", "bm25"]

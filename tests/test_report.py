@@ -80,9 +80,8 @@ def test_tables_hold_the_means_of_the_measures(run):
     assert rows.pop("system") == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
     head, bm25, *_ = csv.reader(io.StringIO(results.measures_table(run, DEV).csv()))
     assert re.fullmatch(r"\+[\d.]+ against mae-stage1, p < .001", bm25[head.index("MRR@10, difference")])
-    means = [
-        [100 * run.values[name, DEV, measure].mean() for measure in synthetic_run.MEASURES] for name in run.systems
-    ]
+    measures = synthetic_run.MEASURES
+    means = [[100 * run.values[name, DEV, measure].mean() for measure in measures] for name in run.systems]
     assert list(rows) == run.systems
     np.testing.assert_allclose(np.array(list(rows.values()), float), means, rtol=1e-5)
 
@@ -123,16 +122,13 @@ def test_marks_stand_where_the_corrected_test_is_significant_hollow_within_the_n
         assert marks == {name: signs[gains[name]] if name in gains else "" for name in run.systems}
 
 
-def test_the_overview_has_every_system_on_every_collection(run):
+def test_the_overview_has_every_system_and_bm25_does_not_flatten_the_figure(run):
     rows = rows_of(results.section(run).tables[0])
     names = ["pydocs dev, MRR@10", "pydocs test, MRR@10", "scikit-learn, zero-shot, nDCG@10"]
     assert rows["system"] == [*names, "networkx, zero-shot, nDCG@10"]
     for place, target, measure in ((0, DEV, "RR@10"), (3, Target("networkx", "test"), "nDCG@10")):
         for name in run.systems:
             assert float(rows[name][place]) == pytest.approx(100 * run.value(name, target, measure), rel=1e-4)
-
-
-def test_the_figure_of_differences_is_not_flattened_by_bm25(run):
     figure = results.against_baseline(run, "pydocs dev", [[DEV]])
     shown = [part.rpartition(" ")[0] for part in figure.description.rpartition(": ")[2].split(", ")]
     assert shown == ["none-stage1", "cdmae-stage1", "cdmae-stage2", "cdmae-reranker", "cdmae-stage3"]
@@ -201,21 +197,22 @@ def test_the_first_screen_states_difference_sureness_and_cost(run, page):
     assert "4.5\N{NO-BREAK SPACE}s" in text  # 3.1 s of counting and 1.4 s of scoring
 
 
-def test_cost_adds_up(run):
+def test_cost_adds_up_and_masked_terms_are_shown(run):
     rows = rows_of(cost.section(run).tables[0])
     assert float(rows["pre-training"][1]) == pytest.approx(190 + 190 + 3.2)
     assert float(rows["all"][0]) == len(run.benchmarks)
     assert rows["measures"][3] == "\N{EN DASH}"  # too short for Snakemake to sample
+    masked = run.masked_terms["cdmae"]
+    assert rows_of(masking.terms_table(masked))["1"] == ["the", "0.061", "array", "0.012"]
+    sweep, _ = masking.sigma_sweep(masked)
+    assert [row[0].text for row in sweep.rows] == ["0", "1", "2", "4", "\N{INFINITY}"]
 
 
-def test_curves_are_averaged(run):
+def test_curves_are_averaged_and_a_steep_beginning_does_not_flatten_them(run):
     steps, values = training.curve(run.encoders["mae"], "decoder_loss")
     assert len(steps) == training.POINTS == len(values)
     whole = run.encoders["mae"].curve["decoder_loss"]
     assert sum(values) / len(values) == pytest.approx(whole.mean(), rel=1e-6)
-
-
-def test_a_steep_beginning_does_not_flatten_a_curve():
     steep = charts.Series("a", list(range(100)), [90.0, 50.0, 9.0] + [4.0] * 97)
     (figure,) = training.loss_figures("loss", "Loss", [steep])
     assert figure.description == "Loss: a from 4 to 4" and ">90<" not in figure.drawing
@@ -225,14 +222,7 @@ def test_a_steep_beginning_does_not_flatten_a_curve():
     assert training.loss_figures("loss", "Loss", []) == []
 
 
-def test_masked_terms_and_sigma(run):
-    masked = run.masked_terms["cdmae"]
-    assert rows_of(masking.terms_table(masked))["1"] == ["the", "0.061", "array", "0.012"]
-    sweep, _ = masking.sigma_sweep(masked)
-    assert [row[0].text for row in sweep.rows] == ["0", "1", "2", "4", "\N{INFINITY}"]
-
-
-def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measured(tmp_path):
+def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measured_and_nano_beir_is_none(tmp_path):
     values = synthetic_run.config()
     on_msmarco = {
         section: {name: {**entry, "collection": "msmarco"} for name, entry in values[section].items()}
@@ -240,14 +230,11 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
     }
     collections = {"msmarco": {"source": "msmarco"}, "scifact": {"source": "beir"}}
     targets = {"msmarco": {"dev": 40}, "scifact": {"test": 30}}
-    section = paper.section(measured(tmp_path, collections=collections, targets=targets, **on_msmarco))
+    section = paper.section(measured(tmp_path / "paper", collections=collections, targets=targets, **on_msmarco))
     assert [table.name for table in section.tables] == ["claims", "table_main", "table_stages", "table_beir"]
     assert "the heights do not compare" not in str(section.text)
-
-
-def test_nano_beir_is_none_of_the_papers_collections(tmp_path):
     collections = {"pydocs": {"source": "pydocs"}, "nano": {"source": "ir_datasets", "dataset": "nano-beir/nq"}}
-    run = measured(tmp_path, collections=collections, targets={"pydocs": {"dev": 40}, "nano": {"test": 30}})
+    run = measured(tmp_path / "nano", collections=collections, targets={"pydocs": {"dev": 40}, "nano": {"test": 30}})
     section = paper.section(run)
     assert [table.name for table in section.tables] == ["claims", "table_nanobeir"]
     assert "the heights do not compare" in str(section.text)
@@ -265,11 +252,16 @@ def test_what_a_training_says_of_itself_stands_among_the_limits(run):
     assert "Noticed while" not in str(answer.limits(run).text)
 
 
-def test_the_page_tells_machine_versions_and_config(page):
+def test_the_page_tells_machine_versions_and_config_and_loads_nothing(page):
     text = (page / "index.html").read_text()
     assert "Machine: Linux x86_64, Xeon, 2 cores, 16 GB, no GPU." in re.sub(r"\s+", " ", text)
     assert "pydocs: python 3.12.4, numpy 2.4.6" in text
     assert "\n    decoder_masking: importance\n" in text
+    for path in [page / "index.html", *page.glob("tables/*.html"), *page.glob("figures/*.svg")]:
+        text = path.read_text()
+        links = re.findall(r"""(?:src|href|action|poster|data)\s*=\s*["']([^"']*)""", text)
+        assert all(link.startswith(("#", "data:")) for link in links), path
+        assert "@import" not in text and "url(" not in text and "fetch(" not in text, path
 
 
 @pytest.mark.parametrize(
@@ -309,26 +301,15 @@ def test_a_changed_template_is_a_changed_input(rule):
 
 def test_equal_facts_give_equal_bytes(run, page, tmp_path):
     write(run, tmp_path / "again")
-    first, second = (
-        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*.*")}
-        for folder in (page, tmp_path / "again")
-    )
+    folders = (page, tmp_path / "again")
+    first, second = ({path.relative_to(at): path.read_bytes() for path in at.rglob("*.*")} for at in folders)
     assert first == second and len(first) > 80
-
-
-def test_the_page_loads_nothing(page):
-    for path in [page / "index.html", *page.glob("tables/*.html"), *page.glob("figures/*.svg")]:
-        text = path.read_text()
-        links = re.findall(r"""(?:src|href|action|poster|data)\s*=\s*["']([^"']*)""", text)
-        assert all(link.startswith(("#", "data:")) for link in links), path
-        assert "@import" not in text and "url(" not in text and "fetch(" not in text, path
 
 
 def test_figures_and_tables_are_files_of_their_own(page):
     figures, tables = ({path.stem: path for path in page.glob(name)} for name in ("figures/*.svg", "tables/*.csv"))
-    assert {"answer-levels", "loss-encoder", "loss-decoder", "terms-uniform", "sampling", "sigma", "cost"} <= set(
-        figures
-    )
+    shown = {"answer-levels", "loss-encoder", "loss-decoder", "terms-uniform", "sampling", "sigma", "cost"}
+    assert shown <= set(figures)
     for path in figures.values():
         assert ElementTree.fromstring(path.read_text()).find("{http://www.w3.org/2000/svg}desc").text
         assert "var(" not in path.read_text()
@@ -371,25 +352,22 @@ def test_bm25_alone_says_that_it_cannot_tell(tmp_path):
     assert (tmp_path / "report" / "tables" / "results-pydocs-dev.csv").exists()
 
 
-def test_zero_shot_alone_and_nothing_at_all_are_pages(tmp_path):
-    text = page_of(measured(tmp_path / "run", targets={"networkx": {"test": 30}}), tmp_path / "report")
-    assert '<section id="zero-shot"' in text and '<section id="results"' not in text
-    assert "underlined" in text
-    assert "this run cannot tell" in page_of(facts.Facts(config={}), tmp_path / "nothing")
-
-
 def test_without_two_maskings_the_page_names_the_best_system_and_how_far_it_is_from_bm25(tmp_path):
     retriever = next(name for name, entry in synthetic_run.config()["systems"].items() if entry["kind"] == "retriever")
     run = measured(tmp_path / "run", systems=some_systems("bm25", retriever))
     text = page_of(run, tmp_path / "report")
-    best, other = sorted(("bm25", retriever), key=lambda name: -run.value(name, DEV, "RR@10"))
+    best = max(("bm25", retriever), key=lambda name: run.value(name, DEV, "RR@10"))
     assert f">{best}: MRR@10 <b>" in text
     assert ("points against bm25 (p" if best == retriever else "No trained system is as good as BM25") in text
 
 
-def test_a_small_run_is_called_one(tmp_path, run):
+def test_zero_shot_alone_and_nothing_at_all_are_pages_and_a_small_run_is_called_one(tmp_path, run):
+    text = page_of(measured(tmp_path / "run", targets={"networkx": {"test": 30}}), tmp_path / "report")
+    assert '<section id="zero-shot"' in text and '<section id="results"' not in text
+    assert "underlined" in text
+    assert "this run cannot tell" in page_of(facts.Facts(config={}), tmp_path / "nothing")
     assert not answer.section(run).values["small"]
-    text = page_of(measured(tmp_path / "run", targets={"pydocs": {"dev": 20, "test": 10}}), tmp_path / "report")
+    text = page_of(measured(tmp_path / "small", targets={"pydocs": {"dev": 20, "test": 10}}), tmp_path / "page")
     assert "mean nothing" in text and "Too small a run to tell." in text
 
 

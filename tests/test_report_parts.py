@@ -35,9 +35,6 @@ def with_system(config, name, encoder=None, stage=None, **changes):
     return config
 
 
-# --- which systems may be compared -----------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(
     ("changes", "pairs"),
     [({}, [("cdmae-stage1", "mae-stage1")]), ({"projection": False}, []), ({"decoder_masking": "idf"}, [])],
@@ -51,25 +48,21 @@ def test_pairs_differ_in_the_masking_alone(changes, pairs):
 
 def test_chains_with_negatives_of_their_own_are_a_pair():
     config = synthetic_run.config()
-    config["systems"]["mae-stage2"] = {
-        **config["systems"]["cdmae-stage2"], "encoder": "mae", "negatives": "mae-stage1"
-    }  # fmt: skip
+    like = config["systems"]["cdmae-stage2"]
+    config["systems"]["mae-stage2"] = {**like, "encoder": "mae", "negatives": "mae-stage1"}
     pairs = [("cdmae-stage1", "mae-stage1"), ("cdmae-stage2", "mae-stage2")]
     assert comparisons.masking_pairs(run_of(config)) == pairs
 
 
-def test_the_system_without_pretraining_is_found():
+def test_the_system_without_pretraining_is_found_and_stages_follow_the_negatives():
     assert comparisons.not_pretrained(run_of(synthetic_run.config()), "cdmae-stage1") == "none-stage1"
-
-
-def test_stages_follow_the_negatives():
     run = run_of(synthetic_run.config())
     assert comparisons.chains(run) == [["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]]
     config = with_system(synthetic_run.config(), "other", stage={"epochs": 6}, negatives="cdmae-stage2")
     assert comparisons.chains(run_of(config))[1] == ["cdmae-stage1", "cdmae-stage2", "other"]
 
 
-def test_changes_name_the_one_setting():
+def test_changes_name_the_one_setting_and_the_next_stage_is_none():
     config = with_system(synthetic_run.config(), "sigma-4", encoder={"sigma": 4.0})
     config = with_system(config, "group-16", stage={"group": 16, "queries": 16})
     changes = comparisons.changes(run_of(config))
@@ -81,16 +74,13 @@ def test_changes_name_the_one_setting():
     }
     sigma = next(change for change in changes if change.system == "sigma-4")
     assert (sigma.before, sigma.after) == ("1", "4")
-
-
-def test_the_next_stage_is_not_a_change():
     config = synthetic_run.config()
     config["stages"]["stage2"] = dict(config["stages"]["stage1"])
     pairs = {(change.reference, change.system) for change in comparisons.changes(run_of(config))}
     assert not pairs & {("cdmae-stage1", "cdmae-stage2"), ("cdmae-stage2", "cdmae-stage1")}
 
 
-def test_entries_that_differ_in_seeds_make_a_noise_band():
+def test_entries_that_differ_in_seeds_make_a_noise_band_else_it_is_the_fields():
     config = with_system(synthetic_run.config(), "seed-43", encoder={"seed": 43})
     run = run_of(config, {"cdmae-stage1": [0.1, 0.2], "seed-43": [0.2, 0.3]})
     assert comparisons.repeated(run) == [["cdmae-stage1", "seed-43"]]
@@ -98,9 +88,6 @@ def test_entries_that_differ_in_seeds_make_a_noise_band():
     assert comparisons.seed_deviation(run, DEV, "RR@10") == pytest.approx(deviation)
     assert comparisons.noise(run, DEV, "RR@10") == pytest.approx(1.96 * math.sqrt(2) * deviation)
     assert all("seed" not in change.setting for change in comparisons.changes(run))
-
-
-def test_without_other_seeds_the_band_is_the_fields():
     values = synthetic_run.config()
     assert comparisons.noise(run_of(values), DEV, "RR@10") == 0.003
     values["report"]["noise"] = 1.5
@@ -114,9 +101,6 @@ def test_pooled_is_the_mean_of_collections():
     assert both.difference == pytest.approx(0.05) and both.queries == 150
     assert both.high - both.difference == pytest.approx(0.025)  # sqrt(.03^2 + .04^2) / 2
     assert both.p < 0.001
-
-
-# --- numbers ---------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,9 +124,6 @@ def test_formats(function, value, text):
     assert function(value).replace("\N{NO-BREAK SPACE}", " ") == text
 
 
-# --- markup and tables -----------------------------------------------------------------------------------------------
-
-
 def test_cells_that_read_equal_are_equally_best():
     column = highlight(pd.Series([Cell("15.1", 15.14), Cell("15.1", 15.06), Cell("9.0", 9.0), Cell("8.0", 8.0)]))
     assert [cell.best for cell in column] == [True, True, False, False]
@@ -158,9 +139,6 @@ def test_tex_and_markdown_escape_and_csv_has_unrounded_numbers():
     assert table.csv() == "a|b,50 %\nx_1 & <y,1.01235\n"
 
 
-# --- figures ---------------------------------------------------------------------------------------------------------
-
-
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.4, 5.2), (3.2, 8.3), (0, 6000), (15.1, 15.9), (0, 0)])
 def test_ticks_are_few_and_inside(low, high):
     ticks = charts.ticks(low, high)
@@ -170,15 +148,12 @@ def test_ticks_are_few_and_inside(low, high):
     assert bottom <= low and high <= top
 
 
-def test_long_labels_wrap_and_stay_inside():
+def test_long_labels_wrap_and_stay_inside_and_a_gap_interrupts_a_line():
     label = "a-system-with-a-very-long-name-" * 4
     figure = charts.rows("f", "title", [charts.Row(label, "+1.0", interval=(0.5, 1.0, 1.5), band=0.3)])
     texts = [part.split("<")[0] for part in figure.drawing.split('text-anchor="start">')[1:]]
     assert "".join(texts).startswith(label[:100])
     assert max(map(len, texts)) * charts.LETTER * charts.SIZE <= charts.WIDTH
-
-
-def test_a_gap_interrupts_a_line():
     figure = charts.lines("f", "title", [charts.Series("a", range(5), [0, 1, math.nan, 3, 4])], x_axis="", y_axis="")
     assert [re.sub("[^ML]", "", path) for path in re.findall('<path d="([^"]*)"', figure.drawing)] == ["MLML"]
 

@@ -62,37 +62,31 @@ def rows_of(table):
     return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
 
 
-def test_a_value_is_the_mean_over_the_seeds_query_by_query(folder, run):
+def test_a_value_is_the_mean_over_the_seeds_query_by_query_and_tests_pair_it(folder, run):
     expected = of_seeds(folder, "mae-stage1", DEV, "RR@10")
     assert expected.shape == (3, 150) and (expected[0] != expected[1]).any()
     np.testing.assert_allclose(run.values["mae-stage1", DEV, "RR@10"].sort_index(), expected.mean(0))
     np.testing.assert_allclose(run.by_seed("mae-stage1", DEV, "RR@10"), expected.mean(1))
     assert len(run.by_seed("bm25", DEV, "RR@10")) == 1
     assert run.systems == list(run.config["systems"])
+    gap = run.difference("cdmae-stage1", "mae-stage1", DEV, "RR@10")
+    means = [of_seeds(folder, name, DEV, "RR@10").mean(0) for name in ("cdmae-stage1", "mae-stage1")]
+    expected = significance.paired(*means)
+    assert gap == pytest.approx(expected, rel=1e-6)
 
 
-def test_tables_have_mean_and_deviation_over_the_seeds(folder, run):
+def test_tables_have_mean_and_deviation_over_the_seeds_also_of_averages(folder, run):
     rows = rows_of(results.measures_table(run, DEV))
     for name in ("none-stage1", "cdmae-stage3", "cdmae-reranker", "fused"):
         means = 100 * of_seeds(folder, name, DEV, "R@50").mean(1)
         assert float(rows[name]["R@50"]) == pytest.approx(means.mean(), rel=1e-4)
         assert float(rows[name]["R@50, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
     assert rows["bm25"]["R@50, deviation over 3 seeds"] == ""
-
-
-def test_the_spread_of_an_average_is_that_of_the_seeds_averages(folder, run):
     (table,) = results.zero_shot(run).tables
     row = rows_of(table)["mae-stage1"]
     means = 100 * np.mean([of_seeds(folder, "mae-stage1", target, "nDCG@10").mean(1) for target in SETS], axis=0)
     assert float(row["average"]) == pytest.approx(means.mean(), rel=1e-4)
     assert float(row["average, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
-
-
-def test_the_test_pairs_the_means_over_the_seeds(folder, run):
-    gap = run.difference("cdmae-stage1", "mae-stage1", DEV, "RR@10")
-    means = [of_seeds(folder, name, DEV, "RR@10").mean(0) for name in ("cdmae-stage1", "mae-stage1")]
-    expected = significance.paired(*means)
-    assert gap == pytest.approx(expected, rel=1e-6)
 
 
 def test_the_noise_is_that_of_one_seed_pooled_over_the_retrievers(folder, run):
@@ -130,9 +124,6 @@ def test_seeds_measured_on_different_queries_are_refused(tmp_path):
         facts.read(path)
 
 
-# --- the ranking -----------------------------------------------------------------------------------------------------
-
-
 def test_encoders_are_ranked_by_their_mean_with_tests_against_the_baseline(folder, run):
     (ranked,) = ranking.rankings(run)
     names = [f"{name}-stage1" for name in ("none", "mae", "cdmae", "retromae", "dupmae", "simlm")]
@@ -152,16 +143,13 @@ def test_encoders_are_ranked_by_their_mean_with_tests_against_the_baseline(folde
     assert (table["simlm"]["pre-training"], table["none"]["pre-training"]) == ("188.2", "\N{EN DASH}")
 
 
-def test_equal_encoders_are_ordered_by_all_targets(run):
+def test_equal_encoders_are_ordered_by_all_targets_and_three_are_no_ranking(run):
     values = dict(run.values)
     values["dupmae-stage1", DEV, "RR@10"] = values["simlm-stage1", DEV, "RR@10"]
     values["dupmae-stage1", SETS[0], "nDCG@10"] = values["simlm-stage1", SETS[0], "nDCG@10"] + 1.0
     (ranked,) = ranking.rankings(facts.Facts(run.config, values))
     names = list(ranked.systems)
     assert names.index("simlm-stage1") == names.index("dupmae-stage1") + 1
-
-
-def test_three_encoders_are_no_ranking(run):
     values = {key: series for key, series in run.values.items() if not re.match("retromae|dupmae|simlm", key[0])}
     assert ranking.section(facts.Facts(run.config, values)) is None
 
@@ -171,9 +159,6 @@ def test_a_ranking_without_baseline_compares_with_none(run):
     section = ranking.section(facts.Facts(config, run.values))
     assert list(section.tables[0].columns) == ["encoder", "MRR@10", "pre-training"]
     assert [figure.name for figure in section.figures] == ["ranking-stage1"]
-
-
-# --- the page --------------------------------------------------------------------------------------------------------
 
 
 def test_the_page_shows_seeds_as_one_system(page):

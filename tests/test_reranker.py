@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from tiny_training import encoder, gradients, same, stage, tiny, train  # noqa: F401
+from tiny_training import encoder, gradients, same, stage, train
 
 from cdmae.finetuning import common, losses, reranker
 from cdmae.models import checkpoint, encoders
@@ -12,15 +12,12 @@ from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 
-def start(folder, recipe):
+def prepared(tiny, recipe, folder):
+    """A model that begins with the encoder in a folder, in float64, and its first batch."""
     model = checkpoint.start_reranker(folder, max_length=recipe.max_length, precision=recipe.precision, seed=3)
     model.network.double()
-    return model
-
-
-def batch_of(tiny, recipe, model):  # noqa: F811
     data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
-    return reranker.pairs(data, np.arange(6), 0, model)
+    return model, reranker.pairs(data, np.arange(6), 0, model)
 
 
 def learn(model, batch, recipe, step=0):
@@ -53,11 +50,10 @@ def padded(network, pairs):
 
 @pytest.mark.parametrize("kind", ["bert", "electra"])
 @pytest.mark.parametrize("chunk", [1, 8, 1000])
-def test_gradient_equals_the_naive_one_whatever_the_chunk(tiny, tmp_path, kind, chunk) -> None:  # noqa: F811
+def test_gradient_equals_the_naive_one_whatever_the_chunk(tiny, tmp_path, kind, chunk):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0, kind=kind)
     recipe = stage("reranker", forward_factor=1, rdrop=0.0, chunk=chunk)
-    model = start(folder, recipe)
-    batch = batch_of(tiny, recipe, model)
+    model, batch = prepared(tiny, recipe, folder)
     numbers, found = learn(model, batch, recipe)
     network = of_transformers(model)
     loss = losses.listwise(padded(network, batch).view(6, 4))
@@ -66,31 +62,28 @@ def test_gradient_equals_the_naive_one_whatever_the_chunk(tiny, tmp_path, kind, 
     same(found, gradients(network))
 
 
-def test_rdrop_without_dropout_is_the_listwise_loss(tiny, tmp_path) -> None:  # noqa: F811
+def test_rdrop_without_dropout_is_the_listwise_loss(tiny, tmp_path):
     folder = encoder(tmp_path / "e", tiny.encoder, dropout=0.0)
     recipe = stage("reranker")
-    model = start(folder, recipe)
-    batch = batch_of(tiny, recipe, model)
+    model, batch = prepared(tiny, recipe, folder)
     with_it, found = learn(model, batch, recipe)
     without, expected = learn(model, batch, stage("reranker", rdrop=0.0))
     assert with_it["loss"].item() == pytest.approx(without["loss"].item(), rel=1e-9)
     same(found, expected)
 
 
-def test_rdrop_sees_two_masks_and_both_are_repeatable(tiny) -> None:  # noqa: F811
+def test_rdrop_sees_two_masks_and_both_are_repeatable(tiny):
     recipe = stage("reranker")
-    model = start(tiny.encoder, recipe)
-    batch = batch_of(tiny, recipe, model)
+    model, batch = prepared(tiny, recipe, tiny.encoder)
     first, second = learn(model, batch, recipe)[0], learn(model, batch, recipe)[0]
     assert first["loss"] == second["loss"]
     assert first["loss"] > first["listwise"] * 1.0001  # the KL between the passes
     assert learn(model, batch, recipe, step=1)[0]["loss"] != first["loss"]
 
 
-def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny) -> None:  # noqa: F811
+def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny):
     recipe = stage("reranker", group=8, forward_factor=2)
-    model = start(tiny.encoder, recipe)
-    batch = batch_of(tiny, recipe, model)
+    model, batch = prepared(tiny, recipe, tiny.encoder)
     found = reranker.hardest(model.network, batch, np.arange(6), recipe, torch.device("cpu"))
     with torch.no_grad():
         scores = padded(of_transformers(model), batch).view(6, 8).numpy()
@@ -101,12 +94,12 @@ def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny) -> N
 
 
 @pytest.mark.parametrize("kind", ["bert", "electra"])
-def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind) -> None:  # noqa: F811
+def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind):
     """Scores rounded to bfloat16 tie; the head reads the states of bfloat16 products as they are."""
     folder = encoder(tmp_path / "e", tiny.encoder, kind=kind)
     recipe = stage("reranker", precision="bf16")
-    model = start(folder, recipe)
-    packed = batch_of(tiny, recipe, model).pack(torch.device("cpu"))
+    model, batch = prepared(tiny, recipe, folder)
+    packed = batch.pack(torch.device("cpu"))
     network = model.network.float()
     with setup.autocast("bf16", torch.device("cpu")):
         found, states = reranker.scores(network, packed), encoders.cls(network.base_model, packed)
@@ -118,7 +111,7 @@ def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind) -> No
     assert len(found.unique()) == len(found)
 
 
-def test_an_electra_encoder_is_trained_too(tiny, tmp_path) -> None:  # noqa: F811
+def test_an_electra_encoder_is_trained_too(tiny, tmp_path):
     folder = encoder(tmp_path / "e", tiny.encoder, kind="electra")
     found = train(reranker, tiny, tmp_path, stage("reranker", epochs=0.5), encoder=folder)
     assert transformers.AutoConfig.from_pretrained(found).architectures == ["ElectraForSequenceClassification"]

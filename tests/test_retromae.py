@@ -1,27 +1,15 @@
 """RetroMAE's masks, and the bags of DupMAE and BowDpr; their formulas are in `benchmarks.naive`."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import numpy as np
-import pytest
 import torch
-from tiny_objectives import (
-    SETTINGS,
-    V,
-    bounds,
-    first,
-    network_of,
-    reader,
-    same,
-    whole,
-)
+from tiny_objectives import SETTINGS, V, bounds, first, network_of, reader, same, whole
 
 from cdmae.pretraining.objectives import _bags, bowdpr, dupmae
 
 
-def test_retromae_predicts_every_token_and_sees_the_original() -> None:
+def test_retromae_predicts_every_token_and_sees_the_original():
     """Nothing is masked in the decoder's input; specials are seen by all and predicted by none."""
     step = first("retromae")
     masked = step.sides["decoder"]
@@ -30,7 +18,7 @@ def test_retromae_predicts_every_token_and_sees_the_original() -> None:
     assert ((masked.inputs.values > 4) == masked.chosen).all()
 
 
-def test_retromae_masks_each_position_on_its_own() -> None:
+def test_retromae_masks_each_position_on_its_own():
     """Each position hides itself and floor(p n) tokens drawn for it alone, the same whatever the batch."""
     source = reader("retromae", lengths=(8,) * 40)
     step = next(source.steps(0, 1))
@@ -47,10 +35,7 @@ def test_retromae_masks_each_position_on_its_own() -> None:
     assert (alone.hide(alone.texts)[0] == places[2]).all()
 
 
-# --- bags of words ----------------------------------------------------------------------------------------------------
-
-
-def test_a_bag_holds_every_word_of_a_passage_once() -> None:
+def test_a_bag_holds_every_word_of_a_passage_once():
     """Whatever its order and number, special tokens left out; and how many words there are in all."""
     step = first("bowdpr")
     found, number = _bags.bags(whole(step)["passage"], V)
@@ -61,15 +46,12 @@ def test_a_bag_holds_every_word_of_a_passage_once() -> None:
         assert number[row] == max(1, len(words))
 
 
-def test_bowdpr_weighs_its_bag() -> None:
+def test_bowdpr_weighs_its_bag_and_dupmae_pools_some_passages_at_a_time(monkeypatch):
     batch = whole(first("bowdpr"))
     plain = network_of("bowdpr")
     weighted = bowdpr.BowDpr(plain.model, dataclasses.replace(SETTINGS, bag_weight=3.0), 5)
     one, other = plain(batch)[1]["decoder_loss"], weighted(batch)[1]["decoder_loss"]
     torch.testing.assert_close(3 * one, other)
-
-
-def test_dupmae_pools_some_passages_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     network, batch = network_of("dupmae"), whole(first("dupmae"))
     expected = network(batch)[0]
     monkeypatch.setitem(dupmae.LOGITS_AT_ONCE, "cpu", 1)

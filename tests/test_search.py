@@ -24,6 +24,11 @@ def check(run, queries, passages, depth):
     np.testing.assert_allclose(run.scores.reshape(scores.shape), scores, rtol=1e-5, atol=1e-6)
 
 
+def same(run, other):
+    for name in ("passages", "scores", "starts"):
+        np.testing.assert_array_equal(getattr(run, name), getattr(other, name))
+
+
 def whole_numbers(rng, *shape):
     """Vectors with many equal products, which float32 holds exactly in any order of summation."""
     return rng.integers(-2, 3, shape).astype(np.float32)
@@ -62,9 +67,8 @@ def test_ties_come_by_row_and_are_cut_by_row(device, depth):
     rng = np.random.default_rng(depth)
     queries, passages = whole_numbers(rng, 15, 3), whole_numbers(rng, 333, 3)
     run = search(queries, [passages], depth, device=device)
-    rows, scores = reference(queries, passages, depth)
-    np.testing.assert_array_equal(run.passages.reshape(rows.shape), rows)
-    np.testing.assert_array_equal(run.scores.reshape(rows.shape), scores)
+    check(run, queries, passages, depth)
+    np.testing.assert_array_equal(run.scores, reference(queries, passages, depth)[1].ravel())
 
 
 def test_shards_passes_and_threads_do_not_matter(device, monkeypatch):
@@ -73,9 +77,8 @@ def test_shards_passes_and_threads_do_not_matter(device, monkeypatch):
     whole = search(queries, [passages], 30, device=device)
     monkeypatch.setattr(module, "KEPT", 30 * 9)
     cut = [passages[:1], passages[1:1], passages[1:120], passages[120:]]
-    for run in (search(queries, cut, 30, device=device), search(queries, cut, 30, threads=3, device=device)):
-        for name in ("passages", "scores", "starts"):
-            np.testing.assert_array_equal(getattr(run, name), getattr(whole, name))
+    for threads in (1, 3):
+        same(search(queries, cut, 30, threads=threads, device=device), whole)
 
 
 def test_shards_that_are_made_when_they_are_read_are_read_once(device):
@@ -91,26 +94,22 @@ def test_shards_that_are_made_when_they_are_read_are_read_once(device):
     runs = search_together(sets, shards, 30, device=device)
     assert calls == [0, 110, 110]
     for queries, run in zip(sets, runs, strict=True):
-        alone = search(queries, [passages], 30, device=device)
-        for name in ("passages", "scores", "starts"):
-            np.testing.assert_array_equal(getattr(run, name), getattr(alone, name))
+        same(run, search(queries, [passages], 30, device=device))
 
 
-def test_zeros_of_both_signs_tie(device):
-    passages = np.array([[-0.0], [0.0], [-0.0], [1.0], [-1.0]], np.float32)
-    run = search(np.array([[1.0], [-1.0]], np.float32), [passages], 5, device=device)
-    assert run.passages.tolist() == [3, 0, 1, 2, 4, 4, 0, 1, 2, 3]
-
-
-def test_all_scores_equal(device):
-    passages = np.zeros((120, 2), np.float32)
-    run = search(np.ones((1, 2), np.float32), [passages], 70, device=device)
-    assert run.passages.tolist() == list(range(70))
-
-
-def test_negative_scores_keep_their_order(device):
-    passages = -np.arange(1, 130, dtype=np.float32)[:, None]
-    assert search(np.ones((1, 1), np.float32), [passages], 129, device=device).passages.tolist() == list(range(129))
+@pytest.mark.parametrize(
+    ("queries", "passages", "expected"),
+    [
+        ([1.0, -1.0], [-0.0, 0.0, -0.0, 1.0, -1.0], [3, 0, 1, 2, 4, 4, 0, 1, 2, 3]),
+        ([1.0], np.zeros(120), range(70)),
+        ([1.0], -np.arange(1, 130), range(129)),
+    ],
+    ids=["zeros of both signs", "all equal", "negative ones"],
+)
+def test_scores_that_tie_or_are_negative_keep_their_order(device, queries, passages, expected):
+    queries, passages = (np.array(numbers, np.float32)[:, None] for numbers in (queries, passages))
+    run = search(queries, [passages], len(expected) // len(queries), device=device)
+    assert run.passages.tolist() == list(expected)
 
 
 def test_half_precision_shards_are_multiplied_in_single_precision(device):
@@ -158,12 +157,10 @@ def test_scores_and_order_depend_on_nothing_but_the_vectors(device, monkeypatch,
     np.testing.assert_allclose(pairs, queries.astype(np.float64) @ passages.T.astype(np.float64), rtol=1e-5, atol=1e-4)
     for size, threads in ((9, 1), (41, 1), (300, 2)):
         monkeypatch.setattr(module, "PASSAGES", size)
-        run = search(queries, [passages[:101], passages[101:]], 30, threads=threads, device=device)
-        np.testing.assert_array_equal(run.passages, whole.passages)
-        np.testing.assert_array_equal(run.scores, whole.scores)
+        same(search(queries, [passages[:101], passages[101:]], 30, threads=threads, device=device), whole)
 
 
-def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_and_it_is_said(monkeypatch, capsys):
+def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_and_its_threads_are_restored(monkeypatch, capsys):
     ones = np.ones((3, 4), np.float32)
     monkeypatch.setattr(faiss, "get_num_gpus", lambda: 0)
     assert search(ones, [ones], 2, device="cuda").passages.tolist() == [0, 1] * 3
@@ -173,9 +170,6 @@ def test_where_faiss_cannot_use_the_gpu_the_cpu_searches_and_it_is_said(monkeypa
     many = np.ones((3000, 4), np.float32)
     assert search(ones, [many], 2000, device="cuda").passages[:2000].tolist() == list(range(2000))
     assert "2,048 hits at most, too few for depth 2,000; the CPU searches" in capsys.readouterr().err
-
-
-def test_threads_of_faiss_are_restored():
     before = faiss.omp_get_max_threads()
     search(np.ones((3, 4), np.float32), [np.ones((3, 4), np.float32)], 2, threads=before + 1)
     assert faiss.omp_get_max_threads() == before

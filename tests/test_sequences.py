@@ -20,12 +20,12 @@ def folder(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def texts() -> list[str]:
+def texts():
     generator = np.random.default_rng(1)
     return [" ".join(generator.choice(WORDS, size)) for size in generator.integers(1, 25, 40)]
 
 
-def test_a_passage_is_cls_title_text_sep_cut_to_length(folder, texts) -> None:
+def test_a_passage_is_cls_title_text_sep_cut_to_length(folder, texts):
     hf = tokenise.load_tokenizer(folder)
     titles = [text if row % 3 else "" for row, text in enumerate(reversed(texts))]
     source = tokenise.tokenise(pa.table({"title": titles, "text": texts}), folder, 1)
@@ -39,7 +39,7 @@ def test_a_passage_is_cls_title_text_sep_cut_to_length(folder, texts) -> None:
 
 
 @pytest.mark.parametrize("length", [16, 17, 40, 192])
-def test_a_pair_is_cut_like_transformers_cuts_it(folder, texts, length) -> None:
+def test_a_pair_is_cut_like_transformers_cuts_it(folder, texts, length):
     hf = tokenise.load_tokenizer(folder)
     source = sequences.queries(texts, folder, 1)
     first, second = np.arange(40), np.arange(40)[::-1].copy()
@@ -49,19 +49,17 @@ def test_a_pair_is_cut_like_transformers_cuts_it(folder, texts, length) -> None:
     assert found.types.tolist() == sum(expected["token_type_ids"], [])
 
 
-def test_take_keeps_each_sequence_whole(folder, texts) -> None:
+def test_take_keeps_each_sequence_whole(folder, texts):
     source = sequences.queries(texts, folder, 1)
     whole = sequences.single(source, np.arange(40), 32, Vocabulary.read(folder))
     rows = np.array([5, 38, 5])
     part = whole.take(rows)
     for place, row in enumerate(rows):
-        assert (
-            part.ids[part.starts[place] : part.starts[place + 1]].tolist()
-            == whole.ids[whole.starts[row] : whole.starts[row + 1]].tolist()
-        )
+        expected = whole.ids[whole.starts[row] : whole.starts[row + 1]]
+        assert part.ids[part.starts[place] : part.starts[place + 1]].tolist() == expected.tolist()
 
 
-def test_chunks_cover_every_row_once_sorted_and_within_the_budget() -> None:
+def test_chunks_cover_every_row_once_sorted_and_within_the_budget():
     lengths = np.random.default_rng(3).integers(3, 60, 200)
     parts = sequences.chunks(lengths, 256)
     assert sorted(np.concatenate(parts).tolist()) == list(range(200))

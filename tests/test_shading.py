@@ -26,26 +26,17 @@ def table(monkeypatch):
     monkeypatch.setattr(ami.Table, "read", lambda folder: Table())
 
 
-def test_words_are_spelt_whole_with_the_importance_of_their_first_piece(tokenizer, table):
+def test_words_are_spelt_whole_with_the_importance_of_their_first_piece_if_there_are_any(tokenizer, table):
     found = shading.score("Crossword is a puzzle!", "table", tokenizer)
     assert found == [("crossword", 5.0), ("is", 7.0), ("a", 8.0), ("puzzle", 9.0), ("!", 10.0)]
+    with pytest.raises(InputError, match="no words"):
+        shading.score("  ", "table", tokenizer)
 
 
-def test_numbers_are_one_word_a_line():
+def test_numbers_are_one_word_a_line_and_grounds_follow_them():
     assert shading.as_numbers([("a", 1.0), ("b", -0.256)]) == "a\t1.00\nb\t-0.26"
-
-
-def test_grounds_follow_the_importance():
     shown = shading.for_terminal([("a", -2.0), ("b", 10.0), ("c", 5.0)]).split(" ")
     assert shown[0] == "a"
     assert f"48;5;{shading.GROUNDS[-1]}m" in shown[1] and shown[1].endswith("b\x1b[0m")
     assert shown[2] != shown[1] and "\x1b[48;5;" in shown[2]
-
-
-def test_unimportant_words_alone_stay_plain():
     assert shading.for_terminal([("a", 0.0), ("b", -1.0)]) == "a b"
-
-
-def test_a_text_without_words_is_refused(tokenizer, table):
-    with pytest.raises(InputError, match="no words"):
-        shading.score("  ", "table", tokenizer)

@@ -1,7 +1,5 @@
 """SimLM: what is masked and sampled, and where the decoder begins; its formula is in `benchmarks.naive`."""
 
-from __future__ import annotations
-
 import dataclasses
 
 import pytest
@@ -13,7 +11,7 @@ from cdmae.models import architectures
 from cdmae.pretraining.objectives import simlm
 
 
-def test_simlm_samples_from_the_generator() -> None:
+def test_simlm_samples_from_the_generator():
     """Over many draws words come as often as the generator says."""
     head = architectures.head(language_model())
     state = torch.randn(1, D)
@@ -24,7 +22,7 @@ def test_simlm_samples_from_the_generator() -> None:
     assert (found - expected).abs().max() < 4 * (0.25 / number) ** 0.5
 
 
-def test_simlm_decoder_masks_all_that_the_encoder_masks() -> None:
+def test_simlm_decoder_masks_all_that_the_encoder_masks():
     """And so many more that both are p_dec; the two inputs are corrupted on their own."""
     source = reader("simlm", lengths=(10,) * 40)
     for step in source.steps(0, 4):
@@ -36,7 +34,7 @@ def test_simlm_decoder_masks_all_that_the_encoder_masks() -> None:
             assert decoder.chosen[a:b].sum() == encoder.chosen[a:b].sum() + more
 
 
-def test_simlm_decoder_begins_as_the_last_layers() -> None:
+def test_simlm_decoder_begins_as_the_last_layers():
     network = simlm.SimLm(language_model(), SETTINGS, 5)
     ours, theirs = network.decoder.state_dict(), network.model.bert.encoder.layer[1:].state_dict()
     assert [key for key in ours if not torch.equal(ours[key], theirs[key])] == []

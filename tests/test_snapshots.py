@@ -1,36 +1,32 @@
 """Snapshots of one training: the bits of a training that ends there, also after a kill; encoders of their own."""
 
-from __future__ import annotations
-
 import dataclasses
-import os
 import shutil
-import signal
 from pathlib import Path
 
 import pytest
-from test_pretrain import SETTINGS, Killed, after, differences, inputs, run, whole  # noqa: F401 (fixtures)
+from tiny_pretraining import SETTINGS, Killed, cut_off, differences, run
 from transformers import BertForMaskedLM
 
-from cdmae.errors import InputError, Interrupted
+from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_table
 from cdmae.files import read_json
 from cdmae.pretraining import snapshots, trainer
 
 
 @pytest.fixture(scope="module")
-def kept(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+def kept(inputs, tmp_path_factory):
     """The encoder of a training that keeps its steps 2 and 4."""
     return run(inputs, tmp_path_factory.mktemp("kept"), snapshots=[2, 4])
 
 
 @pytest.fixture(scope="module")
-def at_4(inputs: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:  # noqa: F811
+def at_4(inputs, tmp_path_factory):
     """The encoder of a training that ends with step 4 of the same schedule."""
     return run(inputs, tmp_path_factory.mktemp("at4"), dataclasses.replace(SETTINGS, take_step=4))
 
 
-def test_a_snapshot_is_what_a_training_that_ends_there_gives(kept: Path, at_4: Path, tmp_path: Path) -> None:
+def test_a_snapshot_is_what_a_training_that_ends_there_gives(kept, at_4, tmp_path):
     snapshots.take(name="early", encoder=kept, step=4, output=tmp_path / "early")
     assert differences(at_4, tmp_path / "early") == []
     assert (tmp_path / "early/steps.tsv").read_text() == (at_4 / "steps.tsv").read_text()
@@ -41,25 +37,17 @@ def test_a_snapshot_is_what_a_training_that_ends_there_gives(kept: Path, at_4: P
     assert (tmp_path / "early/model.safetensors").samefile(kept / "snapshots/00000004/model.safetensors")
 
 
-def test_keeping_snapshots_changes_no_bit_and_leaves_no_state(whole: Path, kept: Path) -> None:  # noqa: F811
-    assert differences(whole, kept) == []
-    assert (kept / "steps.tsv").read_text() == (whole / "steps.tsv").read_text()
+def test_keeping_snapshots_changes_no_bit_and_leaves_no_state(pretrained, kept):
+    assert differences(pretrained, kept) == []
+    assert (kept / "steps.tsv").read_text() == (pretrained / "steps.tsv").read_text()
     assert [path.name for path in sorted((kept / "snapshots").iterdir())] == ["00000002", "00000004"]
     assert [path.name for path in (kept.parent / "state").iterdir()] == ["lease.lock"]
 
 
 @pytest.mark.parametrize("step", [3, 4, 5])
-def test_a_resumed_training_has_the_same_snapshots(
-    inputs: dict[str, Path],  # noqa: F811
-    kept: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    step: int,
-) -> None:
+def test_a_resumed_training_has_the_same_snapshots(inputs, kept, tmp_path, step):
     """Stopped before, at and behind a snapshot's step."""
-    with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        after(step, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
-        run(inputs, tmp_path, snapshots=[2, 4])
+    cut_off(step, inputs, tmp_path, snapshots=[2, 4])
     assert not (tmp_path / "encoder").exists()
     again = run(inputs, tmp_path, snapshots=[2, 4])
     for name in ("00000002", "00000004"):
@@ -67,12 +55,7 @@ def test_a_resumed_training_has_the_same_snapshots(
         assert (kept / f"snapshots/{name}/steps.tsv").read_text() == (again / f"snapshots/{name}/steps.tsv").read_text()
 
 
-def test_a_kill_in_the_middle_of_a_snapshot_leaves_none_and_the_next_run_writes_it(
-    inputs: dict[str, Path],  # noqa: F811
-    kept: Path,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_kill_in_the_middle_of_a_snapshot_leaves_none_and_the_next_run_writes_it(inputs, kept, tmp_path, monkeypatch):
     write = trainer.write_json
 
     def kill(path: Path, value: dict) -> None:
@@ -89,36 +72,24 @@ def test_a_kill_in_the_middle_of_a_snapshot_leaves_none_and_the_next_run_writes_
     assert differences(kept / "snapshots/00000004", again / "snapshots/00000004") == []
 
 
-def test_a_state_behind_a_lost_snapshot_is_refused(
-    inputs: dict[str, Path],  # noqa: F811
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    with monkeypatch.context() as patch, pytest.raises(Interrupted):
-        after(5, lambda: os.kill(os.getpid(), signal.SIGTERM), patch)
-        run(inputs, tmp_path, snapshots=[4])
+def test_steps_that_are_lost_not_reached_or_not_kept_are_refused(inputs, tmp_path, pretrained):
+    cut_off(5, inputs, tmp_path, snapshots=[4])
     shutil.rmtree(tmp_path / "state/snapshots")
     with pytest.raises(InputError, match="goes on from step 5 and the snapshot of step 4 is not in .*; delete"):
         run(inputs, tmp_path, snapshots=[4])
-
-
-def test_steps_that_a_training_does_not_reach_are_refused(inputs: dict[str, Path], tmp_path: Path) -> None:  # noqa: F811
     with pytest.raises(InputError, match="a snapshot of step 8 is asked for; allowed: from 1 to 7, the last step"):
-        run(inputs, tmp_path, snapshots=[2, 8])
-
-
-def test_an_encoder_without_the_snapshot_is_refused(whole: Path, tmp_path: Path) -> None:  # noqa: F811
+        run(inputs, tmp_path / "other", snapshots=[2, 8])
     with pytest.raises(InputError, match="has no snapshot of step 4; delete it and run again"):
-        snapshots.take(name="early", encoder=whole, step=4, output=tmp_path / "early")
+        snapshots.take(name="early", encoder=pretrained, step=4, output=tmp_path / "early")
 
 
-def test_an_encoder_goes_on_from_another_with_its_weights(inputs, whole, tmp_path):  # noqa: F811
+def test_an_encoder_goes_on_from_another_with_its_weights(inputs, pretrained, tmp_path):
     """Its first loss is lower than that of a start, and hardly trained it is the other one, head included."""
-    again = run(inputs, tmp_path, after=whole)
-    first = [read_table(each / "steps.tsv")["encoder_loss"][0] for each in (whole, again)]
+    again = run(inputs, tmp_path, after=pretrained)
+    first = [read_table(each / "steps.tsv")["encoder_loss"][0] for each in (pretrained, again)]
     assert first[1] < first[0]
-    assert len(differences(whole, again)) > 20
-    still = run(inputs, tmp_path / "still", dataclasses.replace(SETTINGS, learning_rate=1e-12), after=whole)
+    assert len(differences(pretrained, again)) > 20
+    still = run(inputs, tmp_path / "still", dataclasses.replace(SETTINGS, learning_rate=1e-12), after=pretrained)
     moved = BertForMaskedLM.from_pretrained(still).state_dict()
-    for name, each in BertForMaskedLM.from_pretrained(whole).state_dict().items():
+    for name, each in BertForMaskedLM.from_pretrained(pretrained).state_dict().items():
         assert (each - moved[name]).abs().max() < 1e-6, name

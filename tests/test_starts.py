@@ -1,9 +1,5 @@
 """Starts: sizes and spread of random weights, checkpoints with and without a head, checkpoints that are refused."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
 from transformers import (
@@ -27,7 +23,7 @@ SMALL = Start(
 
 
 @pytest.fixture(scope="module")
-def tokenizer(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def tokenizer(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tokenizer")
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdefghij"]
     BertTokenizer(vocab={piece: index for index, piece in enumerate(pieces)}).save_pretrained(folder)
@@ -38,7 +34,7 @@ def config(layers: int = 2, vocabulary: int = 15) -> BertConfig:
     return BertConfig(vocab_size=vocabulary, num_hidden_layers=layers, **SIZES)
 
 
-def test_random_start_has_the_given_size_and_spread(tokenizer: Path) -> None:
+def test_random_start_has_the_given_size_and_spread(tokenizer):
     model = checkpoint.start_encoder(SMALL, tokenizer, seed=1)
     found = model.config
     assert (found.vocab_size, found.num_hidden_layers, found.hidden_size, found.num_attention_heads) == (15, 2, 24, 3)
@@ -48,7 +44,7 @@ def test_random_start_has_the_given_size_and_spread(tokenizer: Path) -> None:
     assert model.cls.predictions.decoder.weight is model.bert.embeddings.word_embeddings.weight
 
 
-def test_random_start_is_a_function_of_its_seed(tokenizer: Path) -> None:
+def test_random_start_is_a_function_of_its_seed(tokenizer):
     state = torch.get_rng_state()
     one, again, other = (checkpoint.start_encoder(SMALL, tokenizer, seed).state_dict() for seed in (1, 1, 2))
     assert all(torch.equal(one[name], again[name]) for name in one)
@@ -57,9 +53,7 @@ def test_random_start_is_a_function_of_its_seed(tokenizer: Path) -> None:
     assert torch.equal(state, torch.get_rng_state())
 
 
-def test_a_random_start_is_what_transformers_reads_of_it(
-    tokenizer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_a_random_start_is_what_transformers_reads_of_it(tokenizer, tmp_path, capfd):
     model = checkpoint.start_encoder(SMALL, tokenizer, seed=1)
     checkpoint.write(tmp_path, model)
     found, keys = BertForMaskedLM.from_pretrained(tmp_path, output_loading_info=True)
@@ -73,9 +67,7 @@ def test_a_random_start_is_what_transformers_reads_of_it(
     assert not padding.any()
 
 
-def test_checkpoint_with_head_comes_back_bit_for_bit(
-    tokenizer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_checkpoint_with_head_comes_back_bit_for_bit(tokenizer, tmp_path, capfd):
     saved = BertForPreTraining(config())
     saved.save_pretrained(tmp_path / "model")
     capfd.readouterr()
@@ -85,13 +77,12 @@ def test_checkpoint_with_head_comes_back_bit_for_bit(
     assert capfd.readouterr() == ("", "")
 
 
-def test_new_head_is_named_and_seeded(tokenizer: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_new_head_is_named_and_seeded(tokenizer, tmp_path, capfd):
     saved = BertModel(config())
     saved.save_pretrained(tmp_path)
     capfd.readouterr()
-    one, again, other = (
-        checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed) for seed in (1, 1, 2)
-    )
+    start = Start(checkpoint=str(tmp_path))
+    one, again, other = (checkpoint.start_encoder(start, tokenizer, seed) for seed in (1, 1, 2))
     said = capfd.readouterr().err
     assert "has no LM head" in said
     assert "cls.predictions" in said
@@ -101,39 +92,35 @@ def test_new_head_is_named_and_seeded(tokenizer: Path, tmp_path: Path, capfd: py
     assert torch.equal(one.bert.encoder.layer[1].output.dense.weight, saved.encoder.layer[1].output.dense.weight)
 
 
-def test_electra_is_loaded_as_an_encoder(tokenizer: Path, tmp_path: Path) -> None:
+def test_electra_is_loaded_as_an_encoder(tokenizer, tmp_path):
     saved = ElectraForPreTraining(ElectraConfig(vocab_size=15, embedding_size=16, num_hidden_layers=2, **SIZES))
     saved.save_pretrained(tmp_path)
     model = checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
     assert model.config.model_type == "electra"
-    assert torch.equal(
-        model.electra.encoder.layer[1].output.dense.weight, saved.electra.encoder.layer[1].output.dense.weight
-    )
+    ours, theirs = (each.electra.encoder.layer[1].output.dense.weight for each in (model, saved))
+    assert torch.equal(ours, theirs)
 
 
 @pytest.mark.parametrize(
     ("described", "saved", "message"),
     [(3, 2, r"lacks bert\.encoder\.layer\.2.* and 13 more"), (2, 3, r"has bert\.encoder\.layer\.2.*config\.json")],
 )
-def test_layers_that_do_not_fit_are_refused(
-    tokenizer: Path, tmp_path: Path, described: int, saved: int, message: str
-) -> None:
+def test_layers_that_do_not_fit_are_refused(tokenizer, tmp_path, described, saved, message):
     BertForMaskedLM(config(saved)).save_pretrained(tmp_path)
     config(described).save_pretrained(tmp_path)
     with pytest.raises(InputError, match=message):
         checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
 
 
-def test_weights_of_another_width_are_refused(tokenizer: Path, tmp_path: Path) -> None:
+def test_weights_of_another_width_are_refused(tokenizer, tmp_path):
     BertForMaskedLM(config()).save_pretrained(tmp_path)
     BertConfig(vocab_size=15, num_hidden_layers=2, **{**SIZES, "intermediate_size": 50}).save_pretrained(tmp_path)
-    with pytest.raises(
-        InputError, match=r"has bert\..* of the size \[40\], and its config.json says \[50\]; they do not"
-    ):
+    message = r"has bert\..* of the size \[40\], and its config.json says \[50\]; they do not"
+    with pytest.raises(InputError, match=message):
         checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
 
 
-def test_unreadable_checkpoints_end_in_one_sentence(tokenizer: Path, tmp_path: Path) -> None:
+def test_unreadable_checkpoints_end_in_one_sentence(tokenizer, tmp_path):
     with pytest.raises(InputError, match="is not a folder"):
         checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "nothing")), tokenizer, seed=1)
     (tmp_path / "empty").mkdir()
@@ -152,7 +139,7 @@ def test_unreadable_checkpoints_end_in_one_sentence(tokenizer: Path, tmp_path: P
             checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "cut")), tokenizer, seed=1)
 
 
-def test_other_kinds_and_small_vocabularies_are_refused(tokenizer: Path, tmp_path: Path) -> None:
+def test_other_kinds_and_small_vocabularies_are_refused(tokenizer, tmp_path):
     from transformers import GPT2Config
 
     GPT2Config().save_pretrained(tmp_path / "other")
@@ -179,7 +166,7 @@ def test_other_kinds_and_small_vocabularies_are_refused(tokenizer: Path, tmp_pat
         "{",
     ],
 )
-def test_a_broken_config_ends_in_one_sentence(tokenizer: Path, tmp_path: Path, text: str) -> None:
+def test_a_broken_config_ends_in_one_sentence(tokenizer, tmp_path, text):
     """Whatever Python's error is: a config at the hub is not looked at before its job."""
     BertForMaskedLM(config()).save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text(text)

@@ -1,9 +1,5 @@
 """Training states: whole or skipped, the last two kept."""
 
-from __future__ import annotations
-
-from pathlib import Path
-
 import pytest
 import torch
 
@@ -12,24 +8,22 @@ from cdmae.training import state as states
 from cdmae.training.ranks import Ranks
 
 
-def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path: Path) -> None:
+def test_the_newest_state_comes_back_with_its_step_and_bits(tmp_path):
     """What was saved is what is read, and only the last two are kept."""
     weights = {"a": torch.randn(5, 3), "step_of": torch.tensor(7)}
     with states.opened(tmp_path / "state", "pretrain x") as state:
-        assert state.latest() is None
-        assert state.step == 0
+        assert state.latest() is None and state.step == 0
         for step in (1, 2, 30):
             state.save(step, {"weights": weights, "number": step})
     with states.opened(tmp_path / "state", "pretrain x") as state:
         payload = state.latest()
-    assert payload is not None
     assert (state.step, payload["number"]) == (30, 30)
     assert torch.equal(payload["weights"]["a"], weights["a"])
     assert len(list((tmp_path / "state").glob("step-*"))) == 2
 
 
 @pytest.mark.parametrize("damage", ["cut", "flip", "empty"])
-def test_a_damaged_state_is_skipped_aloud(tmp_path: Path, damage: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_damaged_state_is_skipped_aloud(tmp_path, damage, capsys):
     """A truncated, altered or empty file is deleted, and the state before it is used."""
     with states.opened(tmp_path, "x") as state:
         for step in (10, 20):
@@ -40,13 +34,12 @@ def test_a_damaged_state_is_skipped_aloud(tmp_path: Path, damage: str, capsys: p
     newest.write_bytes({"cut": bytes(content[: len(content) // 2]), "flip": bytes(content), "empty": b""}[damage])
     with states.opened(tmp_path, "x") as state:
         payload = state.latest()
-        assert payload is not None
         assert (state.step, payload["a"][0].item()) == (10, 10)
     assert "is damaged" in capsys.readouterr().err
     assert not newest.exists()
 
 
-def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path: Path) -> None:
+def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path):
     """Unfinished files are neither read nor kept."""
     (tmp_path / ".step-00000003.1.part").write_text("half")
     (tmp_path / "step-00000003").write_text("without a checksum")
@@ -55,7 +48,7 @@ def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path: Path) -> None:
     assert sorted(path.name for path in tmp_path.iterdir()) == ["lease.lock"]
 
 
-def test_tables_go_on_from_the_state(tmp_path: Path) -> None:
+def test_tables_go_on_from_the_state(tmp_path):
     """Rows after the saved step are dropped, and so are those of other columns; after a save they can be looked at."""
     with states.opened(tmp_path / "state", "x") as state:
         state.begin("steps.tsv", ["step", "loss"])
@@ -74,7 +67,7 @@ def test_tables_go_on_from_the_state(tmp_path: Path) -> None:
         assert state.tables == {"steps.tsv": [["step", "other"]]}
 
 
-def test_a_finished_training_leaves_no_state(tmp_path: Path) -> None:
+def test_a_finished_training_leaves_no_state(tmp_path):
     (tmp_path / "state/snapshots/00000002").mkdir(parents=True)
     with states.opened(tmp_path / "state", "x") as state:
         state.begin("steps.tsv", ["step"])
@@ -86,7 +79,7 @@ def test_a_finished_training_leaves_no_state(tmp_path: Path) -> None:
     assert [path.name for path in (tmp_path / "output/snapshots").iterdir()] == ["00000002"]
 
 
-def test_looking_reads_and_writes_nothing(tmp_path: Path) -> None:
+def test_looking_reads_and_writes_nothing(tmp_path):
     """The other processes of a training read the state that the first one holds."""
     with states.opened(tmp_path, "x") as state:
         state.save(4, {"a": 1})
@@ -98,14 +91,12 @@ def test_looking_reads_and_writes_nothing(tmp_path: Path) -> None:
         assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_due_follows_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_due_follows_the_environment(tmp_path, monkeypatch):
     """CDMAE_SAVE_SECONDS sets the interval; anything but a number is refused."""
-    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
-    with states.opened(tmp_path, "x") as state:
-        assert state.due()
-    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "1000")
-    with states.opened(tmp_path, "x") as state:
-        assert not state.due()
+    for seconds, due in (("0", True), ("1000", False)):
+        monkeypatch.setenv("CDMAE_SAVE_SECONDS", seconds)
+        with states.opened(tmp_path, "x") as state:
+            assert state.due() == due
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "often")
     with pytest.raises(InputError, match="CDMAE_SAVE_SECONDS is 'often'"), states.opened(tmp_path, "x"):
         pass

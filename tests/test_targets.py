@@ -23,7 +23,7 @@ def test_a_passage_with_the_id_and_the_text_of_the_query_is_its_own(tmp_path):
     assert targets.own_passages(collection(tmp_path / "b", "msmarco"), queries).tolist() == [-1, -1, -1]
 
 
-def test_runs_are_searched_one_deeper_and_cut(tmp_path):
+def test_runs_are_searched_one_deeper_and_cut_and_empty_ones_stay_empty(tmp_path):
     asked = []
 
     def find(number, texts, depth):
@@ -38,6 +38,8 @@ def test_runs_are_searched_one_deeper_and_cut(tmp_path):
     run = read_run(tmp_path / "run.parquet")
     assert [run.ranked(query)[0].tolist() for query in range(3)] == [[0, 1], [3, 0], []]
     assert run.ranked(0)[1].tolist() == [2, 1]
+    empty = Run.of([np.empty(0, np.int32)] * 2, [np.empty(0, np.float32)] * 2)
+    assert targets.without(empty, np.array([[0, 1]]), 5).starts.tolist() == [0, 0, 0]
 
 
 def test_the_splits_of_a_collection_are_searched_together(tmp_path):
@@ -80,8 +82,3 @@ def test_what_the_judgments_exclude_is_left_out_of_the_run_of_its_query(tmp_path
     found = [read_run(tmp_path / name) for name in ("t.parquet", "d.parquet")]
     assert [[run.ranked(query)[0].tolist() for query in range(2)] for run in found] == [[[1, 3], [0, 1]], [[0, 1]] * 2]
     assert "4 judgments of test exclude a passage" in capsys.readouterr().err
-
-
-def test_empty_runs_stay_empty():
-    empty = Run.of([np.empty(0, np.int32)] * 2, [np.empty(0, np.float32)] * 2)
-    assert targets.without(empty, np.array([[0, 1]]), 5).starts.tolist() == [0, 0, 0]

@@ -1,5 +1,6 @@
 """Tokenising: ids bit-equal to Hugging Face's, repeatable training, odd text."""
 
+import itertools
 import json
 import random
 import subprocess
@@ -22,15 +23,11 @@ ENGLISH = [
     "It's the encoder that must compress; the decoder attends to the bottleneck.",
 ] * 3
 ODD = [
-    "",
-    " ",
-    "\n\t\r",
-    "\x00",
+    "", " ", "\n\t\r", "\x00",
     "a\x00b \x0b\x0cc\x85d\x1c\x1fe\x7f",
     "zero\u200bwidth\u200djoiner\ufeff \ufffd",
     "no\xa0break\u2003space\u3000ideographic\u2028line",
-    "中文字符 mixed中文with latin",
-    "한글 and 日本語のテキスト",
+    "中文字符 mixed中文with latin", "한글 and 日本語のテキスト",
     "😀 👨‍👩‍👧🏽 🇩🇪 ok",
     "e\u0301 \u0301 =\u0338 \u0301\u0301x",
     "İstanbul ΣΑΣ ß ﬁ Ǆ ½ ² ™ Ⅷ",
@@ -41,7 +38,7 @@ ODD = [
     "«»„“…—–·٪ العربية עברית हिन्दी ไทย",
     "\u037e\u1fef\u2260\u226e",
     "\U0010ffff \ue000 \ud7ff",
-]
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +118,7 @@ def test_no_other_character_is_decomposed_to_a_joining_mark():
 
 
 @pytest.mark.parametrize("threads", [1, 2])
-def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads):
+def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads, monkeypatch):
     """No more of the stream is taken than the threads have to do next."""
     texts, taken, written = ODD + ENGLISH, [], []
 
@@ -137,11 +134,10 @@ def test_tokens_of_a_stream_are_the_same_files(tokenizer, tmp_path, threads):
 
     whole = tokenise.tokenise(table([texts[-row] for row in range(len(texts))], texts), tokenizer, 1)
     write_tokens(tmp_path / "whole", whole)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(
-            tokenise, "stream_tokens", lambda folder, parts, *rest: stream_tokens(folder, ahead(parts), *rest)
-        )
-        tokenise.tokenise_to(tmp_path / "streamed", stream(), tokenizer, threads)
+    monkeypatch.setattr(
+        tokenise, "stream_tokens", lambda where, parts, *rest: stream_tokens(where, ahead(parts), *rest)
+    )
+    tokenise.tokenise_to(tmp_path / "streamed", stream(), tokenizer, threads)
     for name in TOKENS:
         one, other = ((tmp_path / which / f"{name}.npy").read_bytes() for which in ("whole", "streamed"))
         assert one == other
@@ -156,21 +152,17 @@ def test_a_tokenizer_reads_a_collection_as_often_as_it_likes(tmp_path):
     assert tokenise.train_pieces(texts, 100) == tokenise.train_pieces(["A", "C", "one", "two"], 100)
 
 
-def test_an_empty_collection(tokenizer):
+def test_an_empty_collection_and_a_missing_title(tokenizer, hugging_face):
     found = tokenise.tokenise(table([], []), tokenizer, 2)
     assert len(found) == 0
     assert found.ids.tolist() == []
-
-
-def test_missing_titles_are_empty(tokenizer, hugging_face):
     found = tokenise.tokenise(table([None], ["some text"]), tokenizer, 1)
     assert passages_of(found) == [([], hugging_face(["some text"])[0])]
 
 
 def test_the_same_text_trains_the_same_vocabulary_in_every_process():
-    text = [
-        f"{a}{b}{c} {c}{b}{a}" for a in "abcdefgh" for b in "ijklmnop" for c in "qrstuvwx"
-    ]  # ties wherever one looks
+    letters = itertools.product("abcdefgh", "ijklmnop", "qrstuvwx")
+    text = [f"{a}{b}{c} {c}{b}{a}" for a, b, c in letters]  # ties wherever one looks
     script = "import sys, json; from cdmae.tokens.tokenise import train_pieces; "
     script += "print(list(train_pieces(json.load(sys.stdin), 120)))"
     how = {"input": json.dumps(text), "capture_output": True, "text": True, "check": True}
@@ -179,18 +171,12 @@ def test_the_same_text_trains_the_same_vocabulary_in_every_process():
     assert len(tokenise.train_pieces(text, 120)) == 120  # cut among the ties
 
 
-def test_the_first_ids_are_the_special_tokens():
+def test_special_tokens_come_first_and_punctuation_has_no_continuing_pieces():
     assert list(tokenise.train_pieces(ENGLISH, 300))[:5] == ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-
-
-def test_punctuation_has_no_continuing_pieces():
     pieces = tokenise.train_pieces([*ENGLISH, "中文 a中b"], 300)
     assert "##!" not in pieces
     assert "##中" not in pieces
     assert "##a" in pieces
-
-
-def test_a_vocabulary_too_small_for_the_alphabet_is_refused():
     with pytest.raises(InputError, match="vocabulary is 20; the single characters"):
         tokenise.train_pieces(ENGLISH, 20)
 
@@ -207,20 +193,15 @@ def test_a_word_of_megabytes_does_not_hold_up_a_training(monkeypatch):
     assert tokenise.train_pieces([*ENGLISH, short], 300) == whole
 
 
-def test_the_vocabulary_tells_special_and_ordinary_pieces(tokenizer):
+def test_the_vocabulary_tells_special_ordinary_and_unused_pieces(tokenizer, tmp_path):
     found = vocabulary.Vocabulary.read(tokenizer)
     pieces = vocabulary.read_pieces(tokenizer)
-    assert [pieces[each] for each in (found.pad_id, found.cls_id, found.sep_id, found.mask_id)] == [
-        "[PAD]", "[CLS]", "[SEP]", "[MASK]",
-    ]  # fmt: skip
+    special = (found.pad_id, found.cls_id, found.sep_id, found.mask_id)
+    assert [pieces[number] for number in special] == ["[PAD]", "[CLS]", "[SEP]", "[MASK]"]
     assert np.flatnonzero(found.special).tolist() == [0, 1, 2, 3, 4]
     assert found.ordinary.tolist() == list(range(5, found.size))
-    assert [piece for piece, begins in zip(pieces, found.word_starts, strict=True) if not begins] == [
-        piece for piece in pieces if piece.startswith("##")
-    ]
-
-
-def test_unused_pieces_are_not_ordinary(tmp_path):
+    expected = [piece for piece in pieces if piece.startswith("##")]
+    assert [piece for piece, begins in zip(pieces, found.word_starts, strict=True) if not begins] == expected
     from transformers import BertTokenizer
 
     pieces = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "[unused1]", "a", "##b"]
@@ -233,10 +214,7 @@ def test_unused_pieces_are_not_ordinary(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda parts: parts["model"].update(type="WordLevel"),
-            "is of the type WordLevel; allowed: WordPiece, BPE, Un",
-        ),
+        (lambda parts: parts["model"].update(type="WordLevel"), "is of the type WordLevel; allowed: WordPiece, BPE, "),
         (lambda parts: parts.update(pre_tokenizer=None), "does not divide texts into words: it has no pre_tokenizer"),
         (lambda parts: parts["added_tokens"][0].update(content="two words"), "tokens with blanks"),
     ],

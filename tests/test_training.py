@@ -1,7 +1,5 @@
 """Parts of the trainers: schedule, optimiser, generators, precision, signals."""
 
-from __future__ import annotations
-
 import os
 import signal
 from contextlib import nullcontext
@@ -13,24 +11,18 @@ from torch import nn
 from cdmae.training import setup
 
 
-def test_learning_rate_by_hand() -> None:
+def test_learning_rate_by_hand():
     """10 steps, 4 of warm-up, peak 8: up in quarters, down in sixths."""
     rates = [setup.learning_rate(step, 10, 4, 8.0) for step in range(11)]
     assert rates == pytest.approx([0, 2, 4, 6, 8, 8 * 5 / 6, 8 * 4 / 6, 4, 8 * 2 / 6, 8 / 6, 0])
-
-
-def test_learning_rate_without_warm_up_begins_at_its_peak() -> None:
-    """No division by zero; after the last step the rate stays 0."""
+    # Without warm-up there is no division by zero; after the last step the rate stays 0.
     assert [setup.learning_rate(step, 4, 0, 1.0) for step in (0, 2, 4, 9)] == [1.0, 0.5, 0.0, 0.0]
     assert setup.learning_rate(1, 2, 2, 1.0) == 0.5
-
-
-def test_learning_rate_of_the_papers_checkpoint() -> None:
-    """At step 80,000 of 86,346 the rate is still 2.4e-5: the horizon is not the snapshot."""
+    # The paper's checkpoint: the horizon is not the snapshot.
     assert setup.learning_rate(80_000, 86_346, 8_635, 3e-4) == pytest.approx(2.45e-5, rel=1e-3)
 
 
-def test_learning_rate_is_the_one_of_transformers() -> None:
+def test_learning_rate_is_the_one_of_transformers():
     """The schedule that every peer uses."""
     from transformers import get_linear_schedule_with_warmup
 
@@ -42,7 +34,7 @@ def test_learning_rate_is_the_one_of_transformers() -> None:
         theirs.step()
 
 
-def test_optimiser_spares_biases_and_layer_norms() -> None:
+def test_optimiser_spares_biases_and_layer_norms():
     """With zero gradients, weights shrink by lr x decay; biases and LayerNorm stay."""
     model = nn.Sequential(nn.Linear(2, 2), nn.LayerNorm(2))
     before = [parameter.detach().clone() for parameter in model.parameters()]
@@ -56,7 +48,7 @@ def test_optimiser_spares_biases_and_layer_norms() -> None:
         torch.testing.assert_close(new.detach(), old * factor)
 
 
-def test_generators_are_functions_of_their_key() -> None:
+def test_generators_are_functions_of_their_key():
     """The same key gives the same numbers; any other key gives others; the global generator is left alone."""
     cpu = torch.device("cpu")
     state = torch.get_rng_state()
@@ -70,7 +62,7 @@ def test_generators_are_functions_of_their_key() -> None:
     assert torch.equal(state, torch.get_rng_state())
 
 
-def test_precision_auto_follows_the_device(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_precision_auto_follows_the_device(monkeypatch):
     """The CPU computes in bf16 only where it has the instructions; an explicit choice is kept."""
     cpu = torch.device("cpu")
     for supported, chosen in ((True, "bf16"), (False, "fp32")):
@@ -82,7 +74,7 @@ def test_precision_auto_follows_the_device(monkeypatch: pytest.MonkeyPatch) -> N
         assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
 
 
-def test_clip_by_hand() -> None:
+def test_clip_by_hand():
     """A gradient (3, 4) of norm 5 clipped to 1 is (.6, .8); a small one is left alone."""
     parameter = nn.Parameter(torch.zeros(2))
     parameter.grad = torch.tensor([3.0, 4.0])
@@ -93,7 +85,7 @@ def test_clip_by_hand() -> None:
 
 
 @pytest.mark.parametrize("number", setup.SIGNALS)
-def test_signals_are_requests(number: signal.Signals) -> None:
+def test_signals_are_requests(number):
     """A signal, also a repeated one, is noted; afterwards the old handlers are back."""
     before = signal.getsignal(number)
     with setup.stopping() as stop:

@@ -1,7 +1,5 @@
 """The packed forward equals transformers' padded one: states, gradients, chosen rows; and dropout."""
 
-from __future__ import annotations
-
 import sys
 from types import SimpleNamespace
 
@@ -15,13 +13,7 @@ from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel
 from cdmae.models import attention, encoders, packed
 from cdmae.training import setup
 
-SIZES = {
-    "vocab_size": 50,
-    "hidden_size": 24,
-    "num_hidden_layers": 3,
-    "num_attention_heads": 3,
-    "intermediate_size": 40,
-}
+SIZES = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 40}
 SEQUENCES = [[2, 7, 8, 9, 3], [2, 3], [2, 11, 12, 3], [2, 20, 21, 22, 23, 24, 25, 3]]
 
 
@@ -47,7 +39,7 @@ def padded(model: nn.Module, sequences: list[list[int]], types: list[list[int]] 
 
 @pytest.mark.parametrize("make", [bert, electra])
 @pytest.mark.parametrize("sequences", [SEQUENCES, [[2, 4, 5, 3]] * 3, [[2, 3]]])
-def test_packed_equals_padded(make: type, sequences: list[list[int]]) -> None:
+def test_packed_equals_padded(make, sequences):
     """To 1e-5, with and without padding in the reference."""
     model = make()
     expected = padded(model, sequences)
@@ -55,7 +47,7 @@ def test_packed_equals_padded(make: type, sequences: list[list[int]]) -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_pairs_use_their_types() -> None:
+def test_pairs_use_their_types():
     """Token types of query and passage reach the embeddings."""
     model = bert()
     types = [[0] * 2 + [1] * (len(each) - 2) for each in SEQUENCES]
@@ -67,7 +59,7 @@ def test_pairs_use_their_types() -> None:
 
 
 @pytest.mark.parametrize("long", [attention.LONG, 1])
-def test_gradients_equal_the_padded_ones(long: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_gradients_equal_the_padded_ones(long, monkeypatch):
     """Of every parameter, by both ways of padded attention."""
     monkeypatch.setattr(attention, "LONG", long)
     model = bert()
@@ -78,13 +70,18 @@ def test_gradients_equal_the_padded_ones(long: int, monkeypatch: pytest.MonkeyPa
         (states[: len(direction)] * direction).sum().backward()
         gradients.append({name: each.grad.clone() for name, each in model.named_parameters()})
     for name, expected in gradients[0].items():
-        torch.testing.assert_close(
-            gradients[1][name], expected, atol=1e-4, rtol=1e-4, msg=lambda text, name=name: f"{name}: {text}"
-        )
+        torch.testing.assert_close(gradients[1][name], expected, atol=1e-4, rtol=1e-4)
+
+
+def same_gradients(model: nn.Module, found: Tensor, expected: Tensor) -> None:
+    """Compare the gradients of the squares with respect to every weight."""
+    sides = (torch.autograd.grad(states.square().sum(), list(model.parameters())) for states in (found, expected))
+    for one, other in zip(*sides, strict=True):
+        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
 
 
 @pytest.mark.parametrize("chosen", [[0, 2, 7, 12, 18], [5], []])
-def test_last_layer_at_chosen_rows(chosen: list[int]) -> None:
+def test_last_layer_at_chosen_rows(chosen):
     """The same numbers as all rows, and the same gradient."""
     model = bert()
     batch = packed.pack(SEQUENCES)
@@ -92,15 +89,10 @@ def test_last_layer_at_chosen_rows(chosen: list[int]) -> None:
     whole = encoders.hidden_states(model, batch)[chosen]
     part = encoders.hidden_states(model, batch, last_rows=rows)[: len(chosen)]
     torch.testing.assert_close(part, whole, atol=1e-5, rtol=1e-5)
-    for found, expected in zip(
-        torch.autograd.grad(part.square().sum(), list(model.parameters())),
-        torch.autograd.grad(whole.square().sum(), list(model.parameters())),
-        strict=True,
-    ):
-        torch.testing.assert_close(found, expected, atol=1e-4, rtol=1e-4)
+    same_gradients(model, part, whole)
 
 
-def test_cls_is_the_first_row_of_each_passage() -> None:
+def test_cls_is_the_first_row_of_each_passage():
     """[B, D], without filler."""
     model = bert()
     batch = packed.pack(SEQUENCES)
@@ -110,7 +102,7 @@ def test_cls_is_the_first_row_of_each_passage() -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
-def test_the_mean_of_a_passage_is_that_of_its_rows() -> None:
+def test_the_mean_of_a_passage_is_that_of_its_rows():
     """[B, D]: special tokens count, filler does not; with the gradient of the rows."""
     model, batch = bert(), packed.pack(SEQUENCES)
     rows = padded(model, SEQUENCES).split([len(each) for each in SEQUENCES])
@@ -118,14 +110,10 @@ def test_the_mean_of_a_passage_is_that_of_its_rows() -> None:
     found = encoders.vectors(model, batch, "mean")
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     torch.testing.assert_close(encoders.vectors(model, batch), encoders.cls(model, batch), atol=0, rtol=0)
-    weights = list(model.parameters())
-    for one, other in zip(
-        *(torch.autograd.grad(each.square().sum(), weights) for each in (found, expected)), strict=True
-    ):
-        torch.testing.assert_close(one, other, atol=1e-4, rtol=1e-4)
+    same_gradients(model, found, expected)
 
 
-def test_filler_gets_no_gradient_and_stays_finite() -> None:
+def test_filler_gets_no_gradient_and_stays_finite():
     """What fills the block is computed but leaves no trace."""
     model = bert()
     encoders.cls(model, packed.pack([[2, 5, 3]])).sum().backward()
@@ -136,7 +124,7 @@ def test_filler_gets_no_gradient_and_stays_finite() -> None:
     assert all(torch.isfinite(each.grad).all() for each in model.parameters() if each.grad is not None)
 
 
-def test_bf16_products_stay_near() -> None:
+def test_bf16_products_stay_near():
     """Under autocast the result is float32 and close to the float32 one."""
     model = bert()
     batch = packed.pack(SEQUENCES)
@@ -147,7 +135,7 @@ def test_bf16_products_stay_near() -> None:
     assert 0 < (found - expected).abs().max() < 0.1
 
 
-def test_dropout_follows_its_generator() -> None:
+def test_dropout_follows_its_generator():
     """Off without a generator, repeatable with one, another generator another result."""
     model, cpu = bert(hidden_dropout_prob=0.2), torch.device("cpu")
     batch = packed.pack(SEQUENCES)
@@ -160,7 +148,7 @@ def test_dropout_follows_its_generator() -> None:
 
 
 @pytest.mark.parametrize("kind", [torch.float32, torch.bfloat16])
-def test_drop_keeps_the_mean(kind: torch.dtype) -> None:
+def test_drop_keeps_the_mean(kind):
     """A share p becomes 0, the others are divided by 1 - p; every 64-bit word serves four numbers alike."""
     ones = torch.ones(1000, 400, dtype=kind)
     found = encoders.drop(ones, 0.1, setup.generator(torch.device("cpu"), 3, "drop"))
@@ -191,7 +179,7 @@ def varlen_attn(q: Tensor, k: Tensor, v: Tensor, starts_q: Tensor, starts_k: Ten
 
 
 @pytest.mark.parametrize("chosen", [[0, 6, 18], [0, 5, 7, 11], [5], []])
-def test_the_cuda_kernel_is_called_with_packed_rows(chosen: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cuda_kernel_is_called_with_packed_rows(chosen, monkeypatch):
     """States and gradients, at rows of some passages, at [CLS] (at most one row each), and where nothing is predicted.
 
     Every weight has a gradient with no rows too: processes add theirs up.
@@ -215,16 +203,11 @@ def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Te
 @pytest.mark.parametrize(
     ("size", "kind", "kernel"),
     [
-        (64, torch.bfloat16, "varlen"),
-        (256, torch.float16, "varlen"),
-        (26, torch.bfloat16, "grid"),
-        (264, torch.bfloat16, "grid"),
-        (64, torch.float32, "grid"),
+        (64, torch.bfloat16, "varlen"), (256, torch.float16, "varlen"),
+        (26, torch.bfloat16, "grid"), (264, torch.bfloat16, "grid"), (64, torch.float32, "grid"),
     ],
-)
-def test_the_cuda_kernel_is_given_what_it_takes(
-    size: int, kind: torch.dtype, kernel: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+)  # fmt: skip
+def test_the_cuda_kernel_is_given_what_it_takes(size, kind, kernel, monkeypatch):
     """Heads of a multiple of 8 numbers, at most 256, in half precision; tensors that only say that they are on CUDA."""
     monkeypatch.setattr(attention, "_varlen", lambda *given: "varlen")
     monkeypatch.setattr(attention, "_Attention", SimpleNamespace(apply=lambda *given: "grid"))

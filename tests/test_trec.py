@@ -16,14 +16,15 @@ RUN = Run.of(
 )
 
 
-def test_ir_measures_reads_the_same_ranking(tmp_path):
+def test_ir_measures_reads_the_same_ranking_and_a_run_of_other_queries_is_refused(tmp_path):
     trec.write_run(tmp_path / "run", RUN, QUERIES, PASSAGES, "us")
     assert (tmp_path / "run").read_text().splitlines()[:2] == ["q-1 Q0 d4 1 1.5 us", "q-1 Q0 d0 2 0.333333343 us"]
     rows = list(ir_measures.read_trec_run(str(tmp_path / "run")))
-    assert [(row.query_id, row.doc_id) for row in rows] == [
-        ("q-1", "d4"), ("q-1", "d0"), ("q-1", "d2"), ("七", "d1"), ("七", "d3"),
-    ]  # fmt: skip
+    expected = [("q-1", "d4"), ("q-1", "d0"), ("q-1", "d2"), ("七", "d1"), ("七", "d3")]
+    assert [(row.query_id, row.doc_id) for row in rows] == expected
     assert [np.float32(row.score) for row in rows] == RUN.scores.tolist()
+    with pytest.raises(InputError, match="the run has 3 queries and the split 2"):
+        trec.write_run(tmp_path / "run", RUN, QUERIES[:2], PASSAGES, "us")
 
 
 def test_ties_are_told_apart_by_as_little_as_possible():
@@ -56,23 +57,15 @@ def test_escaped_ids_stay_distinct():
     assert trec.names(odd[1:3], "query") == odd[1:3]
 
 
-def test_a_run_of_other_queries_is_refused(tmp_path):
-    with pytest.raises(InputError, match="the run has 3 queries and the split 2"):
-        trec.write_run(tmp_path / "run", RUN, QUERIES[:2], PASSAGES, "us")
-
-
 LINES = "q2 Q0 d1 1 2.5 x\nq2\tQ0 d0 2 2.5 x\nq2 Q0 d5 9 3 x\n七 Q0 d3 1 -1e-3 x\n"
 
 
-def test_a_run_of_others_is_read_by_score_then_rank(tmp_path, capsys):
+def test_a_run_is_read_by_score_then_rank_and_our_own_as_it_was_written(tmp_path, capsys):
     (tmp_path / "run").write_text(LINES)
     run = trec.read_run(tmp_path / "run", QUERIES, PASSAGES, depth=2)
     assert [run.ranked(row)[0].tolist() for row in range(3)] == [[], [5, 1], [3]]
     assert run.ranked(1)[1].tolist() == [3, 2.5]
     assert "2 of 3 queries have fewer than 2 passages, 1 none" in capsys.readouterr().err
-
-
-def test_what_was_written_is_read_again(tmp_path):
     passages = ["a b", *PASSAGES[1:]]
     trec.write_run(tmp_path / "run", RUN, QUERIES, passages, "us")
     again = trec.read_run(tmp_path / "run", QUERIES, pa.array(passages), depth=3)

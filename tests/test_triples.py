@@ -29,23 +29,17 @@ def test_negatives_come_once_in_their_order_and_unjudged_queries_not_at_all(tmp_
     assert ranked(run) == [[0], [3, 1], []]
     assert run.scores.tolist() == [0, 0, -1]
     assert (run.passages.dtype, run.scores.dtype) == (np.int32, np.float32)
+    assert ranked(read(tmp_path, name=name, depth=1)) == [[0], [3], []]
 
 
-def test_lists_are_cut(tmp_path):
-    assert ranked(read(tmp_path, depth=1)) == [[0], [3], []]
-
-
-def test_blocks_make_no_difference(tmp_path, monkeypatch):
+def test_a_query_may_stand_in_two_places_and_blocks_make_no_difference(tmp_path, monkeypatch):
     rng = np.random.default_rng(1)
     text = "".join(f"{query}\t0\t{rng.choice([0, 10, 2, 30])}\n" for query in (3, 7, 5) for _ in range(500))
     whole = ranked(read(tmp_path, text))
+    assert ranked(read(tmp_path, LINES + "3\t0\t2\n3\t0\t30\n")) == [[0], [3, 1, 2], []]
     monkeypatch.setattr(triples, "BLOCK", 100)
     assert ranked(read(tmp_path, text)) == whole
     assert list(map(len, whole)) == [4, 4, 4]
-
-
-def test_a_query_may_stand_in_two_places(tmp_path):
-    assert ranked(read(tmp_path, LINES + "3\t0\t2\n3\t0\t30\n")) == [[0], [3, 1, 2], []]
 
 
 @pytest.mark.parametrize(
@@ -63,13 +57,10 @@ def test_files_of_something_else_are_refused(tmp_path, text, message):
         read(tmp_path, text)
 
 
-def test_an_archive_that_breaks_off_is_refused(tmp_path):
+def test_an_archive_that_breaks_off_and_ids_that_are_no_numbers_are_refused(tmp_path):
     whole = gzip.compress(LINES.encode() * 1000)
     (tmp_path / "t.gz").write_bytes(whole[: len(whole) // 2])
     with pytest.raises(InputError, match="t.gz is damaged"):
         triples.read(tmp_path / "t.gz", QUERIES, PASSAGES, 10)
-
-
-def test_collections_without_numbers_have_no_triples(tmp_path):
     with pytest.raises(InputError, match="triples name queries and passages by numbers"):
         read(tmp_path, passages=pa.array(["a"]))

@@ -1,5 +1,6 @@
 """Tokenizers of every kind: ids are Hugging Face's, words and special tokens are those that the tokenizer tells."""
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -51,31 +52,37 @@ def words_of(hugging_face, text):
 def test_ids_are_those_of_the_joined_text(tokens, vocabulary, hugging_face):
     """Title, blank, text, which is what a user of the trained model hands to the tokenizer."""
     expected = hugging_face(JOINED, add_special_tokens=False)["input_ids"]
-    found = [
-        vocabulary.of_model(tokens.ids[a:b]).tolist() for a, b in zip(tokens.starts, tokens.starts[1:], strict=False)
-    ]
-    assert found == expected
+    spans = itertools.pairwise(tokens.starts)
+    assert [vocabulary.of_model(tokens.ids[begin:end]).tolist() for begin, end in spans] == expected
     for row, title in enumerate(TITLES):
         alone = hugging_face(title, add_special_tokens=False)["input_ids"] if title else []
         assert vocabulary.of_model(tokens.ids[tokens.starts[row] : tokens.text_starts[row]]).tolist() == alone
 
 
-def test_words_are_those_that_the_tokenizer_tells(tokens, vocabulary, hugging_face):
+def test_words_are_those_that_the_tokenizer_tells_and_ngrams_are_of_them(tokens, vocabulary, hugging_face):
     assert np.array_equal(tokens.word_starts, vocabulary.word_starts)
     for row, text in enumerate(JOINED):
         ids = tokens.ids[tokens.starts[row] : tokens.starts[row + 1]]
         begins = np.flatnonzero(vocabulary.word_starts[ids])
         found = np.split(vocabulary.of_model(ids), begins[1:]) if len(ids) else []
         assert [part.tolist() for part in found] == words_of(hugging_face, text)
+    words = [tuple(word) for text in JOINED for word in words_of(hugging_face, text)]
+    times = Counter(words)
+    assert ngrams.count(tokens, window=2).counts[0].tolist() == [times[word] for word in words]
 
 
-def test_special_tokens_are_those_of_the_tokenizer(vocabulary, hugging_face):
+def test_special_tokens_are_those_of_the_tokenizer_and_pieces_are_spelt_as_text(vocabulary, hugging_face, folder):
     for name in ("pad", "cls", "sep", "mask"):
         assert getattr(vocabulary, f"{name}_id") == getattr(hugging_face, f"{name}_token_id")
     special = set(np.flatnonzero(vocabulary.special[: vocabulary.pieces]).tolist())
     assert set(hugging_face.all_special_ids) <= special
     assert not special & set(vocabulary.ordinary.tolist())
     assert vocabulary.pieces == len(hugging_face)
+    pieces = read_pieces(folder)
+    assert len(pieces) == vocabulary.size
+    begins = dict(zip(pieces, vocabulary.word_starts, strict=True))
+    assert begins.get("the") or begins.get("t")
+    assert all(piece.startswith("##") for piece in pieces if not begins[piece])
 
 
 def test_a_pair_is_what_the_tokenizer_makes_of_it(folder, vocabulary, hugging_face):
@@ -86,13 +93,6 @@ def test_a_pair_is_what_the_tokenizer_makes_of_it(folder, vocabulary, hugging_fa
     assert found.ids.tolist() == sum(expected["input_ids"], [])
     single = sequences.single(source, rows, 12, vocabulary)
     assert single.ids.tolist() == sum(hugging_face(texts, truncation=True, max_length=12)["input_ids"], [])
-
-
-def test_ngrams_are_of_words(tokens, hugging_face):
-    """How often each word occurs, in the order of the text."""
-    words = [tuple(word) for text in JOINED for word in words_of(hugging_face, text)]
-    times = Counter(words)
-    assert ngrams.count(tokens, window=2).counts[0].tolist() == [times[word] for word in words]
 
 
 def test_a_whole_word_is_masked_as_a_whole(tokens, vocabulary):
@@ -110,16 +110,6 @@ def test_a_whole_word_is_masked_as_a_whole(tokens, vocabulary):
         assert len(partly) <= 1, "only the last word may be cut by the budget"
 
 
-def test_pieces_are_spelt_as_text(vocabulary, folder):
-    pieces = read_pieces(folder)
-    assert len(pieces) == vocabulary.size
-    words = {piece for piece, begins in zip(pieces, vocabulary.word_starts, strict=True) if begins}
-    assert "the" in words or "t" in words
-    assert all(
-        piece.startswith("##") for piece, begins in zip(pieces, vocabulary.word_starts, strict=True) if not begins
-    )
-
-
 def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):
     from transformers import PreTrainedTokenizerFast
 
@@ -128,7 +118,6 @@ def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):
         tokenise.load_tokenizer(tmp_path)
     (tmp_path / "tokenizer.json").write_bytes((folder / "tokenizer.json").read_bytes())
     (tmp_path / "tokenizer_config.json").write_text('{"pad_token": "nothing"}')
-    with pytest.raises(
-        InputError, match=r"names no pad_token in its tokenizer_config.json; allowed: the tokenizer of a"
-    ):
+    message = r"names no pad_token in its tokenizer_config.json; allowed: the tokenizer of a"
+    with pytest.raises(InputError, match=message):
         Vocabulary.read(tmp_path)

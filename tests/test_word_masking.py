@@ -35,17 +35,14 @@ def collection(texts=TEXTS, pieces=PIECES):
 # --- 1 / frequency, and inverse document frequency -------------------------------------------------------------------
 
 
-def test_inverse_frequency_counts_words():
+def test_inverse_frequency_counts_words_and_idf_passages():
     """MASTER: 1 / the occurrences of the word, the same for all its word-pieces."""
     values = masking.values(["inverse_frequency"], collection(), None)["inverse_frequency"]
     words = {"aa": 4, "bb": 2, "cc": 2, "ccd": 2}
     expected = [-math.log(words[word]) for text in TEXTS for word in text.split() for _ in range(1 + (word == "ccd"))]
     assert values.dtype == np.float16
     assert values.tolist() == pytest.approx(expected, abs=1e-3)
-
-
-def test_idf_counts_passages():
-    """log(1 + (P - d + .5) / (d + .5)), of which the strategy reads the logarithm."""
+    # log(1 + (P - d + .5) / (d + .5)), of which the strategy reads the logarithm
     values = masking.values(["idf"], collection(), None)["idf"]
     passages = {"aa": 3, "bb": 2, "cc": 2, "ccd": 2}
     weights = {word: math.log(1 + (4 - having + 0.5) / (having + 0.5)) for word, having in passages.items()}
@@ -61,9 +58,8 @@ def test_words_are_drawn_in_proportion_to_their_weights(name):
     first = select(batch, Side(name, 0.25)).mean(axis=0)
     assert np.abs(first - weights).max() < 4 * math.sqrt(0.25 / number)
     both = select(batch, Side(name, 0.5)).mean(axis=0)
-    second = [
-        weights[i] + sum(weights[j] * weights[i] / (1 - weights[j]) for j in range(4) if j != i) for i in range(4)
-    ]
+    odds = weights / (1 - weights)  # of another after it, if drawn first
+    second = weights + weights * (odds.sum() - odds)
     assert np.abs(both - second).max() < 4 * math.sqrt(0.25 / number)
 
 
@@ -91,16 +87,16 @@ def test_span_lengths_are_geometric():
 def test_spans_are_contiguous_words():
     """Far fewer runs than masked words, and whole words in every run but where the number was reached."""
     batch = random_batch(passages=200)
+
+    def runs(mask):
+        padded = np.pad(mask, ((0, 0), (1, 0)))
+        return (padded[:, 1:] & ~padded[:, :-1]).sum()
+
     found = select(batch, Side("span", 0.3))
     alone = select(batch, Side("whole_word", 0.3))
     assert runs(found) < 0.5 * runs(alone)
     for row, words in enumerate(words_of(batch)):
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
-
-
-def runs(mask):
-    padded = np.pad(mask, ((0, 0), (1, 0)))
-    return (padded[:, 1:] & ~padded[:, :-1]).sum()
 
 
 def test_a_span_ends_at_a_special_token():

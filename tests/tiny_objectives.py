@@ -1,7 +1,5 @@
 """A language model, a reader of nonsense, padded sides and what is compared: what the tests of objectives share."""
 
-from __future__ import annotations
-
 import itertools
 from dataclasses import replace
 
@@ -74,9 +72,6 @@ class Padded:
     def hidden(self) -> Tensor:
         """What transformers adds to attention scores: [B, 1, 1, n]."""
         return torch.zeros(self.attended.shape).masked_fill(~self.attended, -torch.inf)[:, None, None, :]
-
-
-# --- what a network is compared by ------------------------------------------------------------------------------------
 
 
 def first(name: str, lengths: tuple[int, ...] = LENGTHS) -> Step:

@@ -39,9 +39,8 @@ def unigram():
 
     tokenizer = Tokenizer(models.Unigram())
     tokenizer.pre_tokenizer = pre_tokenizers.Metaspace()
-    trainer = trainers.UnigramTrainer(
-        vocab_size=120, special_tokens=SPECIAL[:4], unk_token="<unk>", show_progress=False
-    )
+    how = {"special_tokens": SPECIAL[:4], "unk_token": "<unk>", "show_progress": False}
+    trainer = trainers.UnigramTrainer(vocab_size=120, **how)
     tokenizer.train_from_iterator(TEXTS * 3, trainer)
     pieces = json.loads(tokenizer.to_str())["model"]["vocab"]
     return transformers.XLMRobertaTokenizer(vocab=[*map(tuple, pieces), ("<mask>", 0.0)])
@@ -71,9 +70,7 @@ KINDS = {make.__name__: make for make in (word_piece, mpnet, byte_level, modern,
 def _bytes(special, size):
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
-    alphabet = pre_tokenizers.ByteLevel.alphabet()
-    trainer = trainers.BpeTrainer(
-        vocab_size=size, special_tokens=special, initial_alphabet=alphabet, show_progress=False
-    )
+    how = {"special_tokens": special, "initial_alphabet": pre_tokenizers.ByteLevel.alphabet(), "show_progress": False}
+    trainer = trainers.BpeTrainer(vocab_size=size, **how)
     tokenizer.train_from_iterator(TEXTS * 3, trainer)
     return json.loads(tokenizer.to_str())["model"]

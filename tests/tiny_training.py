@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pytest
 import torch
 
 from cdmae.collections.store import Collection, write_collection
@@ -41,20 +40,10 @@ class Tiny:
 def stage(kind: str, **changed) -> Stage:
     """A recipe for the tiny collection, in float32."""
     values = {
-        "queries": 6,
-        "group": 4,
-        "depth": 15,
-        "random_negatives": 2,
-        "epochs": 2.0,
-        "learning_rate": 1e-3,
-        "warmup_steps": 2,
-        "chunk": 8,
-        "query_length": 16,
-        "passage_length": 32,
-        "max_length": 48,
-        "forward_factor": 2,
+        "queries": 6, "group": 4, "depth": 15, "random_negatives": 2, "epochs": 2.0, "learning_rate": 1e-3,
+        "warmup_steps": 2, "chunk": 8, "query_length": 16, "passage_length": 32, "max_length": 48, "forward_factor": 2,
         "precision": "fp32",
-    }
+    }  # fmt: skip
     return Stage(kind=kind, collection="tiny", **values | changed)
 
 
@@ -64,16 +53,10 @@ def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, kind: str = 
 
     pieces = tokenise.load_tokenizer(tokenizer)
     sizes = {
-        "vocab_size": len(pieces),
-        "hidden_size": 32,
-        "num_hidden_layers": 2,
-        "num_attention_heads": 2,
-        "intermediate_size": 64,
-        "max_position_embeddings": 64,
-        "hidden_dropout_prob": dropout,
-        "attention_probs_dropout_prob": 0.0,
-        "initializer_range": 0.1,
-    }
+        "vocab_size": len(pieces), "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2,
+        "intermediate_size": 64, "max_position_embeddings": 64, "hidden_dropout_prob": dropout,
+        "attention_probs_dropout_prob": 0.0, "initializer_range": 0.1,
+    }  # fmt: skip
     with torch.random.fork_rng():
         torch.manual_seed(3)
         if kind == "bert":
@@ -131,18 +114,16 @@ def train(trainer, tiny: Tiny, folder: Path, recipe: Stage, **changed) -> Path:
     return folder / "model"
 
 
-@pytest.fixture
-def teacher(tmp_path: Path) -> Path:
-    """Scores of every passage for every query."""
+def write_teacher(path: Path) -> Path:
+    """Write scores of every passage for every query; return the path."""
     generator = np.random.default_rng(11)
     scores = [generator.normal(size=PASSAGES).astype(np.float32) for _ in range(QUERIES)]
-    write_run(tmp_path / "teacher.parquet", Run.of([np.arange(PASSAGES)] * QUERIES, scores))
-    return tmp_path / "teacher.parquet"
+    write_run(path, Run.of([np.arange(PASSAGES)] * QUERIES, scores))
+    return path
 
 
-@pytest.fixture(scope="session")
-def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
-    folder = tmp_path_factory.mktemp("tiny")
+def write_tiny(folder: Path) -> Tiny:
+    """Write the collection and all that is made of it."""
     generator = np.random.default_rng(7)
     letters = list("bcdfghklmnprstvz")
     words = ["".join(generator.choice(letters) + generator.choice(list("aeiou")) for _ in range(3)) for _ in range(300)]
@@ -159,11 +140,5 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Tiny:
     scores = [np.arange(LISTED, 0, -1, dtype=np.float32)] * QUERIES
     write_run(folder / "run.parquet", Run.of(lists, scores))
     joined = [f"{title} {text}".strip() for title, text in zip(titles, passages, strict=True)]
-    return Tiny(
-        folder / "c",
-        folder / "tokens",
-        encoder(folder / "encoder", folder / "tokenizer"),
-        folder / "run.parquet",
-        joined,
-        queries,
-    )
+    start = encoder(folder / "encoder", folder / "tokenizer")
+    return Tiny(folder / "c", folder / "tokens", start, folder / "run.parquet", joined, queries)

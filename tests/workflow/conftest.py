@@ -99,7 +99,7 @@ def wait_for(condition, seconds: float = 240.0, every: float = 0.005):
 
 
 @pytest.fixture(scope="session")
-def smoke(tmp_path_factory) -> Checkout:
+def smoke(tmp_path_factory):
     """A finished smoke run; nobody may change it."""
     checkout = Checkout.of(ROOT, tmp_path_factory.mktemp("smoke") / "checkout")
     (checkout.folder / "said.txt").write_text(checkout.run(*SMOKE))
@@ -107,13 +107,13 @@ def smoke(tmp_path_factory) -> Checkout:
 
 
 @pytest.fixture
-def finished(smoke, tmp_path) -> Checkout:
+def finished(smoke, tmp_path):
     """A finished smoke run to change."""
     return smoke.copy(tmp_path / "checkout")
 
 
 @pytest.fixture(scope="session")
-def code(tmp_path_factory) -> Checkout:
+def code(tmp_path_factory):
     """A checkout in which nothing is ever made."""
     return Checkout.of(ROOT, tmp_path_factory.mktemp("code") / "checkout")
 
@@ -131,6 +131,6 @@ def overlay(tmp_path):
 
 
 @pytest.fixture
-def fresh(tmp_path) -> Checkout:
+def fresh(tmp_path):
     """A checkout without results."""
     return Checkout.of(ROOT, tmp_path / "checkout")

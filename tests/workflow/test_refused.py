@@ -15,10 +15,7 @@ WRONG = {
     "malformed": ("evaluation: {collections: [", "not YAML"),
     "key": ("importance: {ami: {windw: 3}}", "importance.ami.windw is not a setting; did you mean window?"),
     "value": ("importance: {ami: {window: 90}}", "importance.ami.window is 90; allowed: a whole number from 2 to 8"),
-    "name": (
-        "systems: {cdmae-stage1: {negatives: bm52}}",
-        "systems.cdmae-stage1.negatives is bm52; did you mean bm25?",
-    ),
+    "name": ("systems: {cdmae-stage1: {negatives: bm52}}", "cdmae-stage1.negatives is bm52; did you mean bm25?"),
     "circle": ("systems: {cdmae-stage1: {negatives: cdmae-stage2}}", "cdmae-stage1 -> cdmae-stage2 -> cdmae-stage1"),
     "data": ("collections: {pydocs: null, mine: {source: beir, path: nowhere}}", "collections.mine"),
 }
@@ -74,7 +71,6 @@ def test_what_a_job_ends_with_stands_last(fresh, overlay):
     """Behind all that Snakemake says, with its log; and nothing is trained that could not be used."""
     path = overlay("collections: {pydocs: {train_queries: 0}}\ntraining: {queries: 5000}\n")
     said = fresh.run(*SMOKE, path, status=1).splitlines()
-    assert said[-1].startswith(
-        "results/smoke/logs/collection/pydocs.log: cdmae: stages.stage1.queries is 5000; allowed: up to "
-    )
+    log = "results/smoke/logs/collection/pydocs.log"
+    assert said[-1].startswith(f"{log}: cdmae: stages.stage1.queries is 5000; allowed: up to ")
     assert not (fresh.results / "encoders").exists()

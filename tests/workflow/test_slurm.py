@@ -3,8 +3,6 @@
 A training that is cancelled, warned before its time limit, or requeued ends in the weights of one that was left alone.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import json
 import os
@@ -38,10 +36,8 @@ def tiny() -> str:
     for section, names in GONE.items():
         values[section] = values.get(section, {}) | dict.fromkeys(names)
     values["training"] |= {"epochs": 4}
-    values["evaluation"] = {
-        "collections": {"pydocs": ["dev"], **dict.fromkeys(GONE["collections"])},
-        "baseline": "bm25",
-    }
+    collections = {"pydocs": ["dev"], **dict.fromkeys(GONE["collections"])}
+    values["evaluation"] = {"collections": collections, "baseline": "bm25"}
     return yaml.safe_dump(values)
 
 
@@ -99,7 +95,7 @@ def cluster(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def whole(cluster, tmp_path_factory) -> Checkout:
+def whole(cluster, tmp_path_factory):
     """The tiny workflow from nothing to its measures, every job a job of SLURM and none interrupted."""
     checkout = Checkout.of(ROOT, tmp_path_factory.mktemp("slurm") / "checkout")
     (checkout.folder / "tiny.yaml").write_text(tiny())
@@ -111,11 +107,8 @@ SUBMITTED: list[subprocess.Popen] = []
 
 
 def submit(checkout: Checkout, target: str, *resources: str, **environment: str) -> subprocess.Popen:
-    SUBMITTED.append(
-        checkout.start(
-            target, "--configfile", "tiny.yaml", *PROFILE, "--set-resources", *RESOURCES, *resources, **environment
-        )
-    )
+    words = (target, "--configfile", "tiny.yaml", *PROFILE, "--set-resources", *RESOURCES, *resources)
+    SUBMITTED.append(checkout.start(*words, **environment))
     return SUBMITTED[-1]
 
 

@@ -38,13 +38,10 @@ def test_every_job_wrote_its_outputs_its_log_and_its_cost(smoke, config):
     jobs = records(config.values())
     for job in jobs:
         assert all((smoke.folder / path).exists() for path in job.outputs), job
-    logs = {path.relative_to(smoke.results / "logs").with_suffix("") for path in smoke.results.glob("logs/**/*.log")}
-    costs = {
-        path.relative_to(smoke.results / "benchmarks").with_suffix("")
-        for path in smoke.results.glob("benchmarks/**/*.tsv")
-    }
-    assert logs == costs
-    assert len(logs) == len(jobs)
+    logs, costs = smoke.results / "logs", smoke.results / "benchmarks"
+    names = {path.relative_to(logs).with_suffix("") for path in logs.glob("**/*.log")}
+    assert names == {path.relative_to(costs).with_suffix("") for path in costs.glob("**/*.tsv")}
+    assert len(names) == len(jobs)
 
 
 def test_progress_reached_the_terminal(smoke):
@@ -82,16 +79,13 @@ def test_collection(config, at):
     assert len(judged) >= len(read_queries(at("collections/pydocs"), "dev")) > 0
 
 
-def test_tokens_and_importance(at):
+def test_tokens_importance_and_masked_terms(at):
     tokens = read_tokens(at("tokens/tiny/pydocs"))
     assert len(tokens) == len(read_passages(at("collections/pydocs"), columns=[]))
     assert tokens.starts[-1] == len(tokens.ids) and tokens.ids.max() < 1000
     values = read_array(at("importance/ami/tiny/pydocs/values.npy"))
     assert len(values) == len(tokens.ids)
     assert np.isfinite(values).all() and values.astype(np.float32).std() > 0
-
-
-def test_masked_terms(at):
     found = read_json(at("masked_terms/cdmae.json"))
     assert found["importance"]["stop_word_share"] < found["uniform"]["stop_word_share"]
 
@@ -135,18 +129,13 @@ def test_runs_and_measures(config, at):
     assert values.query("measure == 'RR@10' and collection == 'pydocs'")["value"].mean() > 0.1, "BM25 finds things"
 
 
-def test_models_are_whole(config, at):
+def test_models_are_whole_and_have_cards(config, at):
     """That they load elsewhere, the README's example shows."""
     for system in systems.of_kind(config, *systems.TRAINED):
-        trained, model = (
-            {path.name for path in Path(at(f"{part}/{system}")).iterdir()} for part in ("trained", "models")
-        )
+        folders = (Path(at(f"{part}/{system}")) for part in ("trained", "models"))
+        trained, model = ({path.name for path in folder.iterdir()} for folder in folders)
         assert {"model.safetensors", "config.json", "tokenizer.json", "modules.json"} <= model | {"modules.json"}
         assert trained - {".snakemake_timestamp"} <= model
-
-
-def test_cards(config, at):
-    for system in systems.of_kind(config, *systems.TRAINED):
         text = Path(at(f"models/{system}/README.md")).read_text()
         assert system in text and "RR@10" in text
         assert "Made from python 3." in text and "passages: " in text, "the collection's versions and counts"

@@ -1,0 +1,82 @@
+"""A pre-training of some steps: its inputs, how it is run, cut off and compared."""
+
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from transformers import BertConfig, BertTokenizer
+
+from cdmae.config.schema import Encoder, Start
+from cdmae.errors import Interrupted
+from cdmae.pretraining import trainer
+from cdmae.pretraining.batches import Reader
+from cdmae.tokens.corpus import Tokens, write_tokens
+from cdmae.training import setup
+
+PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range(45))]
+START = Start(
+    collection="c", vocabulary=100, layers=2, hidden=16, heads=2, feedforward=24, positions=32, initializer=0.1
+)
+SETTINGS = Encoder(
+    start="s", decoder_masking="uniform", max_length=16, batch=6, steps=7, learning_rate=1e-2, precision="fp32"
+)
+
+
+class Killed(BaseException):
+    """What no handler in the code may catch."""
+
+
+def write_inputs(folder: Path) -> dict[str, Path]:
+    """Write a tokenizer and the tokens of twenty passages; where they lie, by the trainer's arguments."""
+    BertTokenizer(vocab={piece: index for index, piece in enumerate(PIECES)}).save_pretrained(folder / "tokenizer")
+    rng = np.random.default_rng(0)
+    starts = np.concatenate([[0], np.cumsum(rng.integers(1, 20, 20))])
+    ids = rng.integers(5, len(PIECES), starts[-1]).astype(np.uint16)
+    write_tokens(folder / "tokens", Tokens(ids, starts, starts[:-1], np.ones(len(PIECES), bool)))
+    return {"tokenizer": folder / "tokenizer", "tokens": folder / "tokens"}
+
+
+def run(inputs: dict[str, Path], folder: Path, settings: Encoder = SETTINGS, **changed: Any) -> Path:
+    """Pre-train, with the state in `folder`; the folder of the encoder."""
+    how = {"name": "x", "settings": settings, "start": START, "importance": None, "seed": 1, "threads": 1}
+    places = {"state": folder / "state", "output": folder / "encoder"}
+    trainer.pretrain(**how | inputs | places | changed)
+    return folder / "encoder"
+
+
+def source_of(inputs: dict[str, Path], settings: Encoder = SETTINGS) -> Reader:
+    config = BertConfig(max_position_embeddings=32)
+    return trainer.read(settings, config, inputs["tokenizer"], inputs["tokens"], None, 1)
+
+
+def differences(one: Path, other: Path) -> list[str]:
+    """The names of the weights that differ in any bit."""
+    left, right = (load_file(each / "model.safetensors") for each in (one, other))
+    assert left.keys() == right.keys()
+    return [name for name in left if not torch.equal(left[name], right[name])]
+
+
+def after(step: int, act: Callable[[], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Do something in the middle of an update."""
+    original, calls = setup.clip, []
+
+    def clip(*arguments: Any) -> torch.Tensor:
+        calls.append(1)
+        if len(calls) == step:
+            act()
+        return original(*arguments)
+
+    monkeypatch.setattr(setup, "clip", clip)
+
+
+def cut_off(step: int, *arguments: Any, number: int = signal.SIGTERM, match: str | None = None, **changed: Any) -> None:
+    """Run a pre-training that gets a signal in the middle of a step, and ends with words."""
+    with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted, match=match):
+        after(step, lambda: os.kill(os.getpid(), number), patch)
+        run(*arguments, **changed)
