@@ -8,7 +8,7 @@ from tiny_objectives import CPU, SETTINGS, V, gradients, reader, ready, whole
 from torch.nn import functional
 
 from cdmae.finetuning import reranker
-from cdmae.models import architectures, encoders, packed
+from cdmae.models import architectures, packed, transformer
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup
@@ -42,8 +42,8 @@ def test_states_are_those_of_transformers(family, sequences):
     network = model(family)
     with torch.no_grad():
         expected = theirs(network, sequences)
-        found = encoders.hidden_states(network, packed.pack(sequences))[: len(expected)]
-        vectors = encoders.vectors(network, packed.pack(sequences), "mean")
+        found = transformer.hidden_states(network, packed.pack(sequences))[: len(expected)]
+        vectors = transformer.vectors(network, packed.pack(sequences), "mean")
     close(found, expected, 2e-5)
     means = [part.mean(0) for part in expected.split([len(each) for each in sequences])]
     close(vectors, torch.stack(means), 2e-5)
@@ -63,8 +63,8 @@ def test_gradients_are_those_of_transformers(family):
     chosen = np.array([0, 2, 7, 9, 20, 39, 45])
     rows = packed.select(chosen, starts)
     expected = theirs(network)
-    everywhere = encoders.hidden_states(network, batch)[: len(expected)]
-    there = encoders.hidden_states(network, batch, last_rows=rows)[: len(chosen)]
+    everywhere = transformer.hidden_states(network, batch)[: len(expected)]
+    there = transformer.hidden_states(network, batch, last_rows=rows)[: len(chosen)]
     for found, wanted in ((everywhere, expected), (there, expected[chosen])):
         close(found, wanted, exact)
         direction = torch.randn(wanted.shape, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
@@ -81,7 +81,7 @@ def test_the_language_model_head_is_that_of_transformers(family):
     assert network.get_output_embeddings().weight is network.get_input_embeddings().weight
     read = padded(network)
     logits = network(**read).logits[read["attention_mask"].bool()]
-    states = encoders.hidden_states(network.base_model, packed.pack(SEQUENCES))[: len(logits)]
+    states = transformer.hidden_states(network.base_model, packed.pack(SEQUENCES))[: len(logits)]
     head = architectures.head(network)
     close(head(states), logits, 2e-4)
     labels, share = torch.arange(len(logits)) % V, torch.full((len(logits),), 1 / len(logits))

@@ -12,7 +12,7 @@ from transformers import BertConfig, BertForMaskedLM, BertTokenizer, ElectraConf
 
 from benchmarks.naive import Naive, Side
 from cdmae.errors import InputError
-from cdmae.models import encoders
+from cdmae.models import transformer
 from cdmae.pretraining.objectives import _generator, simlm
 from cdmae.pretraining.objectives._generator import Given
 from cdmae.pretraining.objectives.simlm import SimLm
@@ -54,7 +54,7 @@ def test_its_logits_are_those_of_transformers(made):
     with torch.no_grad():
         expected = made()(padded.ids, attention_mask=padded.attended).logits[padded.chosen]
         given = Given(made())
-        states = encoders.hidden_states(given.encoder, view.inputs, last_rows=view.rows)
+        states = transformer.hidden_states(given.encoder, view.inputs, last_rows=view.rows)
         found = given.head(states.index_select(0, view.masked))[view.weights > 0]
     assert len(found) > 5
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)

@@ -7,7 +7,7 @@ import transformers
 from tiny_training import encoder, gradients, same, stage, train
 
 from cdmae.finetuning import common, losses, reranker
-from cdmae.models import checkpoint, encoders
+from cdmae.models import checkpoint, transformer
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
@@ -102,7 +102,7 @@ def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind):
     packed = batch.pack(torch.device("cpu"))
     network = model.network.float()
     with setup.autocast("bf16", torch.device("cpu")):
-        found, states = reranker.scores(network, packed), encoders.cls(network.base_model, packed)
+        found, states = reranker.scores(network, packed), transformer.cls(network.base_model, packed)
     if kind == "bert":
         expected = network.classifier(torch.tanh(network.bert.pooler.dense(states)))
     else:

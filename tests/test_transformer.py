@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
 from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel
 
-from cdmae.models import attention, encoders, packed
+from cdmae.models import attention, packed, transformer
 from cdmae.training import setup
 
 SIZES = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 40}
@@ -43,7 +43,7 @@ def test_packed_equals_padded(make, sequences):
     """To 1e-5, with and without padding in the reference."""
     model = make()
     expected = padded(model, sequences)
-    found = encoders.hidden_states(model, packed.pack(sequences))[: len(expected)]
+    found = transformer.hidden_states(model, packed.pack(sequences))[: len(expected)]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
 
@@ -53,7 +53,7 @@ def test_pairs_use_their_types():
     types = [[0] * 2 + [1] * (len(each) - 2) for each in SEQUENCES]
     expected = padded(model, SEQUENCES, types)
     batch = packed.pack(SEQUENCES, types=packed.Ragged.of(types))
-    found = encoders.hidden_states(model, batch)[: len(expected)]
+    found = transformer.hidden_states(model, batch)[: len(expected)]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
     assert not torch.allclose(found, padded(model, SEQUENCES), atol=1e-3)
 
@@ -65,7 +65,7 @@ def test_gradients_equal_the_padded_ones(long, monkeypatch):
     model = bert()
     direction = torch.randn(sum(map(len, SEQUENCES)), SIZES["hidden_size"])
     gradients = []
-    for states in (padded(model, SEQUENCES), encoders.hidden_states(model, packed.pack(SEQUENCES))):
+    for states in (padded(model, SEQUENCES), transformer.hidden_states(model, packed.pack(SEQUENCES))):
         model.zero_grad()
         (states[: len(direction)] * direction).sum().backward()
         gradients.append({name: each.grad.clone() for name, each in model.named_parameters()})
@@ -86,8 +86,8 @@ def test_last_layer_at_chosen_rows(chosen):
     model = bert()
     batch = packed.pack(SEQUENCES)
     rows = packed.select(np.array(chosen, np.int64), np.array([0, 5, 7, 11, 19]))
-    whole = encoders.hidden_states(model, batch)[chosen]
-    part = encoders.hidden_states(model, batch, last_rows=rows)[: len(chosen)]
+    whole = transformer.hidden_states(model, batch)[chosen]
+    part = transformer.hidden_states(model, batch, last_rows=rows)[: len(chosen)]
     torch.testing.assert_close(part, whole, atol=1e-5, rtol=1e-5)
     same_gradients(model, part, whole)
 
@@ -96,8 +96,8 @@ def test_cls_is_the_first_row_of_each_passage():
     """[B, D], without filler."""
     model = bert()
     batch = packed.pack(SEQUENCES)
-    expected = encoders.hidden_states(model, batch)[batch.starts[:-1].long()]
-    found = encoders.cls(model, batch)
+    expected = transformer.hidden_states(model, batch)[batch.starts[:-1].long()]
+    found = transformer.cls(model, batch)
     assert found.shape == (4, 24)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
 
@@ -107,16 +107,16 @@ def test_the_mean_of_a_passage_is_that_of_its_rows():
     model, batch = bert(), packed.pack(SEQUENCES)
     rows = padded(model, SEQUENCES).split([len(each) for each in SEQUENCES])
     expected = torch.stack([each.mean(0) for each in rows])
-    found = encoders.vectors(model, batch, "mean")
+    found = transformer.vectors(model, batch, "mean")
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(encoders.vectors(model, batch), encoders.cls(model, batch), atol=0, rtol=0)
+    torch.testing.assert_close(transformer.vectors(model, batch), transformer.cls(model, batch), atol=0, rtol=0)
     same_gradients(model, found, expected)
 
 
 def test_filler_gets_no_gradient_and_stays_finite():
     """What fills the block is computed but leaves no trace."""
     model = bert()
-    encoders.cls(model, packed.pack([[2, 5, 3]])).sum().backward()
+    transformer.cls(model, packed.pack([[2, 5, 3]])).sum().backward()
     gradient = model.embeddings.word_embeddings.weight.grad
     assert gradient is not None
     assert gradient[[2, 5, 3]].abs().sum(1).min() > 0
@@ -128,9 +128,9 @@ def test_bf16_products_stay_near():
     """Under autocast the result is float32 and close to the float32 one."""
     model = bert()
     batch = packed.pack(SEQUENCES)
-    expected = encoders.cls(model, batch)
+    expected = transformer.cls(model, batch)
     with setup.autocast("bf16", torch.device("cpu")):
-        found = encoders.cls(model, batch)
+        found = transformer.cls(model, batch)
     assert found.dtype == torch.float32
     assert 0 < (found - expected).abs().max() < 0.1
 
@@ -139,9 +139,9 @@ def test_dropout_follows_its_generator():
     """Off without a generator, repeatable with one, another generator another result."""
     model, cpu = bert(hidden_dropout_prob=0.2), torch.device("cpu")
     batch = packed.pack(SEQUENCES)
-    plain = encoders.cls(model, batch)
-    one, again, other = (encoders.cls(model, batch, generator=setup.generator(cpu, n, "drop")) for n in (1, 1, 2))
-    torch.testing.assert_close(plain, encoders.cls(model, batch), atol=0, rtol=0)
+    plain = transformer.cls(model, batch)
+    one, again, other = (transformer.cls(model, batch, generator=setup.generator(cpu, n, "drop")) for n in (1, 1, 2))
+    torch.testing.assert_close(plain, transformer.cls(model, batch), atol=0, rtol=0)
     torch.testing.assert_close(one, again, atol=0, rtol=0)
     assert not torch.allclose(one, other)
     assert not torch.allclose(one, plain)
@@ -151,7 +151,7 @@ def test_dropout_follows_its_generator():
 def test_drop_keeps_the_mean(kind):
     """A share p becomes 0, the others are divided by 1 - p; every 64-bit word serves four numbers alike."""
     ones = torch.ones(1000, 400, dtype=kind)
-    found = encoders.drop(ones, 0.1, setup.generator(torch.device("cpu"), 3, "drop"))
+    found = transformer.drop(ones, 0.1, setup.generator(torch.device("cpu"), 3, "drop"))
     assert sorted(found.unique().tolist()) == pytest.approx([0, 1 / 0.9])
     shares = (found.view(-1, 4) == 0).float().mean(0)
     assert shares.tolist() == pytest.approx([0.1] * 4, abs=0.005)
@@ -195,8 +195,8 @@ def test_the_cuda_kernel_is_called_with_packed_rows(chosen, monkeypatch):
 
 def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Tensor]:
     """The last states at `rows` and the vectors, each followed by the gradients of their squares."""
-    states = encoders.hidden_states(model, batch, last_rows=rows)[: len(rows.layout.cells)]
-    vectors, weights = encoders.cls(model, batch), list(model.parameters())
+    states = transformer.hidden_states(model, batch, last_rows=rows)[: len(rows.layout.cells)]
+    vectors, weights = transformer.cls(model, batch), list(model.parameters())
     return [one for each in (states, vectors) for one in (each, *torch.autograd.grad(each.square().sum(), weights))]
 
 

@@ -20,7 +20,7 @@ from cdmae.config.schema import Stage
 from cdmae.errors import InputError
 from cdmae.finetuning import losses
 from cdmae.finetuning.common import Data, Task, trainer
-from cdmae.models import architectures, checkpoint, encoders, sequences
+from cdmae.models import architectures, checkpoint, sequences, transformer
 from cdmae.models.packed import Packed
 from cdmae.models.sequences import Sequences
 from cdmae.training import setup
@@ -132,10 +132,10 @@ def scores(network: nn.Module, packed: Packed, *, generator: torch.Generator | N
     under autocast too: bfloat16 has 8 bits for a score, and half of the best ten would tie.
     """
     head = architectures.classifier(network)
-    states = encoders.vectors(network.base_model, packed, head.pooling, generator=generator)
+    states = transformer.vectors(network.base_model, packed, head.pooling, generator=generator)
     with torch.autocast(states.device.type, enabled=False):
-        states = head.norm(head.activation(head.dense(encoders.drop(states, head.before, generator))))
-        return head.output(encoders.drop(states, head.between, generator)).squeeze(-1)
+        states = head.norm(head.activation(head.dense(transformer.drop(states, head.before, generator))))
+        return head.output(transformer.drop(states, head.between, generator)).squeeze(-1)
 
 
 @torch.no_grad()

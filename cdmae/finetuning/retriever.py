@@ -26,7 +26,7 @@ from cdmae.finetuning import losses
 from cdmae.finetuning.common import Data, Task, trainer
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
-from cdmae.models import checkpoint, encoders, sequences
+from cdmae.models import checkpoint, sequences, transformer
 from cdmae.models.sequences import Sequences
 from cdmae.training import setup
 from cdmae.training.loop import COLLAPSED
@@ -75,7 +75,7 @@ def spread_of_scores(model: Model, batch: Batch, stage: Stage, seed: int, device
     vectors = torch.empty(len(read), network.config.hidden_size, device=device)
     for chunk, rows in enumerate(sequences.chunks(read.lengths, stage.chunk * stage.passage_length)):
         generator = setup.generator(device, seed, "dropout", 0, chunk, 0)
-        vectors[torch.from_numpy(rows).to(device)] = encoders.vectors(
+        vectors[torch.from_numpy(rows).to(device)] = transformer.vectors(
             network, read.take(rows).pack(device), stage.pooling, stage.similarity, generator=generator
         ).float()
     scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
@@ -160,7 +160,7 @@ def learn(network: nn.Module, batch: Batch, stage: Stage, group: Ranks, *, seed:
     def encode(chunk: int) -> Tensor:
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
         with setup.autocast(stage.precision, device):
-            vectors = encoders.vectors(network, packs[chunk], stage.pooling, stage.similarity, generator=generator)
+            vectors = transformer.vectors(network, packs[chunk], stage.pooling, stage.similarity, generator=generator)
         return vectors.to(torch.promote_types(vectors.dtype, torch.float32))  # bf16 is for products, not for losses
 
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:

@@ -24,7 +24,7 @@ from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
 from cdmae.files import complete, read_json, write_json
 from cdmae.log import Progress, say
-from cdmae.models import checkpoint, encoders, sequences
+from cdmae.models import checkpoint, sequences, transformer
 from cdmae.models.checkpoint import Model
 from cdmae.models.sequences import Sequences
 from cdmae.tokens.corpus import read_tokens
@@ -127,7 +127,7 @@ def encode(model: Model, read: Sequences, device: torch.device, progress: Progre
     encoded = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         with setup.autocast(setup.scoring_precision(model.precision, device), device):
-            vectors = encoders.vectors(model.network, read.take(rows).pack(device), model.pooling, model.similarity)
+            vectors = transformer.vectors(model.network, read.take(rows).pack(device), model.pooling, model.similarity)
         encoded[rows] = vectors.float().cpu().numpy()
         if progress:
             progress.advance(len(rows))

@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 
 from cdmae import masking
 from cdmae.config.schema import Encoder
-from cdmae.models import architectures, encoders, weights
+from cdmae.models import architectures, transformer, weights
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup
 
@@ -40,12 +40,12 @@ class Inputs(nn.Module):
 
     def forward(self, model: PreTrainedModel, packed: Packed, generator: Generator | None = None) -> Tensor:
         """Return a decoder's input for all rows, [S, D]."""
-        states = encoders.embed(model.base_model, packed, generator=generator)
+        states = transformer.embed(model.base_model, packed, generator=generator)
         return states if self.own is None else states + self.own(packed.positions)
 
     def positions(self, model: PreTrainedModel, positions: Tensor) -> Tensor:
         """Return the vectors of positions, int64 [R], alone: [R, D]."""
-        return encoders.position_vectors(model.base_model, positions) if self.own is None else self.own(positions)
+        return transformer.position_vectors(model.base_model, positions) if self.own is None else self.own(positions)
 
 
 class Objective(nn.Module):
@@ -70,16 +70,16 @@ class Objective(nn.Module):
         """
         inputs = inputs or view.inputs
         if self.pooling == "mean":
-            states = encoders.hidden_states(self.model.base_model, inputs, generator=generator)
+            states = transformer.hidden_states(self.model.base_model, inputs, generator=generator)
             return self.read_all(states, inputs, view)
         return read_states(
-            encoders.hidden_states(self.model.base_model, inputs, last_rows=view.rows, generator=generator), view
+            transformer.hidden_states(self.model.base_model, inputs, last_rows=view.rows, generator=generator), view
         )
 
     def read_all(self, states: Tensor, inputs: Packed, view: View) -> tuple[Tensor, Tensor]:
         """From the encoder's states at all rows [S, D]: what `encode` returns."""
         mean = self.pooling == "mean"
-        h_c = encoders.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
+        h_c = transformer.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
         return h_c.to(states.dtype), states.index_select(0, view.rows.index).index_select(0, view.masked)
 
     def restore(self, layers: nn.Module, h_b: Tensor, view: View, generator: Generator | None) -> Tensor:
@@ -89,7 +89,7 @@ class Objective(nn.Module):
         """
         encoder, inputs = self.model.base_model, view.inputs
         states = self.inputs(self.model, inputs, generator).index_copy(0, inputs.starts[:-1].long(), h_b)
-        return encoders.run(encoder, layers, states, inputs, last_rows=view.rows, generator=generator)
+        return transformer.run(encoder, layers, states, inputs, last_rows=view.rows, generator=generator)
 
     def losses(self, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]) -> tuple[Tensor, dict[str, Tensor]]:
         """Predict from the states [M, D] of several views; return the loss, their sum, and the numbers to show.

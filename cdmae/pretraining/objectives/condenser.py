@@ -16,7 +16,7 @@ from torch import Generator, Tensor
 from cdmae import masking
 from cdmae.config.schema import Encoder
 from cdmae.errors import InputError
-from cdmae.models import architectures, encoders, weights
+from cdmae.models import architectures, transformer, weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import Objective, read_states, weights_of
 
@@ -55,14 +55,14 @@ class Condenser(Objective):
         early, h_c, encoded = self.early_and_late(view, generator)
         states = early.index_copy(0, view.inputs.starts[:-1].long(), h_c)
         encoder = self.model.base_model
-        states = encoders.run(encoder, self.head, states, view.inputs, last_rows=view.rows, generator=generator)
+        states = transformer.run(encoder, self.head, states, view.inputs, last_rows=view.rows, generator=generator)
         return self.losses(batch, h_c, (encoded, view), (states.index_select(0, view.masked), view)), h_c
 
     def early_and_late(self, view: View, generator: Generator | None) -> tuple[Tensor, Tensor, Tensor]:
         """Return the early states [S, D], the late [CLS] [B, D] and the late states of the masked tokens [M, D]."""
         encoder, inputs = self.model.base_model, view.inputs
-        states, layers = encoders.embed(encoder, inputs, generator=generator), architectures.layers(encoder)
+        states, layers = transformer.embed(encoder, inputs, generator=generator), architectures.layers(encoder)
         if self.early:
-            states = encoders.run(encoder, layers[: self.early], states, inputs, generator=generator)
-        late = encoders.run(encoder, layers[self.early :], states, inputs, last_rows=view.rows, generator=generator)
-        return encoders.finish(encoder, states), *read_states(encoders.finish(encoder, late), view)
+            states = transformer.run(encoder, layers[: self.early], states, inputs, generator=generator)
+        late = transformer.run(encoder, layers[self.early :], states, inputs, last_rows=view.rows, generator=generator)
+        return transformer.finish(encoder, states), *read_states(transformer.finish(encoder, late), view)

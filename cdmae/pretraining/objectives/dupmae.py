@@ -15,7 +15,7 @@ from torch.nn import functional
 
 from cdmae import masking
 from cdmae.config.schema import Encoder
-from cdmae.models import architectures, encoders
+from cdmae.models import architectures, transformer
 from cdmae.models.attention import Grid
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives import _bags
@@ -37,7 +37,7 @@ class DupMae(RetroMae):
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_enc + L_dec + bag_weight x L_bow; the last two are shown together, as the decoder's."""
         encoder, decoder = batch["encoder"], batch["decoder"]
-        states = encoders.hidden_states(self.model.base_model, encoder.inputs, generator=generator)
+        states = transformer.hidden_states(self.model.base_model, encoder.inputs, generator=generator)
         h_c, encoded = self.read_all(states, encoder.inputs, encoder)
         decoded = self.decode(h_c, decoder, generator)
         losses = self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))

@@ -17,7 +17,7 @@ from torch import Generator, Tensor
 
 from cdmae import masking
 from cdmae.config.schema import Encoder
-from cdmae.models import encoders, weights
+from cdmae.models import transformer, weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import Inputs, Objective, passages_of, weights_of
 
@@ -57,5 +57,7 @@ class RetroMae(Objective):
         context = self.inputs(self.model, view.inputs, generator)
         context = context.index_copy(0, view.inputs.starts[:-1].long(), h_c)
         to, of = view.rows.layout, view.inputs.layout
-        states = encoders.read(self.model.base_model, self.decoder[0], queries, to, context, of, view.hidden, generator)
+        states = transformer.read(
+            self.model.base_model, self.decoder[0], queries, to, context, of, view.hidden, generator
+        )
         return states.index_select(0, view.masked)

@@ -23,7 +23,7 @@ from torch import Generator, Tensor, nn
 from cdmae import masking
 from cdmae.config.schema import Encoder
 from cdmae.errors import InputError
-from cdmae.models import architectures, encoders, weights
+from cdmae.models import architectures, transformer, weights
 from cdmae.models.architectures import Head
 from cdmae.models.packed import Packed
 from cdmae.pretraining.batches import Batch, View
@@ -82,9 +82,9 @@ class SimLm(Objective):
             more, _ = fill(encoder, head, batch["decoder"], dropout)
         h_c, encoded = self.encode(whole, generator, filled)
         own = self.model.base_model  # the decoder's layers are the encoder's: they read what these read
-        states = encoders.embed(own, more, generator=generator).index_copy(0, more.starts[:-1].long(), h_c)
-        states = encoders.run(own, self.decoder, states, more, last_rows=whole.rows, generator=generator)
-        decoded = encoders.finish(own, states).index_select(0, whole.masked)
+        states = transformer.embed(own, more, generator=generator).index_copy(0, more.starts[:-1].long(), h_c)
+        states = transformer.run(own, self.decoder, states, more, last_rows=whole.rows, generator=generator)
+        decoded = transformer.finish(own, states).index_select(0, whole.masked)
         loss, numbers = self.losses(batch, h_c, (encoded, whole), (decoded, whole))
         return loss + of_generator, {**numbers, "encoder_loss": numbers["encoder_loss"] + of_generator.detach()}
 
@@ -97,7 +97,7 @@ class SimLm(Objective):
 
 def fill(encoder: nn.Module, head: Head, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
     """Sample every masked token of the input by a generator's encoder and head; return their states [M, D], too."""
-    states = encoders.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
+    states = transformer.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
     states = states.index_select(0, view.masked)
     sampled = sample(head, states, view.draws, encoder.config.vocab_size)
     rows, ids = view.rows.index.index_select(0, view.masked), view.inputs.ids

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae.models import encoders, packed, sequences
+from cdmae.models import packed, sequences, transformer
 from cdmae.models.packed import Ragged
 from cdmae.models.sequences import Sequences
 
@@ -66,7 +66,7 @@ def encode(model: nn.Module, read: Sequences, device: torch.device, pooling: str
     """Return the vectors of sequences, float32 [2 n, D]."""
     vectors = torch.empty(len(read), model.config.hidden_size, device=device)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
-        part = encoders.vectors(model, read.take(rows).pack(device), pooling)
+        part = transformer.vectors(model, read.take(rows).pack(device), pooling)
         vectors[torch.from_numpy(rows).to(device)] = part.float()
     return vectors
 
