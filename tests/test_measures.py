@@ -70,6 +70,15 @@ def test_queries_without_judgments_are_left_out_and_without_hits_count_nothing()
     assert values(run_of([], []), qrels_of((0, 3, 1)), "R@10") == [0]
 
 
+def test_grades_below_0_are_judged_and_not_relevant():
+    """Also where a query has no others: of them trec_eval's C code hangs or crashes, after some calls."""
+    run, negative = run_of([1, 2], [5, 1]), qrels_of((0, 1, -1), (0, 7, -100), (1, 5, 2), (1, 1, -2))
+    for _ in range(50):
+        frame = measure(run, negative, ["a", "b"], NAMES)
+    pd.testing.assert_frame_equal(frame, measure(run, negative.clip(lower=0), ["a", "b"], NAMES))
+    assert values(run, negative, "Judged@10") == [1 / 2, 1] and values(run, negative, "RR@10") == [0, 1]
+
+
 def test_all_judged_passages_that_the_collection_lacks_count_in_any_order():
     """They share the row after the last; excluded ones have a grade of -100."""
     qrels = qrels_of((1, 3, 1), (0, 9, 2), (0, 10, 1), (0, 10, 1), (0, 10, 3), (0, 2, -100), (1, 10, 1))
@@ -88,7 +97,7 @@ def reference(path, qrels, query_ids):
 
 @st.composite
 def cases(draw):
-    """Up to 5 queries over 30 passages; lists may be empty, scores tie, grades go from -1 to 3."""
+    """Up to 5 queries over 30 passages; lists may be empty, scores tie, grades go from 0 to 3."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     count, levels = draw(st.integers(1, 5)), draw(st.sampled_from([1, 2, 100]))
     passages, scores, judged = [], [], []
@@ -99,7 +108,7 @@ def cases(draw):
         passages.append(rows[order])
         scores.append(score[order])
         for row in rng.permutation(30)[: rng.integers(0, 12)]:
-            judged.append((query, int(row), int(rng.integers(-1, 4))))
+            judged.append((query, int(row), int(rng.integers(0, 4))))
     return Run.of(passages, scores), qrels_of(*judged)
 
 

@@ -26,8 +26,8 @@ PROVIDER = providers.FallbackProvider([providers.registry[name] for name in PROV
 def measure(run: Run, qrels: pd.DataFrame, query_ids: Iterable[str], measures: Iterable[str]) -> pd.DataFrame:
     """Return a frame (query_id, measure, value): every measure of every judged query, 0 where the run found nothing.
 
-    qrels: (query, passage, grade) rows as `cdmae.collections.store.read_qrels` gives them; query_ids: the id of every
-    query of the run. Queries without judgments are left out, as trec_eval does.
+    qrels: (query, passage, grade) rows as `cdmae.collections.store.read_qrels` gives them, a grade below 0 counting as
+    0; query_ids: the id of every query of the run. Queries without judgments are left out, as trec_eval does.
     """
     query_ids = list(query_ids)
     if len(run) != len(query_ids):
@@ -37,6 +37,9 @@ def measure(run: Run, qrels: pd.DataFrame, query_ids: Iterable[str], measures: I
         if len(qrels) and key.params.get("rel", 1) > qrels["grade"].max():
             say(f"no judgment has the grade that {name} asks for, {qrels['grade'].max()} is the highest: it is 0")
     judged: dict[int, dict[str, int]] = {}
+    qrels = qrels.assign(
+        grade=qrels["grade"].clip(lower=0)
+    )  # trec_eval's C code crashes where all of a query's are less
     for place, (query, passage, grade) in enumerate(zip(*(qrels[key] for key in COLUMNS), strict=True)):
         grades = judged.setdefault(query, {})
         # all passages that the collection lacks share a row, and each of them counts
