@@ -32,7 +32,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
 class Plain(str):
-    """Text without quotation marks, which is a number, true or false where a setting is.
+    """Text without quotation marks, which is a number where a setting is.
 
     YAML 1.1 reads 3e-4, without a dot, as text. The engine reads whatever a list or mapping of the command line holds
     as text.
@@ -200,8 +200,6 @@ def _unquoted(hint: Any, value: Any) -> Any:
     if hint in (int, float) and isinstance(value, Plain) and _NUMBER.fullmatch(value):
         number = float(value)
         return int(number) if hint is int and number.is_integer() else number
-    if hint is bool and isinstance(value, Plain) and value in ("true", "false"):
-        return value == "true"
     return value
 
 
@@ -218,7 +216,9 @@ def _mistake(error: Any, schema: dict[str, Any], keys: Keys) -> InputError:
         return refusal(keys, " is empty; allowed: a mapping of its settings ({} where all have defaults)")
     if "enum" in rule and isinstance(value, str):
         return refusal(keys, f" is {show(value)}; {suggestion(value, rule['enum'])}")
-    return refusal(keys, f" is {show(value)}; allowed: {allowed(rule)}")
+    number = isinstance(value, str) and not isinstance(value, Plain) and _NUMBER.fullmatch(value)
+    quoted = ", without quotation marks" if number and rule.get("type") in ("number", "integer") else ""
+    return refusal(keys, f" is {show(value)}; allowed: {allowed(rule)}{quoted}")
 
 
 def whole(rule: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
@@ -311,6 +311,6 @@ def show(value: Any) -> str:
     """Show a value as it stands in YAML or JSON, shortened unless it is a path, which the user may have to look up."""
     other = isinstance(value, str) and (value in ("true", "false", "null") or _NUMBER.fullmatch(value))
     plain = isinstance(value, str) and value.isprintable() and value.strip() and not other
-    text = value if plain else json.dumps(value, ensure_ascii=False, default=str)
+    text = value if plain or isinstance(value, Plain) else json.dumps(value, ensure_ascii=False, default=str)
     path = isinstance(value, str) and "/" in value
     return text if path or len(text) <= 60 else text[:57] + "..."

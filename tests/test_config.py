@@ -241,7 +241,7 @@ def test_a_number_in_quotation_marks_is_refused(cls, key, around, rule):
 
     path = key + "".join("[0]" if kind == "array" else ".x" for kind in around)
     _, (mistake,) = read(cls, {key: within(str(value))})
-    assert str(mistake) == f'{path} is "{value}"; allowed: {allowed(rule)}'
+    assert str(mistake) == f'{path} is "{value}"; allowed: {allowed(rule)}, without quotation marks'
     for right in (value, Plain(value)):
         assert not read(cls, {key: within(right)})[1]
 

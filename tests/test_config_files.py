@@ -104,6 +104,17 @@ def test_what_is_removed_and_said_anew_has_nothing_of_the_default(tmp_path):
     assert merged == {"seed": 3, "systems": {"a": {"kind": "run"}, "b": {"kind": "run"}}}
 
 
+def test_two_files_may_remove_the_same_and_the_last_word_on_standalone_counts(tmp_path):
+    default, paths = written(tmp_path, "seed: 3\nsystems: {a: {kind: bm25}, c: {kind: bm25}}\n"), []
+    for number, text in enumerate(["systems: {a: null}", "systems: {a: null}\nstandalone: true", "standalone: false"]):
+        paths.append(tmp_path / f"{number}.yaml")
+        paths[-1].write_text(text)
+    rest = {"seed": 3, "systems": {"c": {"kind": "bm25"}}}
+    assert gather(default, paths) == rest | {"standalone": False}
+    assert gather(default, paths[:1], {"systems": {"a": "null"}}) == rest
+    assert gather(default, paths[2:], {"standalone": "true", "seed": 4}) == {"standalone": True, "seed": 4}
+
+
 def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
     overlay = written(tmp_path, "seed: 1\nseed: 2\n")
     with pytest.raises(InputError, match="line 2: the key seed is there twice"):

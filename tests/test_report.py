@@ -68,7 +68,7 @@ def page_of(run, folder):
 def rows_of(table):
     """The numbers of a table by its first column; what the marks say follows in columns of their own."""
     head, *rows = csv.reader(io.StringIO(table.csv()))
-    numbers = sum(not name.endswith(", difference") for name in head)
+    numbers = sum(not name.endswith(", note") for name in head)
     return {row[0]: row[1:numbers] for row in (head, *rows)}
 
 
@@ -79,7 +79,7 @@ def test_tables_hold_the_means_of_the_measures(run):
     rows = rows_of(results.measures_table(run, DEV))
     assert rows.pop("system") == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
     head, bm25, *_ = csv.reader(io.StringIO(results.measures_table(run, DEV).csv()))
-    assert re.fullmatch(r"\+[\d.]+ against mae-stage1, p < .001", bm25[head.index("MRR@10, difference")])
+    assert re.fullmatch(r"\+[\d.]+ against mae-stage1, p < .001", bm25[head.index("MRR@10, note")])
     measures = synthetic_run.MEASURES
     means = [[100 * run.values[name, DEV, measure].mean() for measure in measures] for name in run.systems]
     assert list(rows) == run.systems
@@ -353,12 +353,16 @@ def test_bm25_alone_says_that_it_cannot_tell(tmp_path):
 
 
 def test_without_two_maskings_the_page_names_the_best_system_and_how_far_it_is_from_bm25(tmp_path):
-    retriever = next(name for name, entry in synthetic_run.config()["systems"].items() if entry["kind"] == "retriever")
-    run = measured(tmp_path / "run", systems=some_systems("bm25", retriever))
-    text = page_of(run, tmp_path / "report")
-    best = max(("bm25", retriever), key=lambda name: run.value(name, DEV, "RR@10"))
-    assert f">{best}: MRR@10 <b>" in text
-    assert ("points against bm25 (p" if best == retriever else "No trained system is as good as BM25") in text
+    run = measured(tmp_path / "run", systems=some_systems("bm25", "mae-stage1"))
+    worse, better = sorted(run.systems, key=lambda name: run.value(name, DEV, "RR@10"))
+    cases = ((better, worse, "No other system is better."), (worse, better, f"points against {worse} (p"))
+    for bm25, other, sentence in cases:
+        systems = {
+            bm25: some_systems("bm25")["bm25"],
+            other: some_systems("mae-stage1")["mae-stage1"] | {"negatives": bm25},
+        }
+        text = page_of(replace(run, config=run.config | {"systems": systems}), tmp_path / bm25)
+        assert f">{better}: MRR@10 <b>" in text and sentence in text
 
 
 def test_zero_shot_alone_and_nothing_at_all_are_pages_and_a_small_run_is_called_one(tmp_path, run):

@@ -48,8 +48,8 @@ def test_defaults_and_values():
 def test_what_nobody_quoted_may_be_text():
     """YAML 1.1 reads 3e-4 as text; the elements of a list from the command line are text."""
     plain = {"name": Plain("7"), "rate": Plain("3e-4"), "sizes": [Plain("2"), 3], "grades": {"a": {"b": Plain("5")}}}
-    recipe = parse(Recipe, plain | {"window": Plain("4"), "flag": Plain("false")})
-    assert recipe == Recipe(name="7", rate=3e-4, window=4, flag=False, sizes=(2, 3), grades={"a": {"b": 5}})
+    recipe = parse(Recipe, plain | {"window": Plain("4")})
+    assert recipe == Recipe(name="7", rate=3e-4, window=4, sizes=(2, 3), grades={"a": {"b": 5}})
     assert [type(value) for value in (recipe.name, *recipe.sizes)] == [str, int, int]
     for text in ("fast", "nan", "inf", "1e", "0x1", "1_0", ""):
         assert "top.rate is" in refusal(name="n", rate=Plain(text))
@@ -65,7 +65,7 @@ def test_what_nobody_quoted_may_be_text():
         ("name", "a\0b", 'top.name is "a\\u0000b"; allowed: text without a NUL'),
         ("window", 1, "top.window is 1; allowed: a whole number from 2"),
         ("window", 2.0, "top.window is 2.0; allowed: a whole number from 2"),
-        ("window", "4", 'top.window is "4"; allowed: a whole number from 2'),
+        ("window", "4", 'top.window is "4"; allowed: a whole number from 2, without quotation marks'),
         ("window", Plain("2.5"), "top.window is 2.5; allowed: a whole number from 2"),
         ("window", True, "top.window is true; allowed: a whole number from 2"),
         ("window", None, "top.window is null; allowed: a whole number from 2"),

@@ -39,6 +39,8 @@ OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where the entries of a section have theirs
 KIND = {"encoders": "objective", "stages": "kind", "systems": "kind"}  # the setting that decides which others count
 MOST_MISTAKES = 10  # that are told at once
+REMOVED = object()  # in the place of what a config file removes by null
+WORDS = {"null": None, "true": True, "True": True, "false": False, "False": False}  # of the command line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,35 +114,44 @@ def gather(
     overlooks repeated keys, and does not know that null removes.
     """
     layers = [*map(read_yaml, overlays), _plain(overrides or {})]
-    return reduce(lay, layers, {} if stand_alone(layers) else read_yaml(default))
+    return lay({} if stand_alone(layers) else read_yaml(default), *layers)
 
 
 def _plain(values: Any) -> Any:
-    """Mark text of the command line, in lists and mappings too; there null is text for the engine."""
+    """Read the words of the command line, which are text for the engine in lists and mappings, and mark other text."""
     if isinstance(values, Mapping):
         return {key: _plain(value) for key, value in values.items()}
     if isinstance(values, list):
         return [_plain(value) for value in values]
-    return None if values == "null" else Plain(values) if isinstance(values, str) else values
+    return WORDS.get(values, Plain(values)) if isinstance(values, str) else values
 
 
 def stand_alone(layers: Iterable[Mapping[str, Any]]) -> bool:
-    """Tell whether one of the layers leaves the default out."""
-    return any(layer.get("standalone") is True for layer in layers)
+    """Tell whether the layers leave the default out; the last one that speaks of it counts."""
+    return [layer["standalone"] for layer in layers if "standalone" in layer][-1:] == [True]
 
 
-def lay(values: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay an overlay over values: mappings key by key, everything else is replaced, and null removes what is there.
+def lay(values: Mapping[str, Any], *overlays: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay overlays over values: mappings key by key, everything else is replaced, and null removes what is there.
 
-    Null for what is not there is a mistake, and stays for the checks.
+    Null for what no layer before has is a mistake, and stays for the checks.
     """
-    within = {
-        key: lay(values[key], value)
-        for key, value in overlay.items()
-        if isinstance(value, Mapping) and isinstance(values.get(key), Mapping)
-    }
-    merged = {**values, **overlay, **within}
-    return {key: value for key, value in merged.items() if value is not None or values.get(key) is None}
+    return _left(reduce(_over, overlays, values))
+
+
+def _over(values: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
+    merged = {**values, **overlay}
+    for key, value in overlay.items():
+        if isinstance(value, Mapping) and isinstance(values.get(key), Mapping):
+            merged[key] = _over(values[key], value)
+        elif value is None and values.get(key) is not None:
+            merged[key] = REMOVED  # and not nothing: a later null of the same key is no mistake
+    return merged
+
+
+def _left(values: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in values.items() if value is not REMOVED}
+    return {key: _left(value) if isinstance(value, Mapping) else value for key, value in kept.items()}
 
 
 # --- from values to a config -----------------------------------------------------------------------------------------
@@ -157,9 +168,8 @@ def load(values: dict[str, Any]) -> Config:
     defaults = {section: written.get(name, {}) for section, name in DEFAULTS.items()}
     mistyped = {keys[0] for keys in wrong} - set(schema.SECTIONS)
     if mistyped and (mistyped & set(DEFAULTS.values()) or not set(DEFAULTS.values()) <= values.keys()):
-        raise one_error(
-            mistakes
-        )  # without defaults, whose section may be what is mistyped, much would lack in the entries
+        # without defaults, whose section may be what is mistyped, much would lack in the entries
+        raise one_error(mistakes)
 
     def noted(make: Callable[..., Any], *arguments: Any) -> Any:
         try:
@@ -247,7 +257,7 @@ def _collection(entry: dict[str, Any], keys: Keys) -> Collection:
     if source not in allowed:
         raise refusal((*keys, "source"), f" is {show(source)}; {suggestion(str(source), allowed)}")
     own = {key: value for key, value in entry.items() if key != "source"}
-    return Collection(source, parse(collections.source(source).Settings, own, *keys))
+    return Collection(str(source), parse(collections.source(source).Settings, own, *keys))
 
 
 # --- what entries inherit --------------------------------------------------------------------------------------------

@@ -106,14 +106,14 @@ class Table:
         return f"% {self._title}\n{self._written(_tex).to_latex(index=False, escape=False, column_format=sides)}"
 
     def csv(self) -> str:
-        """Return the table for a program: numbers unrounded, no marks; deviations are a column of their own."""
+        """Return the table for a program: unrounded, without marks; deviations and notes are columns of their own."""
         columns = []
         for seeds, (name, cells) in zip(self._seeds, self._cells.items(), strict=True):
             columns.append(cells.map(lambda cell: cell.text if cell.value is None else _number(cell.value)))
             if seeds:
                 deviations = cells.map(lambda cell: _number(cell.spread.deviation) if cell.spread else "")
                 columns.append(deviations.rename(f"{name}, deviation over {seeds} seeds"))
-        notes = [self._cells[name].map(lambda cell: cell.note).rename(f"{name}, difference") for name in self.columns]
+        notes = [self._cells[name].map(lambda cell: cell.note).rename(f"{name}, note") for name in self.columns]
         return pd.concat([*columns, *(column for column in notes if column.any())], axis=1).to_csv(index=False)
 
     @cached_property

@@ -58,7 +58,9 @@ class Settings:
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
         _, own = _base(self)
-        object.__setattr__(self, "of", pick(self.of | asdict(own), self.of))  # settings are frozen
+        object.__setattr__(
+            self, "of", pick(self.of | asdict(own) | {"source": str(self.of["source"])}, self.of)
+        )  # settings are frozen
 
 
 def _base(settings: Settings) -> tuple[ModuleType, Any]:
