@@ -404,12 +404,15 @@ def test_splits_are_the_catalogue_s():
     [
         ({"dataset": "beir/nqq"}, "dataset is beir/nqq, which ir_datasets does not know; did you mean beir/nq?"),
         ({"dataset": "beir/nq", "title_file": "x"}, "title_file goes with dataset msmarco-passage and titles: true"),
-        ({**MSMARCO, "splits": {"dev": "dev/smal"}}, "splits.dev is dev/smal; did you mean dev/small?"),
-        ({"dataset": "beir/nq", "files": "nowhere"}, "collections.m: files is nowhere, and /.*/nowhere is no folder"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
-        chosen = source.Settings(**settings)
-        source.check(chosen, "m")
-        source.splits(chosen)
+        source.Settings(**settings)
+
+
+def test_unknown_splits_and_places_are_refused():
+    with pytest.raises(InputError, match="splits.dev is dev/smal; did you mean dev/small?"):
+        source.splits(source.Settings(dataset="msmarco-passage", splits={"dev": "dev/smal"}))
+    with pytest.raises(InputError, match="collections.m: files is nowhere, and /.*/nowhere is no folder"):
+        source.check(source.Settings(dataset="beir/nq", files="nowhere"), "m")

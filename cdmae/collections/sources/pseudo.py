@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae import collections
 from cdmae.errors import InputError
-from cdmae.fields import asdict, parse, pick, setting, show
+from cdmae.fields import asdict, parse, setting, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -58,9 +58,8 @@ class Settings:
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
         _, own = _base(self)
-        object.__setattr__(
-            self, "of", pick(self.of | asdict(own) | {"source": str(self.of["source"])}, self.of)
-        )  # settings are frozen
+        typed = asdict(own) | {"source": str(self.of["source"])}
+        object.__setattr__(self, "of", {key: typed[key] for key in self.of})  # settings are frozen
 
 
 def _base(settings: Settings) -> tuple[ModuleType, Any]:
