@@ -148,7 +148,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("systems.one.stage", "rerank", "systems.one.stage is rerank, of kind reranker; allowed: a stage of"),
         ("systems.one.negatives", "one", "systems.one.negatives is one: a system cannot be made from its own run"),
         ("systems.one.negatives", "bm52", "systems.one.negatives is bm52; did you mean bm25?"),
-        ("systems.one.negatives", "fused", "systems.one.negatives is fused, of kind fusion; allowed: a system of kind"),
+        ("systems.three.negatives", "cross", "systems.three.negatives is cross, of kind reranker; allowed: a system"),
         ("systems.one.k1", 1.0, "systems.one.k1 does not go with kind retriever; of the settings that "
          "only some kinds know it takes encoder, stage, negatives, teacher"),
         ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
@@ -187,6 +187,25 @@ def test_refused(values, path, value, sentence):
     assert refusal(values).startswith(sentence)
 
 
+def test_a_fusion_gives_negatives_where_all_its_parts_search_training_queries(values, toy):
+    put(values, "systems.three.negatives", "mixed")
+    put(values, "systems.mixed", {"kind": "fusion", "of": ["bm25", "one"]})
+    config = load(values)
+    train = ("docs", "train")
+    depths = {("mixed", *train): 20, ("bm25", *train): 1000, ("one", *train): 1000}  # the parts as in the evaluation
+    assert systems.mined(config).items() >= depths.items()
+    put(values, "systems.mixed.of", ["bm25", "cross"])
+    put(values, "systems.cross.negatives", "bm25")
+    put(values, "systems.cross.reranks", "bm25")
+    assert refusal(values) == (
+        "systems.mixed.of[1] is cross, of kind reranker; allowed in a fusion that gives negatives: what searches"
+    )
+    toy.triples = lambda settings: {"train/own": "docs"}
+    put(values, "systems.mixed.of", ["one", "bm25"])
+    put(values, "systems.bm25.triples", "train/own")
+    assert "of[1] is bm25, whose negatives are triples" in refusal(values)
+
+
 def test_a_margin_is_refused_where_negatives_have_no_scores(values, toy):
     toy.triples = lambda settings: {"train/own": "docs"}
     put(values, "systems.bm25.triples", "train/own")
@@ -211,7 +230,7 @@ def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path)
         "scores what it ranks; allowed: 0"
     )
     put(values, "stages.stage3.random_negatives", 0)
-    assert refusal(values).startswith("systems.theirs.runs lacks train of docs, where the system is measured, mined or")
+    assert refusal(values).startswith("systems.theirs.runs lacks train of docs, where the system is mined or a teach")
     values["systems"]["theirs"]["runs"]["docs"]["train"] = str(file)
     assert load(values)
 

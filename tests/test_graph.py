@@ -33,7 +33,8 @@ def test_the_jobs_of_a_whole_run(whole):
             ("vectors", "three/docs"), ("vectors", "three/other"), ("vectors_external", "foreign/docs"),
             ("vectors_external", "foreign/other"),
             ("train_retriever", "one"), ("train_retriever", "three"), ("train_reranker", "cross"), ("teacher", "three"),
-            ("rerank", "cross"), ("fuse", "fused"), ("release", "one"), ("release", "three"), ("release", "cross"),
+            ("rerank", "cross"), ("weights", "fused"), ("fuse", "fused"),
+            ("release", "one"), ("release", "three"), ("release", "cross"),
             *(("measures", name) for name in ("bm25", "one", "cross", "three", "fused", "foreign")), ("report", ""),
         ]
     )  # fmt: skip
@@ -80,6 +81,21 @@ def test_vectors_that_are_not_kept_are_no_jobs_and_searches_read_what_they_are_m
     assert search.inputs["tokens"] == ["out/tokens/small/docs", "out/tokens/small/other"]
     assert not search.inputs["vectors"] + foreign.inputs["vectors"]
     assert foreign.inputs["passages"] == [f"out/collections/{name}/passages.parquet" for name in ("docs", "other")]
+
+
+def test_a_fusion_of_runs_over_training_queries_gives_negatives_by_the_weights_of_its_runs(values):
+    values["systems"]["mixed"] = {"kind": "fusion", "of": ["bm25", "one"], "tuned_on": ["docs", "dev"]}
+    values["systems"]["three"]["negatives"] = "mixed"
+    jobs = plan(values)
+    assert jobs["train_retriever", "three"].inputs["negatives"] == ["out/negatives/mixed.docs.train.parquet"]
+    mined = jobs["mine_fusion", "mixed/docs/train"]
+    assert mined.inputs["runs"] == ["out/negatives/bm25.docs.train.parquet", "out/negatives/one.docs.train.parquet"]
+    assert mined.inputs["weights"] == jobs["fuse", "mixed"].inputs["weights"] == ["out/fusions/mixed.json"]
+    assert jobs["weights", "mixed"].inputs["runs"] == [
+        "out/runs/bm25/docs.dev.parquet",
+        "out/runs/one/docs.dev.parquet",
+    ]
+    assert not jobs["weights", "fused"].inputs["runs"]
 
 
 def test_negatives_are_as_deep_as_the_deepest_stage_asks_and_collections_know_what_stages_take(whole, values):
@@ -159,7 +175,7 @@ def edited(values, edits):
     ("edits", "expected"),
     [
         ({"report.title": "x", "evaluation.baseline": "one", "systems.fused.k": 10, "stages.stage3.alpha": 1},
-         "fuse fused; train_retriever three; release three"),
+         "weights fused; train_retriever three; release three"),
         ({"evaluation.measures": ["RR@10"], "encoders.mae.steps": 20},
          "measures bm25, one, cross, three, fused, foreign; pretrain mae; release cross"),
         ({"encoders.cdmae.sigma": 2.0}, "pretrain cdmae; masked_terms cdmae; release one, three"),

@@ -36,7 +36,7 @@ def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code():
         assert (ROOT / script).exists()
     assert re.findall(r"^use rule (\w+) as (\w+) with:", TEXT, flags=re.MULTILINE) == [
         ("search_bm25", "mine_bm25"), ("search", "mine"), ("search_external", "mine_external"),
-        ("read_run", "mine_run"), ("table", "figure"),
+        ("fuse", "mine_fusion"), ("read_run", "mine_run"), ("table", "figure"),
     ]  # fmt: skip
 
 

@@ -21,7 +21,7 @@ Mistakes = Iterator[tuple[str, str]]  # in an entry: the key of a setting, and w
 SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
 SMALL = 2**24  # bytes of files that are read whenever the config is checked: less than a second
 MOST_TUNED = 4  # systems of a fusion whose weights are chosen
-SEARCHES = ("bm25", "retriever", "external", "run")  # kinds that search a whole collection, and so can be mined
+MINED = ("bm25", "retriever", "external", "run", "fusion")  # kinds that search a whole collection, and so can be mined
 
 
 def check(config: Config) -> None:
@@ -48,6 +48,8 @@ def check(config: Config) -> None:
             known = relevant[stage.collection]
             collections.check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, known)
     check_cycles("systems", {name: list(system.sources().values()) for name, system in config.systems.items()})
+    for mined in systems.mined(config):
+        _check_mined(config, *mined)
     _check_targets(config)
     _check_measures(config)
     _check_lengths(config)
@@ -216,7 +218,7 @@ def _system(config: Config, name: str, system: System) -> Mistakes:
             raise refusal(("systems", name, *place), f" is {name}: a system cannot be made from its own run")
     if system.stage:
         yield from _kind(system, "stage", config.stages, (system.kind,), "stage")
-        yield from _kind(system, "negatives", config.systems, SEARCHES, "system")
+        yield from _kind(system, "negatives", config.systems, MINED, "system")
     if system.teacher:
         yield from _kind(system, "teacher", config.systems, ("reranker", "run"), "system")
     if system.kind == "reranker" and system.depth > (most := config.evaluation.depth):
@@ -225,8 +227,6 @@ def _system(config: Config, name: str, system: System) -> Mistakes:
         yield from _fusion(config, system)
     if system.kind == "run":
         _check_runs(config, name, system)
-    if system.triples:
-        yield from _triples(config, name, system)
     if system.kind == "external":
         with _at("systems", name, "model") as path:
             pretrained.check_retriever(system.model, path)
@@ -256,22 +256,31 @@ def _check_runs(config: Config, name: str, system: System) -> None:
                 raise refusal((*keys, collection, split), f": the split is {split}{words}")
             if not Path(file).is_file():
                 raise refusal((*keys, collection, split), f" is {file}, which is no file; allowed: a run as TREC text")
-    readers = [other for other, entry in config.systems.items() if name in (entry.negatives, entry.teacher)]
-    for collection, split in [*systems.targets(config), *(systems.trains_on(config, other) for other in readers)]:
+    for collection, split in systems.targets(config):
         if split not in system.runs.get(collection, {}):
-            raise refusal(keys, f" lacks {split} of {collection}, where the system is measured, mined or a teacher")
+            raise refusal(keys, f" lacks {split} of {collection}, where the system is measured")
 
 
-def _triples(config: Config, name: str, system: System) -> Mistakes:
-    """Refuse published triples of a collection, on which others are trained, that has none of that name."""
-    trained = [other for other, entry in config.systems.items() if entry.negatives == name]
-    for collection in dict.fromkeys(systems.trains_on(config, other)[0] for other in trained):
+def _check_mined(config: Config, name: str, collection: str, split: str) -> None:
+    """Refuse what has no run over training queries: a file or published triples that are not there, some fusions."""
+    system = config.systems[name]
+    for place, part in enumerate(system.of):
+        entry, keys = config.systems[part], ("systems", name, "of", place)
+        if entry.kind not in MINED or entry.triples:
+            unfit = "whose negatives are triples" if entry.triples else f"of kind {entry.kind}"
+            raise refusal(keys, f" is {part}, {unfit}; allowed in a fusion that gives negatives: what searches")
+    if system.kind == "run" and split not in system.runs.get(collection, {}):
+        raise refusal(
+            ("systems", name, "runs"), f" lacks {split} of {collection}, where the system is mined or a teacher"
+        )
+    if system.triples:
         entry = config.collections[collection]
         source = collections.source(entry.source)
         allowed = source.triples(entry.settings) if hasattr(source, "triples") else {}
         if system.triples not in allowed:
             none = f"collections.{collection} has none; leave it out"
-            yield "triples", f"; {suggestion(system.triples, allowed) if allowed else none}"
+            words = f" is {system.triples}; {suggestion(system.triples, allowed) if allowed else none}"
+            raise refusal(("systems", name, "triples"), words)
 
 
 # --- evaluation ------------------------------------------------------------------------------------------------------

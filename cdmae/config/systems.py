@@ -71,9 +71,9 @@ def systems(config: Config) -> dict[str, Row]:
 
 
 def _tuned(config: Config, collection: str = "", split: str = "") -> Row:
-    """Tell on what the weights of a fusion are chosen: a collection, and its split and measure."""
+    """Tell on what the weights of a fusion are chosen: a collection, its split and measure, and the name of a run."""
     tuned = [split, config.evaluation.measured(collection, split)[0]] if collection else []
-    return {"tuned_collection": collection, "tuned": tuned}
+    return {"tuned_collection": collection, "tuned": tuned, "tuned_run": f"{collection}.{split}" if collection else ""}
 
 
 def model_files(model: str) -> list[str]:
@@ -126,16 +126,22 @@ def _drawn(config: Config, student: str) -> tuple[Any, ...]:
 def mined(config: Config) -> dict[tuple[str, str, str], int]:
     """Map the runs over training queries, (system, collection, split), to the greatest depth that a training asks.
 
-    One that teaches is read to its end.
+    One that teaches is read to its end. The parts of a fusion are as deep as in the evaluation: the depth scales their
+    scores.
     """
     depths: dict[tuple[str, str, str], int] = {}
+
+    def mine(name: str, on: tuple[str, str], depth: int) -> None:
+        depths[name, *on] = max(depths.get((name, *on), 0), depth)
+        for part in config.systems[name].of:
+            mine(part, on, config.evaluation.depth)
+
     by_rerankers = taught(config)
     for name in of_kind(config, *TRAINED):
-        system = config.systems[name]
-        key = (system.negatives, *trains_on(config, name))
-        depths[key] = max(depths.get(key, 0), config.stages[system.stage].depth)
+        system, on = config.systems[name], trains_on(config, name)
+        mine(system.negatives, on, config.stages[system.stage].depth)
         if system.teacher and name not in by_rerankers:
-            depths[system.teacher, *trains_on(config, name)] = WHOLE
+            mine(system.teacher, on, WHOLE)
     return depths
 
 

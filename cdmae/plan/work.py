@@ -36,7 +36,7 @@ MASKED_TERMS = 1.5  # some thousand passages, masked again and again
 # 28 measurements of .2 s, and those that take longer: RetroMAE's masks in Python for 512 word-pieces, 4 x .1 s, and
 # SimLM's generator, 4 x 1.4 s
 LATENCY = 12.0
-MEASURE, FUSE = 7e-4, 1e-4  # a query of 1,000 passages
+MEASURE, FUSE, WEIGH = 7e-4, 1e-4, 4e-3  # a query of 1,000 passages
 VOCABULARY = 8e-6  # a word of a text that a tokenizer is trained on
 TEXT_ON_DISK = 0.6  # of its size, in Parquet
 # what is held at a time, as in vectors, reranking, search and trainer, whose imports take seconds
@@ -363,11 +363,20 @@ def measures(planned: Planned, name: str) -> Work:
     return Work(core_seconds=MEASURE * queries, disk=200.0 * queries, memory=memory)
 
 
-def fuse(planned: Planned, name: str) -> Work:
+def weights(planned: Planned, name: str) -> Work:
+    """Fuse and measure the queries of a split with every mixture that is tried."""
+    system = planned.config.systems[name]
+    queries = sum(planned.queries([system.tuned_on])) if system.tuned_on else 0
+    return Work(core_seconds=WEIGH * queries, memory=PANDAS + 2 * planned.largest_run * len(system.of))
+
+
+def fuse(planned: Planned, name: str, *mined: str) -> Work:
     """Sort twice a query."""
-    queries = sum(planned.evaluated)
-    memory = PANDAS + 2 * planned.largest_run * len(planned.config.systems[name].of)
-    return Work(core_seconds=FUSE * queries, disk=8.0 * queries * planned.config.evaluation.depth, memory=memory)
+    _, targets, depth = _searched(planned, name, mined)
+    queries = [number for number, _ in targets]
+    read = 16.0 * max(queries) * planned.config.evaluation.depth
+    memory = PANDAS + read * len(planned.config.systems[name].of)
+    return Work(core_seconds=FUSE * sum(queries), disk=8.0 * sum(queries) * depth, memory=memory)
 
 
 def report(planned: Planned, name: str) -> Work:
@@ -380,10 +389,10 @@ WORK: dict[str, Callable[..., Work]] = {
     rule.__name__: rule
     for rule in (
         collection, tokenizer, tokens, ngrams, importance, pretrain, train_retriever, train_reranker, teacher,
-        index_bm25, search_bm25, search, vectors, rerank, measures, fuse, report,
+        index_bm25, search_bm25, search, vectors, rerank, measures, weights, fuse, report,
     )
 } | {
-    "mine_bm25": search_bm25, "mine": search, "mine_external": search, "search_external": search,
+    "mine_bm25": search_bm25, "mine": search, "mine_external": search, "mine_fusion": fuse, "search_external": search,
     "vectors_external": vectors,
 }  # fmt: skip
 CONSTANT = {  # whatever the config

@@ -203,14 +203,46 @@ rule rerank:
         " --depth {params.depth} --outputs {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
+rule weights:
+    """What each part of a fusion counts: as the config says, or as judged queries choose."""
+    input:
+        runs=of_system("<results>/runs/{of}/{tuned_run}.parquet"),
+        judged=of_system("<results>/collections/{tuned_collection}/qrels.parquet"),
+    output:
+        "<results>/fusions/{system}.json",
+    log:
+        "<logs>/weights/{system}.log",
+    benchmark:
+        "<benchmarks>/weights/{system}.tsv"
+    wildcard_constraints:
+        system=of_kind("fusion"),
+    priority: waiting("systems")
+    conda:
+        environment
+    resources:
+        mem_mb=8000,
+        runtime=60,
+    params:
+        *code("weights"),
+        systems=column(system_rows, "of"),
+        method=column(system_rows, "method"),
+        k=column(system_rows, "k"),
+        weights=column(system_rows, "weights"),
+        tuned=column(system_rows, "tuned"),
+        depth=settings.evaluation.depth,
+    shell:
+        "python workflow/scripts/weights.py --systems {params.systems:q} --method {params.method} --k {params.k}"
+        " --weights {params.weights} --runs {input.runs:q} --judged {input.judged:q} --tuned {params.tuned:q}"
+        " --depth {params.depth} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+
+
 rule fuse:
     """The reciprocal ranks or scores of several systems, weighted and summed."""
     input:
         runs=of_system("<results>/runs/{of}/{target}.parquet"),  # target by target
-        judged=of_system("<results>/collections/{tuned_collection}/qrels.parquet"),
+        weights="<results>/fusions/{system}.json",
     output:
-        runs=expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
-        chosen="<results>/fusions/{system}.json",
+        expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
     log:
         "<logs>/fuse/{system}.log",
     benchmark:
@@ -225,16 +257,23 @@ rule fuse:
         runtime=60,
     params:
         *code("fuse"),
-        systems=column(system_rows, "of"),
-        method=column(system_rows, "method"),
-        k=column(system_rows, "k"),
-        weights=column(system_rows, "weights"),
-        tuned=column(system_rows, "tuned"),
-        depth=settings.evaluation.depth,
+        depth=depth,
     shell:
-        "python workflow/scripts/fuse.py --systems {params.systems:q} --runs {input.runs:q} --outputs {output.runs:q}"
-        " --chosen {output.chosen:q} --method {params.method} --k {params.k} --weights {params.weights}"
-        " --judged {input.judged:q} --tuned {params.tuned:q} --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
+        "python workflow/scripts/fuse.py --weights {input.weights:q} --runs {input.runs:q} --outputs {output:q}"
+        " --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
+
+
+use rule fuse as mine_fusion with:
+    # A fusion's run over training queries.
+    input:
+        runs=of_system("<results>/negatives/{of}.{collection}.{split}.parquet"),
+        weights="<results>/fusions/{system}.json",
+    output:
+        "<results>/negatives/{system}.{collection}.{split}.parquet",
+    log:
+        "<logs>/mine_fusion/{system}.{collection}.{split}.log",
+    benchmark:
+        "<benchmarks>/mine_fusion/{system}.{collection}.{split}.tsv"
 
 
 rule read_run:

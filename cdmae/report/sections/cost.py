@@ -15,11 +15,13 @@ STEPS = {
     "collection": "collections", "tokenizer": "tokenizers", "tokens": "tokenising", "ngrams": "n-gram counts",
     "importance": "importance", "masked_terms": "masked terms", "pretrain": "pre-training",
     "index_bm25": "BM25 indexes", "mine_bm25": "mining with BM25", "mine": "mining with retrievers",
-    "mine_external": "mining with other retrievers", "train_reranker": "training rerankers",
-    "teacher": "teacher scores", "train_retriever": "training retrievers", "vectors": "encoding passages",
-    "vectors_external": "encoding with other retrievers", "search_bm25": "searching with BM25",
+    "mine_external": "mining with other retrievers", "mine_fusion": "mining with fusions",
+    "train_reranker": "training rerankers", "teacher": "teacher scores", "train_retriever": "training retrievers",
+    "vectors": "encoding passages", "vectors_external": "encoding with other retrievers",
+    "search_bm25": "searching with BM25",
     "search": "searching with retrievers", "search_external": "searching with other retrievers",
-    "rerank": "reranking", "fuse": "fusion", "measures": "measures", "release": "model cards",
+    "rerank": "reranking", "weights": "weights of fusions", "fuse": "fusion", "measures": "measures",
+    "release": "model cards",
 }  # fmt: skip
 LONGEST = 12  # jobs that are listed one by one
 HEADS = {"seconds": "time", "cpu": "processor time", "memory": "peak memory"}

@@ -1,0 +1,40 @@
+"""The weights of a fusion."""
+
+from pathlib import Path
+
+from cdmae.cli import command
+from cdmae.collections.store import read_qrels, read_queries
+from cdmae.evaluation.tuning import best_weights
+from cdmae.files import write_json
+from cdmae.log import say
+from cdmae.retrieval.fusion import Fusion
+from cdmae.runs import read_run
+
+
+@command
+def main(
+    *,
+    systems: list[str],
+    method: str,
+    k: float,
+    output: Path,
+    depth: int,
+    weights: list[float] | None = None,
+    runs: list[Path] | None = None,
+    judged: Path | None = None,
+    tuned: list[str] | None = None,
+):
+    """Write what each part of a fusion counts: `weights`, or equal ones, or those that judged queries choose.
+
+    tuned: a split and a measure, which the chosen weights make best on the `runs` of the parts; `judged` is a file in
+    the folder of its collection.
+    """
+    about = {"method": method, "k": k, "systems": systems, "weights": weights or [1.0] * len(systems)}
+    if judged and tuned:
+        folder, (split, measure) = judged.parent, tuned
+        fusion = Fusion([read_run(path) for path in runs or ()], method, k)
+        queries = read_queries(folder, split)["query_id"]
+        best, value = best_weights(fusion, read_qrels(folder, split), queries, measure, depth)
+        about |= {"weights": best, "on": [folder.name, split], "measure": measure, "value": value}
+        say(", ".join(f"{weight:g} x {name}" for weight, name in zip(best, systems, strict=True)))
+    write_json(output, about)
