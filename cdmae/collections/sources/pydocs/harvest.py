@@ -35,10 +35,12 @@ from cdmae.errors import InputError
 
 STDLIB = "python"  # the name under which the standard library is harvested
 
-# Not documentation of the package itself: tests, vendored copies, generated files, programs.
+# Not documentation of the package itself: tests, vendored copies, generated files, programs. And tkinter, which many a
+# Python lacks: the collection would depend on it.
 _SKIPPED_FOLDERS = re.compile(
     r"^(__pycache__|site-packages|dist-packages|tests?|_internal|_?vendor(ed)?(_templates)?|_?externals?|third_party|generated"
-    r"|array_api_(compat|extra)|cobyqa|pyprima|lib2to3|idlelib|turtledemo|ensurepip|pydoc_data|lib-dynload|config-.*|.*\..*)$"
+    r"|array_api_(compat|extra)|cobyqa|pyprima|lib2to3|idlelib|turtledemo|tkinter|ensurepip|pydoc_data|lib-dynload|config-.*"
+    r"|.*\..*)$"
 )
 _SKIPPED_FILES = re.compile(
     r"^(test_.*|.*_tests?|conftest|testing_utils|setup|.*_pb2(_.*)?|dummy_.*_objects|antigravity|this)\.py$"
@@ -49,7 +51,9 @@ _HEAD = 1500  # characters of a file in which it would say that it is generated
 
 _ADD_DOC = re.compile(r"^_?add_(new)?doc(str)?\w*$")
 # C modules that exist for CPython's own tests, or that do something when imported.
-_SKIPPED_C_MODULES = re.compile(r"^(_test.*|_xx.*|xx.*|_ctypes_test|_interp.*|_sysconfig.*|nt|winreg|_winapi|msvcrt)$")
+_SKIPPED_C_MODULES = re.compile(
+    r"^(_test.*|_xx.*|xx.*|_ctypes_test|_interp.*|_sysconfig.*|nt|winreg|_winapi|msvcrt|_tkinter)$"
+)
 
 
 @dataclass(frozen=True)
