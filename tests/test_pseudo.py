@@ -156,6 +156,18 @@ def test_files_are_cut_at_paragraphs(tmp_path):
     assert text.expected(entry)[0] >= 1
 
 
+def test_headings_are_titles_but_not_in_code():
+    markdown = "Before.\n\n# A  guide #\n\n## Use\nOne two.\n\n```\n\n# a comment\n```\n\n## Empty\n\n### End\n\nLast."
+    assert list(text.passages(markdown, 30)) == [
+        ("", "Before."), ("Use", "One two. ``` # a comment ```"), ("End", "Last."),
+    ]  # fmt: skip
+    underlined = "Install it\n==========\n\nBy pip.\n\nOptions\n-------\nNone.\n\n- one\n- two\n\na\n--\n#none"
+    assert list(text.passages(underlined, 30)) == [
+        ("Install it", "By pip."), ("Options", "None. - one - two a -- #none"),
+    ]  # fmt: skip
+    assert list(text.passages("# H\n\n" + "w " * 25, 10)) == [("H", " ".join("w" * n)) for n in (10, 10, 5)]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "said"),
     [("a.pdf", b"x", "holds no file that ends in .txt, .md, .rst"), ("a.txt", b"\xff", "a.txt cannot be read")],

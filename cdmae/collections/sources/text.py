@@ -1,7 +1,8 @@
 """A folder of text files, cut into passages: no queries, no judgments.
 
 Paragraphs, divided by empty lines, are joined up to a number of words; a longer one is cut. A passage's id is the path
-of its file and its place there, ``guide/install.md#3``; its title is the name of the file.
+of its file and its place there, ``guide/install.md#3``; its title is the name of the file and the heading above it,
+``install: On a cluster``. Headings are Markdown's (``## On a cluster``) and lines underlined with one of ``=-~^``.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 BYTES = 6  # of a word, for an estimate
+_HEADING = re.compile(r"\s*(?:#{1,6}[ \t]+(.+?)[ \t#]*|(\S.*)\n([=\-~^])\3{2,}[ \t]*)(?:\n|$)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,25 +55,32 @@ class _Files:
                 text = file.read_text(encoding="utf-8-sig")
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError(f"{file} cannot be read ({error}); allowed: text in UTF-8") from None
-            for place, passage in enumerate(passages(text, self.settings.words), 1):
+            for place, (heading, passage) in enumerate(passages(text, self.settings.words), 1):
                 number += 1
-                yield number, (f"{name.as_posix()}#{place}", title, passage)
+                yield number, (f"{name.as_posix()}#{place}", f"{title}: {heading}" if heading else title, passage)
 
 
-def passages(text: str, words: int) -> Iterator[str]:
-    """Join the paragraphs of a text to passages of at most so many words; cut longer ones."""
-    passage: list[str] = []
+def passages(text: str, words: int) -> Iterator[tuple[str, str]]:
+    """Join the paragraphs of a text to passages of at most so many words, and cut longer ones; each with its heading.
+
+    A heading begins a new passage and is no part of it. What begins with # in a fenced block of code is none.
+    """
+    heading, passage, fenced = "", [], False
     for paragraph in re.split(r"\n\s*\n", text):
-        fresh = paragraph.split()
-        if passage and len(passage) + len(fresh) > words:
-            yield " ".join(passage)
+        above = None if fenced else _HEADING.match(paragraph)
+        fenced ^= paragraph.count("```") % 2 == 1
+        fresh = paragraph[above.end() if above else 0 :].split()
+        if passage and (above or len(passage) + len(fresh) > words):
+            yield heading, " ".join(passage)
             passage = []
+        if above:
+            heading = " ".join((above[1] or above[2]).split())
         passage += fresh
         while len(passage) > words:
-            yield " ".join(passage[:words])
+            yield heading, " ".join(passage[:words])
             passage = passage[words:]
     if passage:
-        yield " ".join(passage)
+        yield heading, " ".join(passage)
 
 
 def splits(settings: Settings) -> dict[str, bool]:
