@@ -226,6 +226,7 @@ def test_editors_accept_the_config_files_and_refuse_mistakes():
     validator = Draft202012Validator(json.loads((FILES / "schema.json").read_text()))
     for path in FILES.rglob("*.yaml"):
         validator.validate(read_yaml(path))
+    validator.validate({"seed": None, "systems": {"a": {"k1": None}}, "evaluation": {"measures": None}, "report": None})
     for wrong in ({"sed": 1}, {"seed": -1}, {"stages": {"a": {"depht": 1}}}, {"collections": {"a": {"source": "x"}}}):
         assert not validator.is_valid(wrong)
 

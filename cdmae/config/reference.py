@@ -42,7 +42,7 @@ def editor_schema() -> dict[str, Any]:
 
 
 def _removable(rule: Any) -> Any:
-    """Allow null for everything that has a name of its own, and leave out the titles that pydantic adds."""
+    """Allow null for every key, and leave out the titles that pydantic adds."""
     if isinstance(rule, list):
         return [_removable(part) for part in rule]
     if not isinstance(rule, dict):
@@ -50,6 +50,13 @@ def _removable(rule: Any) -> Any:
     rule = {key: _removable(part) for key, part in rule.items() if key != "title" or isinstance(part, dict)}
     if isinstance(rule.get("additionalProperties"), dict):
         rule["additionalProperties"] = {"anyOf": [rule["additionalProperties"], {"type": "null"}]}
+    for part in rule.get("properties", {}).values():
+        if "$ref" in part:
+            part["anyOf"] = [{"$ref": part.pop("$ref")}, {"type": "null"}]
+        if "enum" in part:
+            part["enum"].append(None)
+        if isinstance(part.get("type"), str) and "const" not in part:
+            part["type"] = [part["type"], "null"]
     return rule
 
 
