@@ -53,10 +53,10 @@ def read(name: str, arguments: list[str]) -> tuple[list[str], dict[str, Any]]:
     return [*options.pop("words", []), *after], options
 
 
-def divided(given: list[str]) -> tuple[list[str], list[str]]:
+def divided(arguments: list[str]) -> tuple[list[str], list[str]]:
     """Divide what follows --configfile: config files, which begin where one is, and words, which end otherwise."""
-    files = [word for place, word in enumerate(given) if not place or Path(word).suffix in YAML]
-    return [str(Path(file).resolve()) for file in files], [word for word in given if word not in files]
+    files = [word for place, word in enumerate(arguments) if not place or Path(word).suffix in YAML]
+    return [str(Path(file).resolve()) for file in files], [word for word in arguments if word not in files]
 
 
 def plan(
@@ -201,8 +201,11 @@ def best_system(config: Config, names: list[str]) -> str:
     collection, split = systems.shown(config)
     measure, means = config.evaluation.measured(collection, split)[0], {}
     for name in seeds.first(names):
-        frame = read_measures(existing(place(config.results, "measures", system=name)))
+        path = existing(place(config.results, "measures", system=name))
+        frame = read_measures(path)
         rows = frame[(frame["collection"] == collection) & (frame["split"] == split) & (frame["measure"] == measure)]
+        if rows.empty:
+            raise InputError(f"{path} has no {measure} on {collection} {split}; ./run makes it again")
         means[name] = rows["value"].mean()
     return max(means, key=means.get)
 
@@ -218,14 +221,13 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     if system.kind == "bm25":
         return row | {"index": made("bm25", asked=True)}
     if system.kind == "fusion":
-        weights = list(system.weights) or [1.0] * len(system.of)
-        if system.tuned_on:
-            about = read_json(made("fusion"))
-            now = {"method": system.method, "systems": list(system.of), "on": list(system.tuned_on)}
-            if not now.items() <= about.items():
-                raise InputError(f"{name} was fused otherwise than the config says; ./run makes it again")
-            weights = about["weights"]
-        return row | {"of": [described(config, part, collection) for part in system.of], "weights": weights}
+        about = read_json(made("fusion"))
+        now = {"method": system.method, "k": system.k, "systems": list(system.of)}
+        now |= {"on": list(system.tuned_on)} if system.tuned_on else {}
+        now |= {"weights": list(system.weights)} if system.weights else {}
+        if not now.items() <= about.items():
+            raise InputError(f"{name} was fused otherwise than the config says; ./run makes it again")
+        return row | {"of": [described(config, part, collection) for part in system.of], "weights": about["weights"]}
     if system.kind == "reranker":
         tokens = made("tokens", start=systems.start_of(config, name))
         reranked = described(config, system.reranks, collection)

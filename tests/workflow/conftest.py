@@ -74,12 +74,12 @@ class Checkout:
 def jobs(said: str) -> Counter:
     """The jobs that Snakemake names, as ``rule value,value`` with the values of the wildcards."""
     blocks = re.split(r"^(?:local)?rule (\w+):$", said, flags=re.MULTILINE)[1:]
-    found = Counter()
+    counts = Counter()
     for rule, block in zip(blocks[::2], blocks[1::2], strict=True):
         wildcards = re.search(r"^    wildcards: (.*)$", block, flags=re.MULTILINE)
-        values = [each.partition("=")[2] for each in wildcards[1].split(", ")] if wildcards else []
-        found[" ".join([rule, ",".join(values)]).strip()] += 1
-    return found
+        values = [wildcard.partition("=")[2] for wildcard in wildcards[1].split(", ")] if wildcards else []
+        counts[" ".join([rule, ",".join(values)]).strip()] += 1
+    return counts
 
 
 def end(process: subprocess.Popen, number: signal.Signals = signal.SIGKILL) -> None:
@@ -92,8 +92,8 @@ def wait_for(condition, seconds: float = 240.0, every: float = 0.005):
     """The first true value of `condition`."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if found := condition():
-            return found
+        if value := condition():
+            return value
         time.sleep(every)
     raise AssertionError(f"waited {seconds} s in vain")
 

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from cdmae.collections.store import read_passages, read_queries
+from cdmae.retrieval.fusion import Fusion
 from cdmae.runs import read_run
 from tests.workflow.conftest import SMOKE
 
@@ -39,3 +40,28 @@ def test_a_fusion_tells_its_weights(smoke):
     about = json.loads((smoke.results / "fusions/fused.json").read_text())
     assert about["on"] == ["pydocs", "dev"] and sum(about["weights"]) == pytest.approx(1)
     assert on_dev(smoke.results / "measures/fused.tsv") == pytest.approx(about["value"], abs=1e-6)
+
+
+def test_measures_that_a_changed_config_asks_for_must_be_made_first(smoke, tmp_path):
+    (tmp_path / "other.yaml").write_text("evaluation: {measures: [nDCG@7]}\n")
+    said = smoke.run("search", *SMOKE, str(tmp_path / "other.yaml"), "merge two sorted lists", status=2)
+    assert "has no nDCG@7 on pydocs dev; ./run makes it again" in said
+
+
+MIXED = """
+systems:
+  mixed: {kind: fusion, of: [bm25, cdmae-stage1], method: convex, weights: [0.3, 0.7]}
+  student: {kind: retriever, encoder: cdmae, stage: stage2, negatives: mixed}
+"""
+
+
+def test_a_fusion_of_the_runs_over_training_queries_gives_negatives(finished, tmp_path):
+    (tmp_path / "mixed.yaml").write_text(MIXED)
+    finished.run(*SMOKE, str(tmp_path / "mixed.yaml"), "results/smoke/trained/student", "--rerun-triggers", "mtime")
+    parts, mixed = (
+        [read_run(finished.results / f"negatives/{name}.pydocs.train.parquet") for name in names]
+        for names in (("bm25", "cdmae-stage1"), ("mixed",))
+    )
+    expected = Fusion(parts, "convex", 60).run([0.3, 0.7], 1000)
+    depth = mixed[0].starts[1]
+    assert depth > 0 and mixed[0].passages[:depth].tolist() == expected.passages[:depth].tolist()
