@@ -42,6 +42,19 @@ def test_what_the_config_does_not_have_is_not_tested():
     assert "10 not tested" in claims.tally(facts)
 
 
+def test_what_later_stages_add_is_told_by_the_encoder_that_has_them():
+    config = synthetic_run.config()
+    for stage, negatives in (("stage2", "mae-stage1"), ("stage3", "mae-stage2")):
+        config["systems"][f"mae-{stage}"] = {
+            **config["systems"].pop(f"cdmae-{stage}"), "encoder": "mae", "negatives": negatives,
+        }  # fmt: skip
+    rows = claims.claims_table(measured(config)).rows
+    compared = {row[0]: row[-1] for row in rows}
+    assert compared["Hard negatives: stage 2 beats stage 1"].startswith("mae-stage2 over mae-stage1")
+    assert compared["Distillation: stage 3 beats stage 2"].startswith("mae-stage3 over mae-stage2")
+    assert compared["The dense retriever beats BM25"].startswith("mae-stage3 over bm25")
+
+
 @pytest.mark.parametrize(
     ("statement", "number"),
     [

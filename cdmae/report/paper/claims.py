@@ -19,7 +19,7 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.evaluation.significance import Difference, paired
-from cdmae.report.comparisons import arms, differences, masking_pairs, noise, not_pretrained, pairs
+from cdmae.report.comparisons import arms, chains, differences, masking_pairs, noise, not_pretrained, pairs
 from cdmae.report.facts import Facts
 from cdmae.report.paper import published
 from cdmae.report.paper.methods import corpora, main_chain, methods
@@ -119,10 +119,11 @@ def claims() -> list[Claim]:
 def sides(facts: Facts) -> dict[str, Sequence[str]]:
     """Return the systems that claims compare: by the name of the pair, the one said to be better and the other.
 
-    The paper's method and another one differ in the pre-training alone.
+    The paper's method and another one differ in the pre-training alone. What later stages add is told by another
+    encoder's chain where that one goes further.
     """
-    chain, groups = main_chain(facts), arms(facts, "stage.group")
-    first = chain[:1]
+    first, groups = main_chain(facts)[:1], arms(facts, "stage.group")
+    chain = max([main_chain(facts), *chains(facts)], key=len)
     named: dict[str, Sequence[str]] = {
         "masks": next(iter(masking_pairs(facts)), ()),
         "pre-training": [*first, *(not_pretrained(facts, name) for name in first)],
