@@ -101,7 +101,7 @@ def bottleneck(facts: Facts) -> Section | None:
     title, most = "How well half of a passage finds the other half", searches["MRR@10"].max()
     series, style = _series(facts, searches, "MRR@10"), {"low": 0, "high": most, "markers": True}
     shown += _several("halves", title, series, MOST_PROBED, y_axis="MRR@10", **style)
-    caption = "MRR@10 of the second half of a passage for its first half, by [CLS] before fine-tuning"
+    caption = "MRR@10 of the second half of a passage for its first half, by their vectors before fine-tuning"
     forms = {"step": formats.count, "passages": formats.count, "MRR@10": "{:.1f}".format}
     rank_table = Table.of("halves", caption, searches.drop(columns="rr"), forms)
     passages = searches.groupby("encoder")["passages"].last().max()
