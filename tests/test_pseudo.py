@@ -157,9 +157,9 @@ def test_files_are_cut_at_paragraphs(tmp_path):
 
 
 def test_headings_are_titles_but_not_in_code():
-    markdown = "Before.\n\n# A  guide #\n\n## Use\nOne two.\n\n```\n\n# a comment\n```\n\n## Empty\n\n### End\n\nLast."
+    markdown = "Before.\n# A  guide #\n\n## Use\nOne two.\n\n```\n\n# a comment\n# more\n```\n## Empty\n\n### End\n\nLast."
     assert list(text.passages(markdown, 30)) == [
-        ("", "Before."), ("Use", "One two. ``` # a comment ```"), ("End", "Last."),
+        ("", "Before."), ("Use", "One two. ``` # a comment # more ```"), ("End", "Last."),
     ]  # fmt: skip
     underlined = "Install it\n==========\n\nBy pip.\n\nOptions\n-------\nNone.\n\n- one\n- two\n\na\n--\n#none"
     assert list(text.passages(underlined, 30)) == [

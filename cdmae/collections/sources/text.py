@@ -66,7 +66,7 @@ def passages(text: str, words: int) -> Iterator[tuple[str, str]]:
     A heading begins a new passage and is no part of it. What begins with # in a fenced block of code is none.
     """
     heading, passage, fenced = "", [], False
-    for paragraph in re.split(r"\n\s*\n", text):
+    for paragraph in re.split(r"\n\s*\n|\n(?=#{1,6}[ \t])", text):
         above = None if fenced else _HEADING.match(paragraph)
         fenced ^= paragraph.count("```") % 2 == 1
         fresh = paragraph[above.end() if above else 0 :].split()
