@@ -26,7 +26,7 @@ from cdmae.finetuning import losses
 from cdmae.finetuning.common import Data, Task, trainer
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
-from cdmae.models import checkpoint, sequences, transformer
+from cdmae.models import checkpoint, packed, sequences, transformer
 from cdmae.models.sequences import Sequences
 from cdmae.training import setup
 from cdmae.training.loop import COLLAPSED
@@ -166,7 +166,7 @@ def learn(network: nn.Module, batch: Batch, stage: Stage, group: Ranks, *, seed:
     def loss(vectors: Tensor) -> tuple[Tensor, dict[str, Tensor]]:
         return objective(vectors[: batch.queries], vectors[batch.queries :], batch, stage)
 
-    rows = [torch.from_numpy(cut).to(device) for cut in cuts]
+    rows = [packed.put(cut, device) for cut in cuts]
     numbers = cached_backward(encode, rows, loss, len(batch.sequences), group)
     group.add_up([cut.grad for cut in network.parameters()])
     return numbers
@@ -213,7 +213,7 @@ def objective(queries: Tensor, passages: Tensor, batch: Batch, stage: Stage) -> 
     """
     queries = queries / stage.temperature
     passages = passages.view(len(queries), -1, passages.shape[-1])  # [B, N, D]
-    excluded = None if batch.excluded is None else torch.from_numpy(batch.excluded).to(queries.device)
+    excluded = None if batch.excluded is None else packed.put(batch.excluded, queries.device)
     contrastive = losses.contrastive(queries, passages, in_batch=stage.in_batch, excluded=excluded)
     scores = losses.group_scores(queries, passages)
     flat = passages.detach().flatten(0, 1)
@@ -224,6 +224,6 @@ def objective(queries: Tensor, passages: Tensor, batch: Batch, stage: Stage) -> 
     }
     loss = contrastive
     if batch.teacher is not None:
-        numbers["kl"] = losses.kl(scores, torch.from_numpy(batch.teacher).to(queries.device))
+        numbers["kl"] = losses.kl(scores, packed.put(batch.teacher, queries.device))
         loss = losses.distillation(numbers["kl"], contrastive, stage.alpha)
     return loss, {"loss": loss.detach(), **{name: value.detach() for name, value in numbers.items()}}

@@ -68,6 +68,8 @@ def contrast(vectors: Tensor) -> Tensor:
 def together(own: list[Tensor], group: Ranks) -> tuple[Tensor, int]:
     """Return the vectors of all processes [N, D], and where this process's begin."""
     mine = torch.cat(own)
+    if group.size == 1:  # counting would wait for the device
+        return mine, 0
     counts = torch.zeros(group.size, device=mine.device)
     counts[group.rank] = len(mine)
     group.add_up([counts])
