@@ -16,14 +16,16 @@ import argparse
 import json
 import resource
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numpy as np
 import torch
 from torch import Tensor, nn
-from transformers import BertConfig, BertModel
+from transformers import BertConfig, BertForSequenceClassification, BertModel
 
 from benchmarks.forms import measure_each
+from benchmarks.naive import tensor
 from benchmarks.tables import table
 from cdmae.config.schema import Stage
 from cdmae.finetuning import losses, retriever
@@ -68,10 +70,34 @@ def batch(size: str, queries: int, group: int) -> retriever.Batch:
     return retriever.Batch(Sequences(ids, starts), queries, None, None)
 
 
+def pairs(size: str, count: int) -> Sequences:
+    """Draw random pairs for a reranker, of the lengths of passages."""
+    drawn = batch(size, 1, count).sequences.take(np.arange(1, count + 1))
+    return Sequences(drawn.ids, drawn.starts, np.zeros_like(drawn.ids))
+
+
 def network(size: str) -> BertModel:
     """Make an encoder with random weights, the same in every process, without dropout."""
+    with _seeded():
+        return BertModel(_config(size), add_pooling_layer=False)
+
+
+def cross_encoder(size: str) -> BertForSequenceClassification:
+    """Make a reranker in the same way."""
+    with _seeded():
+        return BertForSequenceClassification(_config(size))
+
+
+@contextmanager
+def _seeded() -> Iterator[None]:
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        yield
+
+
+def _config(size: str) -> BertConfig:
     layers, width, vocabulary, _, longest = SIZES[size]
-    config = BertConfig(
+    return BertConfig(
         vocab_size=vocabulary,
         hidden_size=width,
         num_hidden_layers=layers,
@@ -80,20 +106,17 @@ def network(size: str) -> BertModel:
         max_position_embeddings=max(512, longest),
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
+        num_labels=1,
     )
-    with torch.random.fork_rng():
-        torch.manual_seed(1)
-        return BertModel(config, add_pooling_layer=False)
 
 
 def padded(read: Sequences, rows: np.ndarray) -> dict[str, Tensor]:
-    """Write some sequences as a padded batch for transformers."""
-    longest = int(read.lengths[rows].max())
-    ids, mask = torch.zeros(len(rows), longest, dtype=torch.long), torch.zeros(len(rows), longest, dtype=torch.long)
-    for place, row in enumerate(rows):
-        ids[place, : read.lengths[row]] = torch.from_numpy(read.ids[read.starts[row] : read.starts[row + 1]])
-        mask[place, : read.lengths[row]] = 1
-    return {"input_ids": ids, "attention_mask": mask}
+    """Write some sequences as a padded batch for transformers, on torch's default device."""
+    lengths = read.lengths[rows]
+    mask = np.arange(lengths.max()) < lengths[:, None]
+    ids = np.zeros(mask.shape, np.int64)
+    ids[mask] = read.take(rows).ids
+    return {"input_ids": tensor(ids), "attention_mask": tensor(mask.astype(np.int64))}
 
 
 def loss_of(vectors: Tensor, queries: int) -> Tensor:

@@ -1,7 +1,7 @@
 """Every objective as its paper states it: padded, on transformers' own modules, with the LM head at every position.
 
-On the very weights of ours and the passages and masks of a step. The tests hold the loss and the gradient of ours
-against these, the benchmarks its time.
+On the very weights of ours and the passages and masks of a step, on torch's default device (``with torch.device``).
+The tests hold the loss and the gradient of ours against these, the benchmarks its time.
 
     B passages or spans, n the longest one's rows, D dimensions, V word-pieces
 """
@@ -37,13 +37,18 @@ class Side(NamedTuple):
         parts = [np.zeros(real.shape, kind) for kind in (np.int64, np.int64, bool)]
         for part, values in zip(parts, (masked.inputs.values, masked.labels, masked.chosen), strict=True):
             part[real] = values
-        ids, labels, chosen = map(torch.from_numpy, parts)
-        return cls(ids, torch.from_numpy(real), labels, chosen)
+        ids, labels, chosen = map(tensor, parts)
+        return cls(ids, tensor(real), labels, chosen)
 
     @property
     def hidden(self) -> Tensor:
         """What transformers adds to attention scores: [B, 1, 1, n]."""
         return added(self.attended)[:, None, None, :]
+
+
+def tensor(array: np.ndarray) -> Tensor:
+    """Put an array on the default device."""
+    return torch.from_numpy(array).to(torch.get_default_device())
 
 
 def _real(step: Step, name: str) -> np.ndarray:
@@ -182,7 +187,7 @@ class Naive(nn.Module):
         side, masked = Side.of(step, name), step.sides[name]
         logits = self.generator(side.ids, attention_mask=side.attended).logits
         sums = logits[side.chosen].softmax(-1).cumsum(-1)
-        draws = torch.from_numpy(masked.draws[masked.chosen])[:, None]
+        draws = tensor(masked.draws[masked.chosen])[:, None]
         ids = side.ids.clone()
         ids[side.chosen] = (sums <= draws * sums[:, -1:]).sum(-1)
         return ids, logits
@@ -205,7 +210,7 @@ class Naive(nn.Module):
     def seen(self, side: Side, step: Step) -> Tensor:
         """Tell what each position sees of its passage: bool [B, n, n]; padding, which nothing reads, sees [CLS]."""
         masked = step.sides["decoder"]
-        hidden = torch.from_numpy(masked.hide(masked.texts))
+        hidden = tensor(masked.hide(masked.texts))
         seen = torch.ones(*side.ids.shape, side.ids.shape[1], dtype=torch.bool)
         size = hidden.shape[1]
         seen[:, 1 : size + 1, 1 : size + 1] = ~hidden

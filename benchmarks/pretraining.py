@@ -53,6 +53,11 @@ PEAK = 989e12  # multiplications and additions per second of an H100 or H200 in 
 
 def step(given: argparse.Namespace) -> Step:
     """Draw a global batch of random passages, masked on both sides."""
+    return next(reader(given).steps(0, 1))
+
+
+def reader(given: argparse.Namespace) -> Reader:
+    """Make a collection of as many random passages as a batch has, and read the steps of an objective."""
     rng = np.random.default_rng(1)
     mean = 76 * given.length / 150
     lengths = np.clip(np.exp(rng.normal(np.log(mean * 0.93), 0.38, given.batch)), 5, given.length - 2).astype(int)
@@ -64,7 +69,7 @@ def step(given: argparse.Namespace) -> Step:
     values = rng.normal(0, 6.4, starts[-1]).astype(np.float16)
     known = dict.fromkeys(("importance", "inverse_frequency"), values)
     sizes = {"batch": given.batch, "max_length": given.length}
-    return next(Reader(tokens, known, vocabulary, sides, **sizes, seed=1).steps(0, 1))
+    return Reader(tokens, known, vocabulary, sides, **sizes, seed=1)
 
 
 def settings(name: str) -> Encoder:

@@ -1,0 +1,68 @@
+"""Show what the GPU paths do, on a machine with one GPU or, with toy sizes, on a CPU.
+
+    python -m benchmarks.gpu --output FOLDER [--minutes 9] [--parts PART...]
+    torchrun --nproc-per-node 2 -m benchmarks.gpu --output FOLDER --parts machine parity speed
+
+Parts run in the order of what would break, each in a process of its own: a part that crashes, fails an assertion on the
+device or hangs takes no other along. After every row FOLDER holds all of them in results.json and results.md. Each part
+ends at its share of the minutes; what it leaves over is the next one's. What is not installed becomes a row that says
+so. `benchmarks/gpu.md` says what to carry to a machine without a network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import os
+import time
+from collections.abc import Iterator
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from benchmarks.gpu.results import Results, Row, work
+
+PARTS = {"machine": 0.1, "parity": 0.3, "search": 0.4, "speed": 0.75, "pipeline": 1.0}  # share of the time at the end
+GRACE = 15.0  # seconds before a part's end from which it begins nothing more
+IMPORTED = ["torch", "transformers", "pandas", "cdmae.pretraining.trainer", "cdmae.finetuning.retriever"]
+
+
+def main() -> None:
+    """Run the parts one after the other."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--output", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--minutes", type=float, default=9.0)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    options = parser.parse_args()
+    begun, first = time.monotonic(), os.environ.get("RANK", "0") == "0"
+    results = Results(options.output) if first else None
+    context = multiprocessing.get_context("forkserver")  # torch is imported once for all
+    context.set_forkserver_preload(IMPORTED)
+    for number, part in enumerate(PARTS):
+        if part not in options.parts:
+            continue
+        end = begun + 60 * options.minutes * PARTS[part]
+        line, other = context.Pipe(duplex=False)
+        process = context.Process(target=work, args=(part, number, end - GRACE, options.output, other))
+        process.start()
+        other.close()
+        for row in received(line, process, end):
+            if results:
+                results.add(part, row)
+
+
+def received(line: Connection, process: multiprocessing.Process, end: float) -> Iterator[Row]:
+    """Yield the rows of a part until it or its time ends; say so where that is not how it should end."""
+    try:
+        while line.poll(max(0.0, end - time.monotonic())):
+            yield line.recv()
+        yield Row("cut off", note="its time has ended")
+        process.kill()
+    except EOFError:
+        process.join()
+        if process.exitcode:
+            yield Row("process", passed=False, note=f"it ended with {process.exitcode}")
+    process.join()
+
+
+if __name__ == "__main__":
+    main()

