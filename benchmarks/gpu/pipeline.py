@@ -39,9 +39,15 @@ def rows(run: Run) -> Iterator[Row]:
     if not run.group.first:
         return
     inputs: dict[str, Any] = {}
-    steps = {"preparation": _prepared, "pretrain": _pretrained, "kill and resume": _resumed, "search": _searched}
-    for name, step in steps.items():
-        yield from attempt(run, name, partial(step, inputs=inputs))
+    steps = (
+        ("preparation", "", _prepared), ("pretrain", "settings", _pretrained), ("kill and resume", "encoder", _resumed),
+        ("search", "model", _searched),
+    )  # fmt: skip
+    for name, needed, step in steps:
+        if needed and needed not in inputs:
+            yield Row(name, note=f"needs the {needed} of a step before")
+        else:
+            yield from attempt(run, name, partial(step, inputs=inputs))
     yield from attempt(run, "config/full.yaml", _workflow)
 
 
@@ -93,11 +99,12 @@ def _prepared(run: Run, inputs: dict[str, Any]) -> Iterator[Row]:
 
 def _pretrained(run: Run, inputs: dict[str, Any]) -> Iterator[Row]:
     encoder = inputs["settings"]["encoder"]
-    inputs["encoder"] = run.folder / "data/encoder"
+    output = run.folder / "data/encoder"
     options = {"settings": encoder, "start": inputs["settings"]["start"], "state": run.folder / "data/state"}
     options |= {name: inputs[name] for name in ("tokenizer", "tokens", "importance")}
-    seconds = _run(run, "pretrain", output=inputs["encoder"], **options)
-    losses = [float(row.split("\t")[1]) for row in (inputs["encoder"] / "steps.tsv").read_text().splitlines()[1:]]
+    seconds = _run(run, "pretrain", output=output, **options)
+    losses = [float(row.split("\t")[1]) for row in (output / "steps.tsv").read_text().splitlines()[1:]]
+    inputs["encoder"] = output
     note = f"{encoder['steps']:,} steps of {encoder['batch']:,} passages; loss {losses[0]:.3f}, then {losses[-1]:.3f}"
     yield Row("pretrain.py", seconds, "s", "the loss falls", losses[-1] < losses[0], note)
 

@@ -59,6 +59,8 @@ def attempt(run: Run, name: str, step: Callable[[Run], Iterator[Row]]) -> Iterat
     try:
         yield from step(run)
     except ModuleNotFoundError as error:
+        while isinstance(error.__cause__, ModuleNotFoundError):  # transformers' own say no name
+            error = error.__cause__
         yield Row(name, note=f"not here: {error.name}")
     except Exception as error:  # noqa: BLE001 (whatever it is, the next step must run)
         place = error.__traceback__

@@ -34,6 +34,8 @@ def rows(run: Run) -> Iterator[Row]:
     yield from attempt(run, "pre-training", _pretraining)
     for taught in (False, True):
         yield from attempt(run, "fine-tuning", lambda run, taught=taught: _finetuning(run, taught=taught))
+    if run.group.size > 1:  # what follows is one process's
+        return
     network = finetuning.network(run.sizes.network).to(run.device)
     sequences = finetuning.batch(run.sizes.network, 1, run.sizes.encoded).sequences
     sequences = sequences.take(np.arange(1, len(sequences)))
@@ -66,7 +68,9 @@ def _seconds(run: Run, step: Callable[[], object], most: int = MOST) -> float:
     """Return the median of `most` steps, after one that warms up; of fewer where time ends."""
     wait, taken = torch.cuda.synchronize if run.on_gpu else lambda: None, []
     step()
-    while len(taken) < min(most, run.sizes.repeats) and (not taken or time.monotonic() < run.deadline):
+    while len(taken) < min(most, run.sizes.repeats):
+        if taken and run.group.any(time.monotonic() > run.deadline):
+            break
         wait()
         begun = time.perf_counter()
         step()
