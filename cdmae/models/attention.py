@@ -110,7 +110,9 @@ def attend(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid, mask: 
     size = query.shape[1] // to.heads
     if query.is_cuda and query.dtype in (torch.bfloat16, torch.float16) and size % 8 == 0 and size <= 256:
         return _varlen(query, key, value, to, of)
-    return _Attention.apply(query, key, value, to, of)
+    # CUDA's autocast would hand back a softmax in float32, with which the backward pass cannot multiply
+    with torch.autocast(query.device.type, enabled=False):
+        return _Attention.apply(query, key, value, to, of)
 
 
 def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Tensor:
@@ -119,8 +121,9 @@ def _varlen(query: Tensor, key: Tensor, value: Tensor, to: Grid, of: Grid) -> Te
     real_q, real_k = len(to.layout.cells), len(of.layout.cells)
     parts = (query, real_q), (key, real_k), (value, real_k)
     q, k, v = (rows[:real].unflatten(1, (to.heads, -1)) for rows, real in parts)
-    mixed = varlen_attn(q, k, v, to.layout.starts, of.layout.starts, to.layout.longest, of.layout.longest)
-    return functional.pad(mixed.flatten(1), (0, 0, 0, to.layout.rows - real_q))
+    mixed = varlen_attn(q, k, v, to.layout.starts, of.layout.starts, to.layout.longest, of.layout.longest).flatten(1)
+    filler = to.layout.rows - real_q  # on a GPU only where nothing is asked; padding by 0 rows would copy
+    return functional.pad(mixed, (0, 0, 0, filler)) if filler else mixed
 
 
 class _Attention(torch.autograd.Function):

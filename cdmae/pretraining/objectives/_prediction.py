@@ -19,6 +19,7 @@ from cdmae.models.architectures import Head
 
 LOGITS_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 27}
 ALIGNED = 32  # columns
+ROWS = {"cpu": 1, "cuda": 64}  # of the matrix, a multiple: BERT's 30,522 have no fast products on a GPU
 TINY = torch.finfo(torch.float32).tiny
 
 
@@ -36,12 +37,14 @@ class _CrossEntropy(torch.autograd.Function):
     def forward(ctx: Any, states: Tensor, matrix: Tensor, bias: Tensor, labels: Tensor, weights: Tensor) -> Any:
         device = states.device.type
         product = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else states.dtype
-        size, width = matrix.shape
+        words, width = matrix.shape
+        size = words + -words % ROWS[device]
         needs_gradient = any(ctx.needs_input_grad)
         losses = torch.empty_like(weights)
         of_states, of_matrix = torch.empty_like(states), states.new_zeros(width + ALIGNED, size)
         with torch.autocast(device, enabled=False):
-            w = _widened(matrix, bias, product)
+            w = functional.pad(_widened(matrix, bias, product), (0, 0, 0, size - words))
+            w[words:, width] = torch.finfo(product).min  # no word-pieces: their probability is 0
             at_once = max(1, LOGITS_AT_ONCE[device] // size)
             for first in range(0, len(states), at_once):
                 cut = slice(first, first + at_once)
@@ -56,7 +59,7 @@ class _CrossEntropy(torch.autograd.Function):
                     flat.index_copy_(0, place, -others)  # p is d loss / d logits now, but for the row's weight
                     of_states[cut] = (p @ w)[:, :width] * weights[cut, None]
                     of_matrix += _widened(states[cut] * weights[cut, None], weights[cut], product).t() @ p
-        ctx.save_for_backward(of_states, of_matrix[:width].t().contiguous(), of_matrix[width])
+        ctx.save_for_backward(of_states, of_matrix[:width, :words].t().contiguous(), of_matrix[width, :words])
         ctx.mark_non_differentiable(losses)
         return torch.dot(losses, weights), losses
 
