@@ -14,16 +14,17 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
+import shutil
 import time
-from collections.abc import Iterator
-from multiprocessing.connection import Connection
 from pathlib import Path
 
-from benchmarks.gpu.results import Results, Row, work
+from benchmarks.gpu.results import Results, received, work
 
 PARTS = {"machine": 0.1, "parity": 0.3, "search": 0.4, "speed": 0.75, "pipeline": 1.0}  # share of the time at the end
 GRACE = 15.0  # seconds before a part's end from which it begins nothing more
-IMPORTED = ["torch", "transformers", "pandas", "cdmae.pretraining.trainer", "cdmae.finetuning.retriever"]
+IMPORTED = [
+    "torch", "transformers", "pandas", "cdmae.pretraining.trainer", "benchmarks.pretraining", "benchmarks.finetuning",
+]  # fmt: skip
 
 
 def main() -> None:
@@ -35,7 +36,8 @@ def main() -> None:
     options = parser.parse_args()
     begun, first = time.monotonic(), os.environ.get("RANK", "0") == "0"
     results = Results(options.output) if first else None
-    context = multiprocessing.get_context("forkserver")  # torch is imported once for all
+    # A library that asks for a GPU while it is imported would spoil CUDA for all that are forked from that process.
+    context = multiprocessing.get_context("spawn" if shutil.which("nvidia-smi") else "forkserver")
     context.set_forkserver_preload(IMPORTED)
     for number, part in enumerate(PARTS):
         if part not in options.parts:
@@ -48,20 +50,6 @@ def main() -> None:
         for row in received(line, process, end):
             if results:
                 results.add(part, row)
-
-
-def received(line: Connection, process: multiprocessing.Process, end: float) -> Iterator[Row]:
-    """Yield the rows of a part until it or its time ends; say so where that is not how it should end."""
-    try:
-        while line.poll(max(0.0, end - time.monotonic())):
-            yield line.recv()
-        yield Row("cut off", note="its time has ended")
-        process.kill()
-    except EOFError:
-        process.join()
-        if process.exitcode:
-            yield Row("process", passed=False, note=f"it ended with {process.exitcode}")
-    process.join()
 
 
 if __name__ == "__main__":

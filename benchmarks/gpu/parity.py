@@ -1,6 +1,6 @@
 """Forward and gradient on the device beside the CPU's float32: attention, every objective, the three trainers.
 
-An error is that of everything computed, as one vector: |theirs - reference| / |reference|. That of a training step is
+An error is that of everything computed, as one vector: |here - reference| / |reference|. That of a training step is
 its gradient's or its loss's, whichever is larger.
 
 In float32, with TF32 off, the two differ by the order of sums: 1e-6 to 1e-5 through some layers. 1e-4 is allowed, which
@@ -14,14 +14,18 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from unittest.mock import patch
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from benchmarks.gpu.results import Row, Run, attempt
+from benchmarks.gpu.results import Row
+from benchmarks.gpu.steps import Run, attempt
 from cdmae.models import attention, packed
+from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 CPU = torch.device("cpu")
@@ -35,51 +39,47 @@ CHOSEN = {  # rows that attend, of the packed passages of these lengths
     "no rows": np.empty(0, np.int64),
 }
 Parts = tuple[Tensor, ...]
-Learn = Callable[
-    [str, Ranks], tuple[Tensor, nn.Module]
-]  # precision, processes -> the loss and a network with gradients
+Learn = Callable[[str, Ranks], Tensor]  # in a precision, shared by processes: adds the gradient, returns the loss
 
 
-def rows(run: Run) -> Iterator[Row]:
+def rows(here: Run) -> Iterator[Row]:
     """Compare everything, the smallest first."""
     for size in (64, 128, 26):  # the packed kernel takes the first two
         for case, chosen in CHOSEN.items():
             name = f"attention, heads of {size}, {case}"
-            yield from attempt(run, name, lambda run, n=name, s=size, c=chosen: _attention(run, n, s, c))
-    try:
-        from cdmae.pretraining.objectives import objectives
-    except ModuleNotFoundError as error:
-        yield Row("objectives and trainers", note=f"not here: {error.name}")
-        return
-    for name in objectives():
-        yield from attempt(run, name, lambda run, n=name: _compared(run, n, lambda *how: _pretrained(n, *how)))
-    yield from attempt(run, "retriever", lambda run: _compared(run, "retriever, with a teacher", _retriever))
-    yield from attempt(run, "reranker", lambda run: _compared(run, "reranker, with R-Drop", _reranker))
+            yield from attempt(here, name, partial(_attention, name=name, size=size, chosen=chosen))
+    from cdmae.pretraining.objectives import objectives
+
+    steps = {name: partial(pretraining_step, name) for name in objectives()}
+    steps |= {"retriever, with a teacher": retriever_step, "reranker, with R-Drop": reranker_step}
+    for name, step in steps.items():
+        yield from attempt(here, name, partial(_compared, name=name, step=step))
 
 
-def _row(name: str, precision: str, found: Parts, known: Parts, rounded: Parts | None, note: str = "") -> Row:
+def _row(name: str, precision: str, computed: Parts, reference: Parts, rounded: Parts | None, note: str = "") -> Row:
     """Compare with the reference; rounded: what the CPU makes of it in bfloat16."""
-    allowed, value = EXACT, _error(found, known)
+    allowed, value = EXACT, error(computed, reference)
     if rounded is not None:
-        own = _error(rounded, known)
+        own = error(rounded, reference)
         allowed, note = max(LEAST, TIMES.get(name, 2.0) * own), f"{note}; {own:.1e} on the CPU"
     return Row(f"{name}, {precision}", value, "", f"at most {allowed:.1e}", value <= allowed, note.strip("; "))
 
 
-def _error(found: Parts, known: Parts) -> float:
-    pairs = zip(found, known, strict=True)
+def error(computed: Parts, reference: Parts) -> float:
+    """Return the largest relative error of some tensors."""
+    pairs = zip(computed, reference, strict=True)
     return max(float((one - other).norm() / other.norm().clamp_min(1e-30)) for one, other in pairs)
 
 
 # --- attention -------------------------------------------------------------------------------------------------------
 
 
-def _attention(run: Run, name: str, size: int, chosen: np.ndarray | None) -> Iterator[Row]:
+def _attention(here: Run, name: str, size: int, chosen: np.ndarray | None) -> Iterator[Row]:
     """Compare what comes out, and the gradients of query, key and value; in bfloat16 of the very same numbers."""
     for precision, dtype in (("fp32", torch.float32), ("bf16", torch.bfloat16)):
-        known = _attended(CPU, torch.float32, dtype, size, chosen)
+        reference = _attended(CPU, torch.float32, dtype, size, chosen)
         rounded = _attended(CPU, dtype, dtype, size, chosen) if precision == "bf16" else None
-        yield _row(name, precision, _attended(run.device, dtype, dtype, size, chosen), known, rounded)
+        yield _row(name, precision, _attended(here.device, dtype, dtype, size, chosen), reference, rounded)
 
 
 def _attended(
@@ -95,7 +95,8 @@ def _attended(
         states[: len(layout.cells)] = torch.randn(len(layout.cells), heads * size, generator=draw)
         inputs.append(states.to(rounded).to(dtype).to(device))
     query, key, value = (states.requires_grad_() for states in inputs[:3])
-    out = attention.attend(query, key, value, attention.Grid(to, heads), attention.Grid(of, heads))
+    with setup.autocast("bf16" if dtype == torch.bfloat16 else "fp32", device):
+        out = attention.attend(query, key, value, attention.Grid(to, heads), attention.Grid(of, heads))
     parts = zip((out, *torch.autograd.grad(out, (query, key, value), inputs[3])), (to, to, of, of), strict=True)
     return tuple(states[: len(layout.cells)].detach().float().cpu() for states, layout in parts)
 
@@ -103,56 +104,69 @@ def _attended(
 # --- objectives and trainers -----------------------------------------------------------------------------------------
 
 
-def _compared(run: Run, name: str, learn: Learn) -> Iterator[Row]:
+def _compared(here: Run, name: str, step: Callable[[], tuple[nn.Module, Learn]]) -> Iterator[Row]:
     """Compare loss and gradient of a step; several processes share the device's, the CPU's is of one."""
-    known, rounded = (_learnt(learn, precision, Ranks()) for precision in ("fp32", "bf16"))
+    network, learn = step()
+    reference, rounded = (learnt(network, learn, precision, Ranks()) for precision in ("fp32", "bf16"))
     for precision, other in (("fp32", None), ("bf16", rounded)):
-        found = _learnt(learn, precision, run.group)
-        yield _row(name, precision, found, known, other, f"loss {found[0].item():.5f}, the CPU's {known[0].item():.5f}")
+        computed = learnt(network, learn, precision, here.group)
+        note = f"loss {computed[0].item():.5f}, the CPU's {reference[0].item():.5f}"
+        yield _row(name, precision, computed, reference, other, note)
 
 
-def _learnt(learn: Learn, precision: str, group: Ranks) -> Parts:
-    loss, network = learn(precision, group)
-    return loss.detach().cpu(), torch.cat([weight.grad.cpu().flatten() for weight in network.parameters()])
+def learnt(network: nn.Module, learn: Learn, precision: str, group: Ranks) -> Parts:
+    """Return the loss of a step on the device of the group, and its gradient."""
+    network.zero_grad()
+    network.to(group.device)
+    loss = learn(precision, group).detach().cpu()
+    return loss, torch.cat([weight.grad.cpu().flatten() for weight in network.parameters()])
 
 
-def _pretrained(name: str, precision: str, group: Ranks) -> tuple[Tensor, nn.Module]:
-    from dataclasses import replace
-
+def pretraining_step(name: str, size: str = "tiny") -> tuple[nn.Module, Learn]:
+    """Return a network with an objective, and a step of its pre-training."""
     from benchmarks import pretraining
     from cdmae.pretraining import trainer
 
-    given = argparse.Namespace(size="tiny", vocabulary=1000, length=64, batch=12, objective=name)
-    network, settings = pretraining.networks(given)[0], replace(pretraining.settings(name), precision=precision)
-    with patch.object(trainer, "micro_batch", lambda *_: 200):  # rows: several for each process
-        step = pretraining.step(given)
-        numbers = trainer.learn(network.to(group.device), step, settings, group, seed=1, step=0)
-    return numbers["loss"], network
+    options = argparse.Namespace(size=size, vocabulary=1000, length=64, batch=12, objective=name)
+    network, settings, batch = pretraining.networks(options)[0], pretraining.settings(name), pretraining.step(options)
+
+    def learn(precision: str, group: Ranks) -> Tensor:
+        with patch.object(trainer, "micro_batch", lambda *_: 200):  # rows: several for each process
+            return trainer.learn(network, batch, replace(settings, precision=precision), group, seed=1, step=0)["loss"]
+
+    return network, learn
 
 
-def _retriever(precision: str, group: Ranks) -> tuple[Tensor, nn.Module]:
-    from dataclasses import replace
-
+def retriever_step() -> tuple[nn.Module, Learn]:
+    """Return an encoder, and a step of a retriever's training with other positives and a teacher."""
     from benchmarks import finetuning
     from cdmae.config.schema import Stage
     from cdmae.finetuning import retriever
 
-    batch, draw = finetuning.batch("tiny", 6, 4), np.random.default_rng(2)
-    teacher = draw.standard_normal((6, 4), np.float32)
-    excluded = draw.random((6, 24)) < 0.1
+    draw = np.random.default_rng(2)
+    teacher, excluded = draw.standard_normal((6, 4), np.float32), draw.random((6, 24)) < 0.1
     excluded[np.arange(6), np.arange(0, 24, 4)] = False  # the positive
-    batch = replace(batch, excluded=excluded, teacher=teacher)
-    stage = Stage(kind="retriever", collection="", chunk=4, passage_length=144, precision=precision, temperature=10.0)
-    network = finetuning.network("tiny").to(group.device)
-    return retriever.learn(network, batch, stage, group, seed=1, step=0)["loss"], network
+    batch = replace(finetuning.batch("tiny", 6, 4), excluded=excluded, teacher=teacher)
+    stage = Stage(kind="retriever", collection="", chunk=4, passage_length=144, temperature=10.0)
+    network = finetuning.network("tiny")
+
+    def learn(precision: str, group: Ranks) -> Tensor:
+        return retriever.learn(network, batch, replace(stage, precision=precision), group, seed=1, step=0)["loss"]
+
+    return network, learn
 
 
-def _reranker(precision: str, group: Ranks) -> tuple[Tensor, nn.Module]:
+def reranker_step() -> tuple[nn.Module, Learn]:
+    """Return a cross-encoder, and a step of its training on all pairs."""
     from benchmarks import finetuning
     from cdmae.config.schema import Stage
     from cdmae.finetuning import reranker
 
     rest = {"forward_factor": 1, "chunk": 8, "max_length": 144}  # which pairs are best is left to another part
-    stage = Stage(kind="reranker", collection="", group=4, precision=precision, rdrop=1.0, **rest)
-    network, pairs = finetuning.cross_encoder("tiny").to(group.device), finetuning.pairs("tiny", 24)
-    return reranker.learn(network, pairs, stage, group, seed=1, step=0)["loss"], network
+    stage = Stage(kind="reranker", collection="", group=4, rdrop=1.0, **rest)
+    network, pairs = finetuning.cross_encoder("tiny"), finetuning.pairs("tiny", 24)
+
+    def learn(precision: str, group: Ranks) -> Tensor:
+        return reranker.learn(network, pairs, replace(stage, precision=precision), group, seed=1, step=0)["loss"]
+
+    return network, learn

