@@ -65,6 +65,6 @@ def attempt(here: Run, name: str, step: Callable[[Run], Iterator[Row]]) -> Itera
         place = traceback.extract_tb(error.__traceback__)[-1]  # which keeps nothing of the frames and their tensors
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
         yield Row(name, passed=False, note=f"{said} ({Path(place.filename).name}, line {place.lineno})")
-    gc.collect()
     if here.on_gpu:
+        gc.collect()
         torch.cuda.empty_cache()
