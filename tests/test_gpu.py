@@ -78,8 +78,7 @@ def test_two_processes_share_a_part(part):
     end = time.monotonic() + 3600
     first, second = (list(received(line, process, end)) for process, (line, _) in zip(processes, lines, strict=True))
     assert [row for row in first + second if row.passed is False or "ended" in row.note] == []
-    assert [row.name for row in first if "aten" not in row.name][:2] == [row.name for row in second][:2]
-    assert len(first) > 10
+    assert min(len(first), len(second)) > 10
 
 
 def ends(how, line):
@@ -168,22 +167,22 @@ def on_cpu():
     """Loss and gradient of every step, by the paths of the CPU, in both precisions."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(pretraining.SIZES, "odd", (2, 130, 5))
-        made = {name: step() for name, step in STEPS.items()}
+        trained = {name: step() for name, step in STEPS.items()}
     computed = {
         (name, precision): parity.learnt(*step, precision, Ranks())
-        for name, step in made.items()
+        for name, step in trained.items()
         for precision in ("fp32", "bf16")
     }
-    return made, computed
+    return trained, computed
 
 
 @pytest.mark.parametrize("name", STEPS)
 def test_a_step_by_the_paths_of_cuda_is_the_cpus(name, on_cpu, like_cuda):
     """In float32 but for the order of sums, in bfloat16 within twice the CPU's own error: no cast meets another."""
-    steps_of, computed = on_cpu
+    trained, computed = on_cpu
     reference, own = computed[name, "fp32"], parity.error(computed[name, "bf16"], computed[name, "fp32"])
-    assert parity.error(parity.learnt(*steps_of[name], "fp32", Ranks()), reference) < 1e-5
-    assert parity.error(parity.learnt(*steps_of[name], "bf16", Ranks()), reference) < max(4e-3, 2 * own)
+    assert parity.error(parity.learnt(*trained[name], "fp32", Ranks()), reference) < 1e-5
+    assert parity.error(parity.learnt(*trained[name], "bf16", Ranks()), reference) < max(4e-3, 2 * own)
 
 
 @pytest.mark.parametrize("family", tiny_models.ALL)
@@ -194,8 +193,8 @@ def test_every_architecture_learns_by_the_paths_of_cuda(family, like_cuda):
         with setup.autocast(precision, torch.device("cpu")):
             vectors = transformer.vectors(network, batch)
         weights = [weight for weight in network.parameters() if weight.requires_grad]
-        found = torch.autograd.grad(vectors.float().square().sum(), weights, allow_unused=True)
-        gradients.append(torch.cat([one.flatten() for one in found if one is not None]))
+        of_weights = torch.autograd.grad(vectors.float().square().sum(), weights, allow_unused=True)
+        gradients.append(torch.cat([one.flatten() for one in of_weights if one is not None]))
     assert (gradients[1] - gradients[0]).norm() < 0.1 * gradients[0].norm()
 
 
@@ -228,8 +227,11 @@ class Kernel(torch.autograd.Function):
 
 
 def test_a_layer_keeps_what_is_planned_for_it(like_cuda, monkeypatch):
-    """By hand, bytes a row in bfloat16: D inputs of products 2 + 2 + 2, q k v 6, out 2, dropout's masks 4 + 4, sums
-    before the norms 4 + 4, the inner layer 2 x 4 x 2; and the kernel's float32 a head. The plan has 72 D for all."""
+    """Count by hand, in bytes a row and number in bfloat16: 44 D, and the kernel's float32 for each head.
+
+    Inputs of the products 2 + 2, query, key and value 6, what the kernel gives 2, dropout's masks 4 + 4, the sums
+    before the norms 4 + 4, and the inner layer before and behind GELU 8 + 8. The plan has 72 D.
+    """
     monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=Kernel.apply))
     width, heads, kept = 128, 2, []
     batch = finetuning.batch("tiny", 1, 20).sequences.pack(torch.device("cpu"))
@@ -257,7 +259,7 @@ def test_a_layer_keeps_what_is_planned_for_it(like_cuda, monkeypatch):
 
 
 def test_a_micro_batch_of_bert_base_fills_a_third_of_an_h100(monkeypatch):
-    """79.1 GB x .35 over 14 layers of 4 x (10 x 768 + 2 x 3072) = 55,296 bytes a row."""
+    """79.1 GiB x .35 over 14 layers of 4 x (10 x 768 + 2 x 3072) = 55,296 bytes a row."""
     card = SimpleNamespace(total_memory=int(79.1 * 2**30))
     monkeypatch.setattr(torch.cuda, "get_device_properties", lambda _: card)
     rows = trainer.micro_batch(BertConfig(), 2, CUDA)

@@ -19,7 +19,7 @@ from cdmae.models.architectures import Head
 
 LOGITS_AT_ONCE = {"cpu": 1 << 24, "cuda": 1 << 27}
 ALIGNED = 32  # columns
-ROWS = {"cpu": 1, "cuda": 64}  # of the matrix, a multiple: BERT's 30,522 have no fast products on a GPU
+ROWS = {"cpu": 1, "cuda": 64}  # word-pieces, a multiple: products with BERT's 30,522 are not aligned for a GPU
 TINY = torch.finfo(torch.float32).tiny
 
 
@@ -43,7 +43,7 @@ class _CrossEntropy(torch.autograd.Function):
         losses = torch.empty_like(weights)
         of_states, of_matrix = torch.empty_like(states), states.new_zeros(width + ALIGNED, size)
         with torch.autocast(device, enabled=False):
-            w = functional.pad(_widened(matrix, bias, product), (0, 0, 0, size - words))
+            w = _widened(matrix, bias, product, size)
             w[words:, width] = torch.finfo(product).min  # no word-pieces: their probability is 0
             at_once = max(1, LOGITS_AT_ONCE[device] // size)
             for first in range(0, len(states), at_once):
@@ -69,9 +69,10 @@ class _CrossEntropy(torch.autograd.Function):
         return *(saved * gradient for saved in ctx.saved_tensors), None, None
 
 
-def _widened(matrix: Tensor, column: Tensor, dtype: torch.dtype) -> Tensor:
-    """Widen the matrix by one more column, and columns of 0 up to an aligned width."""
-    wide = matrix.new_zeros(len(matrix), matrix.shape[1] + ALIGNED, dtype=dtype)
-    wide[:, : matrix.shape[1]] = matrix
-    wide[:, matrix.shape[1]] = column
+def _widened(matrix: Tensor, column: Tensor, dtype: torch.dtype, rows: int = 0) -> Tensor:
+    """Widen the matrix by one more column, and columns of 0 up to an aligned width; to `rows` by rows of 0."""
+    count, width = matrix.shape
+    wide = matrix.new_zeros(rows or count, width + ALIGNED, dtype=dtype)
+    wide[:count, :width] = matrix
+    wide[:count, width] = column
     return wide
