@@ -44,7 +44,6 @@ def rows(here: Run) -> Iterator[Row]:
         return
     yield from attempt(here, "encoding", _encoding)
     yield from attempt(here, "reranking", _reranking)
-    yield from attempt(here, "sentence-transformers' training", _padded_finetuning)
     yield from attempt(here, "retromae, padded", _padded_pretraining)
 
 
@@ -191,30 +190,24 @@ def _finetuning(here: Run, *, taught: bool) -> Iterator[Row]:
     batch = replace(batch, excluded=np.zeros((queries, queries * group), bool))
     if taught:
         batch = replace(batch, teacher=np.random.default_rng(1).standard_normal((queries, group), np.float32))
-    stage, name = (
-        replace(STAGE, chunk=here.sizes.chunk),
-        f"fine-tuning, {queries} x {group}{' with a teacher' * taught}",
-    )
+    stage, tokens = replace(STAGE, chunk=here.sizes.chunk), batch.sequences.starts[-1]
     step = _updating(network, partial(retriever.learn, network, batch, stage, here.group, seed=1, step=0))
     operations = flops.TRAINED * here.sizes.plan.forward(batch.sequences.lengths).sum()
-    yield from _measured(here, name, step, int(batch.sequences.starts[-1]), operations, FINETUNING)
+    name = f"fine-tuning, {queries} x {group}{' with a teacher' * taught}"
+    seconds = yield from _measured(here, name, step, tokens, operations, FINETUNING)
 
+    def cached(here: Run) -> Iterator[Row]:
+        """Compare with the loss that sentence-transformers' trainer computes, without dropout."""
+        form = "sentence_transformers"
 
-def _padded_finetuning(here: Run) -> Iterator[Row]:
-    """Compare with the loss that sentence-transformers' trainer computes."""
-    from cdmae.finetuning import retriever
+        def learn() -> None:
+            with torch.device(here.device), setup.autocast("bf16", here.device):
+                finetuning.step(form, network, batch, stage.chunk, stage.passage_length)
 
-    network, chunk = finetuning.network(here.sizes.network).to(here.device), here.sizes.chunk
-    batch = finetuning.batch(here.sizes.network, *here.sizes.groups[0])
-    stage, form = replace(STAGE, chunk=chunk, precision="bf16"), "sentence_transformers"
+        yield _beside(here, f"fine-tuning by {finetuning.FORMS[form]}", tokens, seconds, _updating(network, learn))
 
-    def padded() -> None:
-        with torch.device(here.device), setup.autocast("bf16", here.device):
-            finetuning.step(form, network, batch, chunk, STAGE.passage_length)
-
-    learn = partial(retriever.learn, network, batch, stage, here.group, seed=1, step=0)
-    ours, tokens = _seconds(here, _updating(network, learn)), int(batch.sequences.starts[-1])
-    yield _beside(here, f"fine-tuning by {finetuning.FORMS[form]}", tokens, ours, _updating(network, padded))
+    if not taught and here.group.size == 1:
+        yield from attempt(here, "sentence-transformers' training", cached)
 
 
 # --- inference -------------------------------------------------------------------------------------------------------
