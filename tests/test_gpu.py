@@ -38,7 +38,12 @@ WIDE = {
     "pow", "softmax", "sum",
 }  # fmt: skip
 SPAWNED = multiprocessing.get_context("forkserver")
-SPAWNED.set_forkserver_preload([*command.IMPORTED, "pytest"])
+
+
+@pytest.fixture(autouse=True, scope="module")
+def imported():
+    """Import once what the processes of these tests need; other files have asked for less."""
+    SPAWNED.set_forkserver_preload([*command.IMPORTED, "pytest"])
 
 
 # --- the command -----------------------------------------------------------------------------------------------------

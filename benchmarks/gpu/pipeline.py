@@ -72,9 +72,8 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     }
     if not here.on_gpu:
         settings = {name: part | SMALL[name] for name, part in settings.items()}
-    begun, threads, count, asked = (
-        time.perf_counter(), torch.get_num_threads(), here.sizes.collection, here.sizes.collection // 10,
-    )  # fmt: skip
+    begun, threads, count = time.perf_counter(), torch.get_num_threads(), here.sizes.collection
+    asked = count // 10
     names = "collection", "tokenizer", "tokens", "counts", "importance", "negatives"
     paths = {name: here.folder / "data" / name for name in names}
     zipf.write_collection(paths["collection"], count, asked)
