@@ -131,6 +131,7 @@ def test_a_step_that_fails_is_a_row():
 
     missing = ModuleNotFoundError("none", name="flash_attn")
     assert last(missing) == (1, None, "not here: flash_attn")
+    assert last(TimeoutError("still running")) == (1, None, "no time left: still running")
     assert last(torch.OutOfMemoryError("out\nof memory"))[:2] == (1, False)
     assert last(torch.OutOfMemoryError("out\nof memory"))[2].startswith(
         "OutOfMemoryError: out of memory (test_gpu.py, line"

@@ -136,14 +136,14 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
 
 
 def _script(here: Run, script: str, **options: Any) -> float:
-    """Run a script to its end or that of the time; return its seconds, raise `RuntimeError` with its last words."""
+    """Run a script to its end or that of the time; return its seconds, or raise an error with its last words."""
     begun, process = time.perf_counter(), _started(_command(script, options))
     try:
         said = process.communicate(timeout=max(1.0, here.deadline - time.monotonic()))[0]
     except subprocess.TimeoutExpired:
         process.kill()
         said = process.communicate()[0]
-        raise RuntimeError(f"{script}.py was still running when the time ended: {said[-200:]}") from None
+        raise TimeoutError(f"{script}.py was still running: {said[-200:]}") from None
     if process.returncode:
         raise RuntimeError(f"{script}.py ended with {process.returncode}: {said[-300:]}")
     return time.perf_counter() - begun

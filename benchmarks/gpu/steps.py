@@ -61,6 +61,8 @@ def attempt(here: Run, name: str, step: Callable[[Run], Iterator[Row]]) -> Itera
         while isinstance(error.__cause__, ModuleNotFoundError):  # transformers' own say no name
             error = error.__cause__
         yield Row(name, note=f"not here: {error.name}")
+    except TimeoutError as error:
+        yield Row(name, note=f"no time left: {' '.join(str(error).split())}")
     except Exception as error:  # noqa: BLE001 (whatever it is, the next step must run)
         place = traceback.extract_tb(error.__traceback__)[-1]  # which keeps nothing of the frames and their tensors
         said = f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
