@@ -157,7 +157,8 @@ def test_files_are_cut_at_paragraphs(tmp_path):
 
 
 def test_headings_are_titles_but_not_in_code():
-    markdown = "Before.\n# A  guide #\n\n## Use\nOne two.\n\n```\n\n# a comment\n# more\n```\n## Empty\n\n### End\n\nLast."
+    code = "```\n\n# a comment\n# more\n```"
+    markdown = f"Before.\n# A  guide #\n\n## Use\nOne two.\n\n{code}\n## Empty\n\n### End\n\nLast."
     assert list(text.passages(markdown, 30)) == [
         ("", "Before."), ("Use", "One two. ``` # a comment # more ```"), ("End", "Last."),
     ]  # fmt: skip
