@@ -30,9 +30,9 @@ def test_convex_combination_by_hand_where_equal_scores_count_as_the_best():
     runs = [run_of([7, 3, 5]), Run.of([np.array([3, 9])], [np.array([-1.0, -5.0], np.float32)])]
     passages, scores = Fusion(runs, "convex", 60).run([0.75, 0.25], 10).ranked(0)
     assert passages.tolist() == [7, 3, 5, 9]
-    np.testing.assert_allclose(scores, [0.75, 0.75 * 0.5 + 0.25, 0, 0], rtol=1e-6)
+    np.testing.assert_allclose(scores, [0.75, 0.75 * 0.5 + 0.25, 0, 0], rtol=1e-6, atol=1e-6)
     run = Run.of([np.array([2, 4])], [np.array([3.0, 3.0], np.float32)])
-    assert Fusion([run, run_of([4, 1])], "convex", 60).run([1, 1], 3).ranked(0)[1].tolist() == [2, 1, 0]
+    assert Fusion([run, run_of([4, 1])], "convex", 60).run([1, 1], 3).ranked(0)[1] == pytest.approx([2, 1, 0], abs=2e-6)
 
 
 @pytest.mark.parametrize("method", ["reciprocal_rank", "convex"])
@@ -40,6 +40,8 @@ def test_one_run_keeps_its_order_and_empty_lists_stay_empty(method):
     fused = Fusion([run_of([4, 1, 2], [])], method, 60).run([1], 3)
     assert fused.ranked(0)[0].tolist() == [4, 1, 2]
     assert len(fused) == 2 and not len(fused.ranked(1)[0])
+    beside = Fusion([run_of([4, 2]), run_of([1, 2, 3])], method, 60).run([1, 0], 9).ranked(0)[0].tolist()
+    assert beside == [4, 2, 1, 3], "what only the other one ranks comes after the end of its list"
 
 
 def test_runs_of_other_queries_and_more_systems_than_can_be_tuned_are_refused():

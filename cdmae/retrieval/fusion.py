@@ -1,7 +1,7 @@
 """Several systems as one: weighted sums of reciprocal ranks (Cormack, Clarke, Büttcher 2009) or of scores.
 
-Scores of a query are scaled to 0 at the end of a system's list and 1 at its top, and count 0 beyond that end: the
-convex combination of Bruch, Gai and Ingber (2023).
+Scores of a query are scaled to 0 at the end of a system's list and 1 at its top: the convex combination of Bruch, Gai
+and Ingber (2023). Beyond that end they count a trace less than 0, so that a system alone keeps its order.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from cdmae.errors import InputError
 from cdmae.runs import Run
 
 Method = Literal["reciprocal_rank", "convex"]
+BEYOND = {"reciprocal_rank": 0.0, "convex": -1e-6}  # what a passage counts that is not in a list
 
 
 class Fusion:
@@ -33,7 +34,7 @@ class Fusion:
         for query in range(len(runs[0])):
             ranked = [run.ranked(query) for run in runs]
             union = np.unique(np.concatenate([passages for passages, _ in ranked]))
-            votes = np.zeros((len(runs), len(union)))
+            votes = np.full((len(runs), len(union)), BEYOND[method])
             for system, (passages, scores) in enumerate(ranked):
                 votes[system, np.searchsorted(union, passages)] = (
                     1 / (k + np.arange(1, len(passages) + 1)) if method == "reciprocal_rank" else _scaled(scores)
