@@ -195,6 +195,7 @@ def test_the_first_screen_states_difference_sureness_and_cost(run, page):
     assert f"{100 * gap.difference:+.1f} points" in text.replace("\N{MINUS SIGN}", "-")
     assert "150 queries" in text and "seed 42" in text
     assert "4.5\N{NO-BREAK SPACE}s" in text  # 3.1 s of counting and 1.4 s of scoring
+    assert re.search(r"Without any pre-training .*?Elsewhere .*?\(pydocs test, p.*?zero-shot, p", text, re.DOTALL)
 
 
 def test_cost_adds_up_and_masked_terms_are_shown(run):

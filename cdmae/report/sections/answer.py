@@ -9,7 +9,16 @@ from cdmae import formats
 from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.comparisons import masking_pairs, noise, not_pretrained, repeated
 from cdmae.report.facts import Difference, Facts, Target
-from cdmae.report.sections import Section, bm25, colour, columns, difference_figure, main_measure, main_target
+from cdmae.report.sections import (
+    Section,
+    bm25,
+    colour,
+    columns,
+    difference_figure,
+    main_measure,
+    main_target,
+    mean_difference,
+)
 from cdmae.report.sections.masking import by_kind
 
 SMALL_QUERIES, SMALL_STEPS = 30, 300  # a run below either shows that the workflow works, nothing else
@@ -52,6 +61,8 @@ def section(facts: Facts) -> Section | None:
     counting = jobs[jobs["rule"].isin(COUNTING) & (jobs["job"] == job)]["seconds"]
     kinds = {name: facts.entries("systems").get(name, {}) for name in facts.systems}
     reranked = {name: entry["reranks"] for name, entry in kinds.items() if entry.get("kind") == "reranker"}
+    without = not_pretrained(facts, a)
+    others = {name: sets for name, sets in columns(facts).items() if sets != [[target]]} if without else {}
     values |= {
         "rerankers": [
             (name, other, change)
@@ -61,7 +72,10 @@ def section(facts: Facts) -> Section | None:
         "a": a,
         "b": b,
         "verdict": verdict(gap, values["noise"]),
-        "without": facts.difference(a, not_pretrained(facts, a), target, measure),
+        "without": facts.difference(a, without, target, measure),
+        "elsewhere": [
+            (name, change) for name, sets in others.items() if (change := mean_difference(facts, a, without, sets))
+        ],
         "counting": float(counting.sum(min_count=1)),
         "ours": pretraining_seconds(facts, ours),
         "theirs": pretraining_seconds(facts, theirs),
