@@ -46,7 +46,7 @@ class Stage:
         source="NV-Retriever, TopK-PercPos: 0.05", low=0, high=0.99, later=True,
     )  # fmt: skip
     chunk: int = setting(
-        64, unit="passages", meaning="computed at a time (gradient caching): memory, not results", low=1
+        64, unit="passages", meaning="computed at a time (gradient caching): memory; of results the rounding", low=1
     )
     query_length: int = setting(
         32, unit="word-pieces", meaning="queries are cut here", source="SimLM", low=8, only=RETRIEVER
