@@ -131,7 +131,8 @@ def test_every_script_has_one(script):
 @pytest.mark.parametrize(
     ("script", "formats"),
     [
-        ("fuse", {"files", "arrays", "runs", "collections.store"}),
+        ("fuse", {"files", "arrays", "runs"}),
+        ("weights", {"files", "arrays", "runs", "collections.store"}),
         ("ngrams", {"files", "arrays", "tokens.corpus"}),
         ("pretrain", {"files", "arrays", "tokens.corpus", "collections.store"}),
         ("snapshot", {"files"}),

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.workflow
 MEASURED = ["measures cdmae-stage3", "measures fused", "report", "all"]
 STAGE3 = [
     "train_retriever cdmae-stage3", "vectors cdmae-stage3,pydocs", "vectors cdmae-stage3,scikit-learn",
-    "search cdmae-stage3", "fuse fused", "release cdmae-stage3", *MEASURED,
+    "search cdmae-stage3", "weights fused", "fuse fused", "release cdmae-stage3", *MEASURED,
 ]  # fmt: skip
 
 
