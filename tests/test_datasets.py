@@ -282,8 +282,10 @@ def test_msmarco_titles_are_a_variant_of_three_columns(tmp_path):
     assert with_titles["title"].to_pylist() == ["Tea", "-", ""]
     assert without["title"].to_pylist() == ["", "", ""]
     assert without["text"].equals(with_titles["text"])
-    message = refused(msmarco, msmarco_folder(tmp_path / "untitled"), titles=True)
-    assert "collection.tsv, line 1: 2 columns separated by tabs; allowed: passage id, title, text" in message
+    for columns, line in ((2, "0\tTea\n"), (4, "0\tTea\ta\tdrink\n")):
+        path = msmarco_folder(tmp_path / str(columns), **{"collection.tsv": line})
+        message = f"collection.tsv, line 1: {columns} columns separated by tabs; allowed: passage id, title, text"
+        assert message in refused(msmarco, path, titles=True)
 
 
 @pytest.mark.parametrize(
@@ -292,6 +294,8 @@ def test_msmarco_titles_are_a_variant_of_three_columns(tmp_path):
         ("collection.tsv", None, "holds no collection.tsv or collection.tsv.gz"),
         ("collection.tsv", "0\ta\n1 b\n", "line 2: 1 columns separated by tabs; allowed: passage id, text"),
         ("collection.tsv", "0\ta\tb\tc\n", "collection.tsv, line 1: 4 columns"),
+        ("collection.tsv", "0\ta\n1\tb\tc\n", "line 2: 3 columns separated by tabs, but line 1 has 2; allowed: "),
+        ("collection.tsv", "0\ta\tb\n1\tc\n", "line 2: 2 columns separated by tabs, but line 1 has 3; allowed: "),
         ("collection.tsv", "\ta\n", "collection.tsv, line 1: the id is empty"),
         ("collection.tsv", "0\ta\n0\tb\n", "collection.tsv, line 2: the id 0 came already in line 1"),
         ("queries.train.tsv", None, "qrels.train.tsv has no queries beside it; allowed: queries.train.tsv"),

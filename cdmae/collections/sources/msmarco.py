@@ -1,7 +1,7 @@
 """MS MARCO's passages (Bajaj et al. 2016), TREC Deep Learning's queries, or anything in their layout.
 
 =========================  =====================================================================================
-``collection.tsv``         passage id, text; or passage id, title, text (the corpus of RocketQA and later work)
+``collection.tsv``         passage id, text; or in every line passage id, title, text (RocketQA's and later corpora)
 ``queries.{split}.tsv``    query id, text
 ``qrels.{split}.tsv``      TREC's four columns: query id, 0, passage id, grade; a split may have none
 =========================  =====================================================================================
@@ -66,15 +66,19 @@ def _by_split(folder: Path, kind: str) -> dict[str, Path]:
 
 
 def _passage(titles: bool) -> Any:
-    allowed = "passage id, title, text" if titles else "passage id, text or passage id, title, text"
+    allowed = "passage id, title, text" if titles else "passage id, text or, in every line, passage id, title, text"
+    first = 0  # columns of the first line
 
     def parse(number: int, line: str) -> tuple[str, str, str]:
+        nonlocal first
         columns = line.split("\t")
-        if len(columns) == 3 and columns[0]:
-            return columns[0], columns[1] if titles else "", columns[2]
-        if len(columns) == 2 and columns[0] and not titles:
-            return columns[0], "", columns[1]
-        raise ValueError(_refusal(columns, allowed))
+        if number == 1:
+            first = len(columns)
+        if len(columns) not in (2, 3)[titles:] or not columns[0]:
+            raise ValueError(_refusal(columns, allowed))
+        if len(columns) != first:  # a tab in a text would pass for the end of a title, which may be left out
+            raise ValueError(f"{len(columns)} columns separated by tabs, but line 1 has {first}; allowed: {allowed}")
+        return columns[0], columns[1] if titles else "", columns[-1]
 
     return parse
 
