@@ -31,8 +31,9 @@ def check(config: Config) -> None:
     for keys, name, section in _names(config):
         if not name:
             raise refusal(keys, f" is missing: the name of an entry of {section}")
-        if name not in getattr(config, section):
-            raise refusal(keys, f" is {show(name)}; {suggestion(name, getattr(config, section))}")
+        if name not in (entries := getattr(config, section)):
+            others = [other for other in entries if (section, other) != keys[:2]]  # none is made from itself
+            raise refusal(keys, f" is {show(name)}; {suggestion(name, others)}")
     for name, start in config.starts.items():
         if start.checkpoint:
             with _at("starts", name, "checkpoint") as path:
@@ -317,13 +318,15 @@ def _check_measures(config: Config) -> None:
     evaluation = config.evaluation
     if evaluation.collections and not evaluation.measures:
         raise refusal(("evaluation", "measures"), " is []; allowed: at least one measure")
-    for place, measure in enumerate(evaluation.measures):
-        if measure in evaluation.measures[:place]:
+    cutoffs: dict[str, int] = {}
+    for measure in evaluation.measures:
+        if measure in cutoffs:
             raise refusal(("evaluation", "measures"), f" has {show(measure)} twice; allowed: each once")
-        cutoff = read_measure(measure).params.get("cutoff", 1)
-        if cutoff > evaluation.depth:
-            words = f" is {evaluation.depth}; allowed: from {cutoff}, the depth of {measure}"
-            raise refusal(("evaluation", "depth"), words)
+        cutoffs[measure] = read_measure(measure).params.get("cutoff", 1)
+    deepest = max(cutoffs, key=cutoffs.__getitem__, default="")
+    if cutoffs.get(deepest, 0) > evaluation.depth:
+        words = f" is {evaluation.depth}; allowed: from {cutoffs[deepest]}, the depth of {deepest}"
+        raise refusal(("evaluation", "depth"), words)
 
 
 def _check_lengths(config: Config) -> None:
