@@ -117,7 +117,9 @@ def _option(key: str) -> str:
 def _read(hint: Any, value: Any, key: str) -> Any:
     texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
     if re.search(r"[\ud800-\udfff]", "".join(texts)):  # how Python hides other bytes; no file or tokenizer takes them
-        raise InputError(f"{_option(key)} is not UTF-8; allowed: text in UTF-8")
+        words = isinstance(value, list) and typing.get_origin(hint) is not list  # of `*words`, which is no option
+        what = f"the {key} are" if words else f"{_option(key)} is"
+        raise InputError(f"{what} not UTF-8; allowed: text in UTF-8")
     if not _is_json(hint) or not isinstance(value, str):
         return value
     try:

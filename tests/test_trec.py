@@ -84,7 +84,7 @@ def test_a_run_is_read_by_score_then_rank_and_our_own_as_it_was_written(tmp_path
         ("q2 Q0 d2 first 1 x", "line 5: rank is first; allowed: a number"),
         ("q2 d2 1 1 x", "line 5: not 6 columns; it begins with q2"),
         ("q2 Q0 d2 1 1 x y", "line 5: not 6 columns; it begins with q2"),
-        ("q2 Q0 d2 1 1 x y z", "Expected 7 fields in line 5, saw 8"),
+        ("q2 Q0 d2 1 1 x y z", "line 5: 8 columns; allowed: the 6 columns query_id Q0 passage_id rank score system"),
         ("", "line 5: the line is empty"),
     ],
 )

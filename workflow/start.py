@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import difflib
 import os
+import shlex
 import signal
 import sys
 from pathlib import Path
@@ -33,10 +34,14 @@ def main(arguments: list[str]) -> None:
         sys.stdout.flush()
         return
     from snakemake import cli
+    from snakemake.exceptions import CliException
 
     if arguments[:1] == ["--help-snakemake"]:
         arguments = ["--help"]
-    options = cli.get_argument_parser().parse_args(arguments)
+    try:
+        options = cli.get_argument_parser().parse_args(arguments)
+    except CliException as error:  # of a number that is none
+        raise InputError(f"{shlex.join(arguments)}: {error}") from None
     files, words = divided(list(map(str, options.configfile)))
     targets = [*options.targets, *words]
     check_words(targets)

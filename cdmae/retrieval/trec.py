@@ -135,6 +135,9 @@ def _table(path: Path | str, columns: tuple[str, ...], nrows: int | None = None)
     try:
         return pd.read_csv(path, names=[*columns, "rest"], **options)
     except (OSError, EOFError, ValueError) as error:  # of pandas' parser, too
+        if longer := re.search(r"in line (\d+), saw (\d+)", str(error)):
+            expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
+            raise InputError(f"{path}, line {longer[1]}: {longer[2]} columns; {expected}") from None
         raise InputError(f"{path} cannot be read ({error}); allowed: lines of {' '.join(columns)}") from None
 
 
