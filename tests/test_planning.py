@@ -198,6 +198,21 @@ def test_sizes_are_counted_where_a_collection_is_made(planned, tmp_path):
     assert 1 < found.words < 30
 
 
+@pytest.mark.parametrize("file", ["passages.parquet", "queries.parquet"])
+def test_a_damaged_collection_is_named_before_any_job_and_counts_as_not_made_once_deleted(file, values, tmp_path):
+    """A dry run, too, asks what jobs need by the sizes of the collections."""
+    values["results"] = str(tmp_path)
+    passages = pa.table({"passage_id": ["a"], "title": [""], "text": ["text"]})
+    queries = pd.DataFrame({"query_id": ["q"], "text": ["why"]})
+    write_collection(tmp_path / "collections/docs", Collection(passages, {"dev": queries}, {}, {"source": "toy"}))
+    damaged = tmp_path / "collections/docs" / file
+    damaged.write_bytes(damaged.read_bytes()[:99])
+    with pytest.raises(InputError, match=f"^{damaged} is damaged .*; delete it and run again$"):
+        plan(values)
+    damaged.unlink()
+    assert plan(values)["ngrams", "ami/small/docs"].megabytes
+
+
 def test_the_mean_of_cut_lengths():
     """Against a million draws of the distribution that is assumed."""
     lengths = np.random.default_rng(1).gamma(2.0, 100 * 1.35 / 2, 1_000_000)

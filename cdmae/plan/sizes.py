@@ -18,6 +18,7 @@ BYTES_A_WORD = 6.0  # of English text, the space included
 # BERT's word-pieces; punctuation counts as words of its own. Of tokenizers with 8,192 pieces that were trained on the
 # default's text, WordPiece makes 1.38 of a word, byte-level BPE 1.42 and Unigram 1.40
 PIECES_A_WORD = 1.35
+FILES = ("passages.parquet", "queries.parquet")  # of a collection that is made
 ROW_GROUP = 1 << 17  # passages that are held at a time, as in collections.store, whose imports take seconds
 
 
@@ -53,7 +54,7 @@ class Size:
 def size(config: Config, collection: str) -> Size:
     """Return the size of a collection; raises `InputError` where it is neither made nor known to its source."""
     folder = Path(place(config.results, "collection", collection=collection))
-    if (folder / "about.json").exists():
+    if _made(folder):
         return _measured(folder)
     entry = config.collections[collection]
     expected = getattr(collections.source(entry.source), "expected", None)
@@ -64,12 +65,29 @@ def size(config: Config, collection: str) -> Size:
     return Size(*expected(entry.settings))
 
 
+def check(config: Config) -> None:
+    """Raise `InputError` where a collection that is made is damaged, since jobs ask for memory by its size."""
+    for collection in config.collections:
+        folder = Path(place(config.results, "collection", collection=collection))
+        if _made(folder):
+            _measured(folder)
+
+
+def _made(folder: Path) -> bool:
+    return all((folder / file).exists() for file in FILES)
+
+
 def _measured(folder: Path) -> Size:
     import pyarrow.parquet as pq
 
-    metadata = pq.read_metadata(folder / "passages.parquet")
+    from cdmae.arrays import reading
+
+    passages, queries = (folder / file for file in FILES)
+    with reading(passages):
+        metadata = pq.read_metadata(passages)
     columns = (metadata.row_group(group).column(place) for group in range(metadata.num_row_groups) for place in (1, 2))
     words = sum(column.total_uncompressed_size for column in columns) / BYTES_A_WORD
-    counts = pq.read_table(folder / "queries.parquet", columns=["split"])["split"].value_counts().to_pylist()
-    queries = {row["values"]: row["counts"] for row in counts}
-    return Size(metadata.num_rows, words / max(1, metadata.num_rows), queries, measured=True)
+    with reading(queries):
+        counts = pq.read_table(queries, columns=["split"])["split"].value_counts().to_pylist()
+    by_split = {row["values"]: row["counts"] for row in counts}
+    return Size(metadata.num_rows, words / max(1, metadata.num_rows), by_split, measured=True)

@@ -21,6 +21,7 @@ from cdmae.config import systems
 from cdmae.config.places import load
 from cdmae.config.systems import TRAINED
 from cdmae.errors import InputError, said
+from cdmae.plan import sizes
 from cdmae.plan.work import asked
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
@@ -34,6 +35,7 @@ try:
     settings = load(
         Path(workflow.basedir, "config/config.yaml"), workflow.configfiles, workflow.config_settings.config
     )
+    sizes.check(settings)
 except InputError as error:
     raise WorkflowError(said(error)) from None
 results = os.path.normpath(settings.results)
