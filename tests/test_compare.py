@@ -88,6 +88,9 @@ def test_no_judgments_and_runs_of_other_queries_are_refused(files):
     (files / "qrels").write_text("")
     with pytest.raises(InputError, match="qrels is empty; allowed: lines of query_id Q0 passage_id grade"):
         compare([files / "a", files / "b"], files / "qrels", MEASURES)
+    (files / "qrels").write_text("q1 0 d1 0\n")
+    with pytest.raises(InputError, match="qrels have no relevant passage: their highest grade is 0; allowed: "):
+        compare([files / "a", files / "b"], files / "qrels", MEASURES)
     (files / "qrels").write_text("q1 0 d1 1\n")
     (files / "a").write_text("x1 Q0 d1 1 1 x\n")
     with pytest.raises(InputError, match="have no query in common"):

@@ -175,7 +175,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("evaluation.measures", ["RR@10", "R@50", "RR@10"], "evaluation.measures has RR@10 twice; allowed: each once"),
         ("evaluation.measures", [], "evaluation.measures is []; allowed: at least one measure"),
         ("evaluation.depth", 100, "evaluation.depth is 100; allowed: from 1000, the depth of R@1000"),
-        ("evaluation.measures", ["R@2000", "R@5000"], "evaluation.depth is 1000; allowed: from 5000, the depth of R@5000"),
+        ("evaluation.measures", ["R@2000", "R@5000"], "evaluation.depth is 1000; allowed: from 5000, the depth of R@5"),
         ("evaluation.baseline", "bm", "evaluation.baseline is bm; did you mean bm25?"),
         ("report", {"titel": "x"}, "report.titel is not a setting; did you mean title?"),
     ],

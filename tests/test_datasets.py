@@ -209,6 +209,8 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("queries.jsonl", '{"_id": "q1", "text": ""}', "queries.jsonl, line 1: the query q1 has no text"),
         ("queries.jsonl", jsonl(QUERIES * 2), "queries.jsonl, line 4: the id q1 came already in line 1"),
         ("qrels/test.tsv", "", "qrels/test.tsv holds no judgments"),
+        ("qrels/test.tsv", "q1\tp1\t0\nq3\tp2\t-1\n",
+         "qrels/test.tsv calls no passage relevant for split test: the highest grade is 0; allowed: judgments with a "),
         ("qrels/test.tsv", QRELS + "q9\tp1\t1\n", "qrels/test.tsv, line 6: the query q9 is not in queries.jsonl"),
         ("qrels/test.tsv", QRELS + "q2\tp9\t1\n", "qrels/test.tsv, line 6: the passage p9 is not in corpus.jsonl"),
         ("qrels/test.tsv", QRELS + "q1\tp1\t0\n", "line 6 judges query q1, passage p1 a second time"),

@@ -8,7 +8,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from made_up import run_of
 
@@ -109,6 +109,7 @@ def cases(draw):
         scores.append(score[order])
         for row in rng.permutation(30)[: rng.integers(0, 12)]:
             judged.append((query, int(row), int(rng.integers(0, 4))))
+    assume(not judged or any(grade for _, _, grade in judged))
     return Run.of(passages, scores), qrels_of(*judged)
 
 
@@ -159,7 +160,17 @@ def test_a_grade_that_no_judgment_has_is_said_and_a_run_of_other_queries_refused
     run, qrels = run_of([0, 1]), qrels_of((0, 1, 2))
     values(run, qrels, "RR(rel=2)@10")
     assert capsys.readouterr().err == ""
-    assert values(run, qrels, "RR(rel=3)@10") == values(run, qrels, "R(rel=3)@10")
+    assert measure(run, qrels, ["q"], ["RR(rel=3)@10", "R(rel=2)@10"])["value"].tolist() == [0, 1]
     assert "no judgment has the grade that RR(rel=3)@10 asks for, 2 is the highest" in capsys.readouterr().err
     with pytest.raises(InputError, match="the run has 2 queries and the split 3"):
         measure(RUN, QRELS, ["a", "b", "c"], ["RR@10"])
+
+
+@pytest.mark.parametrize(
+    ("grade", "names", "lowest"),
+    [(0, ["RR@10", "nDCG@10"], 1), (-100, ["nDCG@10"], 1), (1, ["RR(rel=2)@10", "R(rel=3)@5", "nDCG@10"], 2)],
+)
+def test_judgments_without_a_relevant_passage_are_refused(grade, names, lowest):
+    sentence = f"docs, split dev, have no relevant passage: their highest grade is {grade}; allowed: judgments with a "
+    with pytest.raises(InputError, match=f"^{sentence}grade of {lowest} or more, or measures that ask for less"):
+        measure(run_of([0, 1]), qrels_of((0, 1, grade)), ["q"], names, "docs, split dev,")

@@ -146,6 +146,11 @@ def _qrels(
     frame = _table((row for _, row in qrels.rows()), **types).to_pandas()
     if frame.empty:
         raise InputError(f"{qrels.path} holds no judgments; delete it if the split has none")
+    if frame["grade"].max() < 1:
+        raise InputError(
+            f"{qrels.path} calls no passage relevant for split {split}: the highest grade is {frame['grade'].max()}; "
+            "allowed: judgments with a grade of 1 or more; delete it if the split has none"
+        )
     hashes = np.array([hash(name) for name in frame["passage_id"]])
     odd = {
         "of unknown queries": ~frame["query_id"].isin(queries["query_id"]).to_numpy(),

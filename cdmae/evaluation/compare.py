@@ -47,7 +47,9 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.Da
             say(f"{path} has {answered} of {len(asked)} judged queries; the others count 0")
         run["query_id"] = query_ids.get_indexer(run["query_id"])
         run["passage_id"] = passage_ids.get_indexer(run["passage_id"])
-        measured = measure(trec.as_run(run, len(query_ids), len(run)), rows, query_ids, measures)
+        measured = measure(
+            trec.as_run(run, len(query_ids), len(run)), rows, query_ids, measures, f"the judgments of {qrels}"
+        )
         values[str(path)] = measured.pivot(index="query_id", columns="measure", values="value")
     compared = []
     for name in measures:

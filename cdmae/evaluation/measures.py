@@ -23,19 +23,33 @@ AT_ONCE = 500_000  # hits, since one takes some 200 bytes in the dictionaries of
 PROVIDER = providers.FallbackProvider([providers.registry[name] for name in PROVIDERS])
 
 
-def measure(run: Run, qrels: pd.DataFrame, query_ids: Iterable[str], measures: Iterable[str]) -> pd.DataFrame:
+def measure(
+    run: Run,
+    qrels: pd.DataFrame,
+    query_ids: Iterable[str],
+    measures: Iterable[str],
+    judgments: object = "the judgments",
+) -> pd.DataFrame:
     """Return a frame (query_id, measure, value): every measure of every judged query, 0 where the run found nothing.
 
     qrels: (query, passage, grade) rows as `cdmae.collections.store.read_qrels` gives them, a grade below 0 counting as
     0; query_ids: the id of every query of the run. Queries without judgments are left out, as trec_eval does.
+    judgments: their name in messages. Raises `InputError` where no grade is as high as the lowest that a measure takes
+    for relevant.
     """
     query_ids = list(query_ids)
     if len(run) != len(query_ids):
         raise InputError(f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again")
     parsed = {name: read_measure(name) for name in measures}
-    for name, key in parsed.items():
-        if len(qrels) and key.params.get("rel", 1) > qrels["grade"].max():
-            say(f"no judgment has the grade that {name} asks for, {qrels['grade'].max()} is the highest: it is 0")
+    grades = {name: key.params.get("rel", 1) for name, key in parsed.items() if "rel" in key.SUPPORTED_PARAMS}
+    highest, lowest = qrels["grade"].max(), min(grades.values(), default=1)
+    if lowest > highest:
+        raise InputError(
+            f"{judgments} have no relevant passage: their highest grade is {highest}; allowed: judgments with a grade "
+            f"of {lowest} or more, or measures that ask for less (evaluation.relevant, or rel in their names)"
+        )
+    for name in (name for name, grade in grades.items() if grade > highest):
+        say(f"no judgment has the grade that {name} asks for, {highest} is the highest: it is 0")
     judged: dict[int, dict[str, int]] = {}
     qrels = qrels.assign(
         grade=qrels["grade"].clip(lower=0)

@@ -29,7 +29,8 @@ def main(
     frames = []
     for name, collection, split, run, wanted in zip(names, collections, splits, runs, measures, strict=True):
         query_ids = read_queries(collection, split)["query_id"]
-        found = measure(read_run(run), read_qrels(collection, split), query_ids, wanted.split())
+        judgments = f"the judgments of {collection}, split {split},"
+        found = measure(read_run(run), read_qrels(collection, split), query_ids, wanted.split(), judgments)
         frames.append(found.assign(collection=name, split=split))
         for label, value in found.groupby("measure", sort=False)["value"].mean().items():
             print(f"{system} {name} {split}: {label} {value:.4f} over {found['query_id'].nunique():,} queries")
