@@ -158,15 +158,30 @@ def test_files_are_cut_at_paragraphs(tmp_path):
 
 def test_headings_are_titles_but_not_in_code():
     code = "```\n\n# a comment\n# more\n```"
-    markdown = f"Before.\n# A  guide #\n\n## Use\nOne two.\n\n{code}\n## Empty\n\n### End\n\nLast."
-    assert list(text.passages(markdown, 30)) == [
-        ("", "Before."), ("Use", "One two. ``` # a comment # more ```"), ("End", "Last."),
+    markdown = f"Say ```x```.\n# A  guide #\n\n## Use\nOne two.\n\n{code}\n## Empty\n\n### End\n\nLast.\n~~~\n# no\n~~~"
+    assert list(text.passages(markdown, 30, markdown=True)) == [
+        ("", "Say ```x```."), ("A guide: Use", "One two. ``` # a comment # more ```"),
+        ("Empty: End", "Last. ~~~ # no ~~~"),
     ]  # fmt: skip
-    underlined = "Install it\n==========\n\nBy pip.\n\nOptions\n-------\nNone.\n\n- one\n- two\n\na\n--\n#none"
+    underlined = (
+        "=====\nThe A\n=====\n\nBy pip.\n\nB\n---\nNone.\n\n- one\n- two\n\na\n--\n#none\n\n    # build\n\nx\n~~~\ny"
+    )
     assert list(text.passages(underlined, 30)) == [
-        ("Install it", "By pip."), ("Options", "None. - one - two a -- #none"),
+        ("", "====="), ("The A", "By pip."), ("B", "None. - one - two a -- #none # build"), ("x", "y"),
     ]  # fmt: skip
-    assert list(text.passages("# H\n\n" + "w " * 25, 10)) == [("H", " ".join("w" * n)) for n in (10, 10, 5)]
+    assert list(text.passages("---\ntitle: x\n---\n\nx\n~~~\ny\n~~~", 30, markdown=True)) == [
+        ("", "--- title: x --- x ~~~ y ~~~")
+    ]
+    long = "# H\n\n" + "w " * 25
+    assert list(text.passages(long, 10, markdown=True)) == [("H", " ".join("w" * n)) for n in (10, 10, 5)]
+
+
+def test_headings_without_text_are_not_lost():
+    assert list(text.passages("# Alone", 30, markdown=True)) == [("", "Alone")]
+    letters = "abcdefgh"
+    only = "\n".join(f"# {letter}" for letter in letters)
+    assert " ".join(words for _, words in text.passages(only, 30, markdown=True)).split() == list(letters)
+    assert list(text.passages("", 30)) == []
 
 
 @pytest.mark.parametrize(

@@ -223,8 +223,8 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     if system.kind == "fusion":
         about = read_json(made("fusion"))
         now = {"method": system.method, "k": system.k, "systems": list(system.of)}
-        now |= {"on": list(system.tuned_on)} if system.tuned_on else {}
-        now |= {"weights": list(system.weights)} if system.weights else {}
+        weights = list(system.weights) or [1.0] * len(system.of)
+        now |= {"on": list(system.tuned_on)} if system.tuned_on else {"weights": weights}
         if not now.items() <= about.items():
             raise InputError(f"{name} was fused otherwise than the config says; ./run makes it again")
         return row | {"of": [described(config, part, collection) for part in system.of], "weights": about["weights"]}

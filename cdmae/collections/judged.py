@@ -149,7 +149,7 @@ def _qrels(
     if frame["grade"].max() < 1:
         raise InputError(
             f"{qrels.path} calls no passage relevant for split {split}: the highest grade is {frame['grade'].max()}; "
-            "allowed: judgments with a grade of 1 or more; delete it if the split has none"
+            "allowed: judgments with a grade of 1 or more, or none at all of a split"
         )
     hashes = np.array([hash(name) for name in frame["passage_id"]])
     odd = {

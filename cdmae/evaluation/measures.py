@@ -41,7 +41,7 @@ def measure(
     if len(run) != len(query_ids):
         raise InputError(f"the run has {len(run)} queries and the split {len(query_ids)}; delete the run and run again")
     parsed = {name: read_measure(name) for name in measures}
-    grades = {name: key.params.get("rel", 1) for name, key in parsed.items() if "rel" in key.SUPPORTED_PARAMS}
+    grades = {name: key.params.get("rel", 1) for name, key in parsed.items()}
     highest, lowest = qrels["grade"].max(), min(grades.values(), default=1)
     if lowest > highest:
         raise InputError(

@@ -36,7 +36,7 @@ MASKED_TERMS = 1.5  # some thousand passages, masked again and again
 # 28 measurements of .2 s, and those that take longer: RetroMAE's masks in Python for 512 word-pieces, 4 x .1 s, and
 # SimLM's generator, 4 x 1.4 s
 LATENCY = 12.0
-MEASURE, FUSE, WEIGH = 7e-4, 1e-4, 4e-3  # a query of 1,000 passages
+MEASURE, FUSE, WEIGH = 7e-4, 4e-4, 4e-3  # a query of 1,000 passages
 VOCABULARY = 8e-6  # a word of a text that a tokenizer is trained on
 TEXT_ON_DISK = 0.6  # of its size, in Parquet
 # what is held at a time, as in vectors, reranking, search and trainer, whose imports take seconds
@@ -374,8 +374,8 @@ def fuse(planned: Planned, name: str, *mined: str) -> Work:
     """Sort twice a query."""
     _, targets, depth = _searched(planned, name, mined)
     queries = [number for number, _ in targets]
-    read = 16.0 * max(queries) * planned.config.evaluation.depth
-    memory = PANDAS + read * len(planned.config.systems[name].of)
+    held = 32.0 * max(queries) * planned.config.evaluation.depth  # the runs and the votes of all queries
+    memory = PANDAS + held * len(planned.config.systems[name].of)
     return Work(core_seconds=FUSE * sum(queries), disk=8.0 * sum(queries) * depth, memory=memory)
 
 

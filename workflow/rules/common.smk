@@ -35,7 +35,8 @@ try:
     settings = load(
         Path(workflow.basedir, "config/config.yaml"), workflow.configfiles, workflow.config_settings.config
     )
-    sizes.check(settings)
+    if workflow.is_main_process:  # once a run, not in every job
+        sizes.check(settings)
 except InputError as error:
     raise WorkflowError(said(error)) from None
 results = os.path.normpath(settings.results)

@@ -274,6 +274,9 @@ use rule fuse as mine_fusion with:
         "<logs>/mine_fusion/{system}.{collection}.{split}.log",
     benchmark:
         "<benchmarks>/mine_fusion/{system}.{collection}.{split}.tsv"
+    resources:
+        mem_mb=memory_of("mine_fusion"),
+        runtime=60,
 
 
 rule read_run:

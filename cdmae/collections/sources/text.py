@@ -2,7 +2,8 @@
 
 Paragraphs, divided by empty lines, are joined up to a number of words; a longer one is cut. A passage's id is the path
 of its file and its place there, ``guide/install.md#3``; its title is the name of the file and the heading above it,
-``install: On a cluster``. Headings are Markdown's (``## On a cluster``) and lines underlined with one of ``=-~^``.
+``install: On a cluster``. Headings are lines underlined with one of ``=-~^``, and Markdown's (``## On a cluster``) in
+files that end in ``.md``.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +24,8 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 BYTES = 6  # of a word, for an estimate
-_HEADING = re.compile(r"\s*(?:#{1,6}[ \t]+(.+?)[ \t#]*|(\S.*)\n([=\-~^])\3{2,}[ \t]*)(?:\n|$)")
+LEVELS = 6  # of Markdown's headings
+_FENCE, _HASHED = re.compile(r" {0,3}(```|~~~)"), re.compile(r" {0,3}#{1,6}[ \t]+(.*?\S)[ \t#]*$")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -55,32 +58,67 @@ class _Files:
                 text = file.read_text(encoding="utf-8-sig")
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError(f"{file} cannot be read ({error}); allowed: text in UTF-8") from None
-            for place, (heading, passage) in enumerate(passages(text, self.settings.words), 1):
+            markdown = file.suffix.lower() == ".md"
+            for place, (heading, passage) in enumerate(passages(text, self.settings.words, markdown=markdown), 1):
                 number += 1
                 yield number, (f"{name.as_posix()}#{place}", f"{title}: {heading}" if heading else title, passage)
 
 
-def passages(text: str, words: int) -> Iterator[tuple[str, str]]:
-    """Join the paragraphs of a text to passages of at most so many words, and cut longer ones; each with its heading.
+def passages(text: str, words: int, *, markdown: bool = False) -> Iterator[tuple[str, str]]:
+    """Join the paragraphs under a heading to passages of at most so many words, cut longer ones; each with its heading.
 
-    A heading begins a new passage and is no part of it. What begins with # in a fenced block of code is none.
+    A heading begins a new passage and is no part of it.
     """
-    heading, passage, fenced = "", [], False
-    for paragraph in re.split(r"\n\s*\n|\n(?=#{1,6}[ \t])", text):
-        above = None if fenced else _HEADING.match(paragraph)
-        fenced ^= paragraph.count("```") % 2 == 1
-        fresh = paragraph[above.end() if above else 0 :].split()
-        if passage and (above or len(passage) + len(fresh) > words):
+    for heading, paragraphs in _sections(text, markdown):
+        passage: list[str] = []
+        for paragraph in paragraphs:
+            if passage and len(passage) + len(paragraph) > words:
+                yield heading, " ".join(passage)
+                passage = []
+            passage += paragraph
+            while len(passage) > words:
+                yield heading, " ".join(passage[:words])
+                passage = passage[words:]
+        if passage:
             yield heading, " ".join(passage)
-            passage = []
-        if above:
-            heading = " ".join((above[1] or above[2]).split())
-        passage += fresh
-        while len(passage) > words:
-            yield heading, " ".join(passage[:words])
-            passage = passage[words:]
-    if passage:
-        yield heading, " ".join(passage)
+
+
+def _sections(text: str, markdown: bool) -> Iterator[tuple[str, list[list[str]]]]:
+    """Yield headings, each with the words of its paragraphs. Nothing is lost of those that have none.
+
+    They stand before the next heading, or are text where none follows, or more than Markdown has levels.
+    """
+    headings: list[str] = []
+    paragraphs: list[list[str]] = [[]]
+    above, fenced, underline = "", False, False
+
+    def section() -> tuple[str, list[list[str]]]:
+        return (": ".join(headings), paragraphs) if any(paragraphs) else ("", [" ".join(headings).split()])
+
+    for line, below in pairwise([*text.splitlines(), ""]):
+        fenced ^= markdown and _FENCE.match(line) is not None
+        heading = "" if fenced or underline else _heading(above, line, below, markdown)
+        if heading:
+            if any(paragraphs) or len(headings) == LEVELS:
+                yield section()
+                headings, paragraphs = [], [[]]
+            headings.append(" ".join(heading.split()))
+        elif not underline:
+            paragraphs += [[]] if not line.strip() else []
+            paragraphs[-1] += line.split()
+        underline = bool(heading) and not (markdown and _HASHED.match(line))
+        above = line
+    yield section()
+
+
+def _heading(above: str, line: str, below: str, markdown: bool) -> str:
+    """Return the heading that a line is, between two others; nothing where it is none."""
+    if markdown and (hashed := _HASHED.match(line)):
+        return hashed[1]
+    rule = below.rstrip()
+    ruled = len(rule) >= 3 and rule in (mark * len(rule) for mark in ("=-" if markdown else "=-~^"))
+    first = not above.strip() or (not markdown and above.rstrip() == rule)  # reStructuredText has lines above, too
+    return line.strip() if ruled and first and re.match(r"\S.*\w|\w", line) else ""
 
 
 def splits(settings: Settings) -> dict[str, bool]:
