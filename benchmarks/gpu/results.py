@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -58,8 +59,10 @@ class Results:
 
     def add(self, part: str, row: Row) -> None:
         """Add a row, write both files whole, and say it."""
-        plain = {"value": row.value if isinstance(row.value, str) else float(row.value)}  # numpy's are not JSON
-        row = replace(row, **plain, passed=None if row.passed is None else bool(row.passed))
+        value = row.value
+        if not isinstance(value, str):  # numpy's numbers are not JSON, nor is NaN
+            value = float(value) if math.isfinite(value) else str(float(value))
+        row = replace(row, value=value, passed=None if row.passed is None else bool(row.passed))
         self.parts.setdefault(part, []).append(row)
         write_json(self.folder / "results.json", {name: list(map(asdict, rows)) for name, rows in self.parts.items()})
         write_text(self.folder / "results.md", "\n".join(_page(self.parts)))

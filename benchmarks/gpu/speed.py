@@ -3,7 +3,7 @@
 A step is the trainers' own, with dropout, masking and packing on the host, clipping and AdamW. Tokens are real ones.
 Operations are those of the plan (`cdmae.plan.flops`), which counts the last layer whole, though ours is computed at the
 rows that a loss reads. Gradient caching computes most of a forward pass twice; MFU counts it once. Others compute in
-bfloat16, too. The peak is the dense one of the device's name in `cdmae.plan.machine`; for a CPU that assumed of a core.
+bfloat16, too. The peak is the dense one of the device's name, which a row names; for a CPU that assumed of a core.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from cdmae.training import setup
 
 PRETRAINING, FINETUNING, ENCODING = 0.45, 0.35, 2.0  # targets: MFU, MFU, times sentence-transformers
 LONGEST = 10.0  # seconds after which a step is not timed again
+PEAK = {"h100pcie": 756e12, "h100nvl": 835e12} | machine.PEAK  # the plan's H100 is the SXM
 STAGE = Stage(kind="retriever", collection="", passage_length=144, temperature=1.0)
 
 
@@ -61,16 +62,23 @@ def _measured(
         torch.cuda.reset_peak_memory_stats()
     seconds = _seconds(here, step)
     yield Row(f"{name}: speed", tokens / seconds, "tokens/s", note=f"{seconds:.4g} s a step of {tokens:,} tokens{note}")
-    peak = machine.CORE * torch.get_num_threads()
-    if here.on_gpu:
-        card = torch.cuda.get_device_name().lower().replace(" ", "")
-        peak = next((peak for part, peak in machine.PEAK.items() if part in card), np.nan)
-    share = operations / seconds / (peak * here.group.size)
-    passed = share >= target if target and here.on_gpu else None
-    yield Row(f"{name}: MFU", 100 * share, "%", f"at least {100 * target:.0f} %" if target else "", passed)
+    yield of_peak(here, name, operations / seconds / here.group.size, target)
     gigabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     yield Row(f"{name}: memory", torch.cuda.max_memory_allocated() / 2**30 if here.on_gpu else gigabytes, "GB")
     return seconds
+
+
+def of_peak(here: Run, name: str, rate: float, target: float) -> Row:
+    """Return the share of the device's peak that a rate is, in operations a second; no share where none is known."""
+    card = torch.cuda.get_device_name() if here.on_gpu else "assumed of the cores"
+    peak: float | None = machine.CORE * torch.get_num_threads()
+    if here.on_gpu:
+        peak = next((peak for part, peak in PEAK.items() if part in card.lower().replace(" ", "")), None)
+    goal, reached = f"at least {100 * target:.0f} %" if target else "", f"{rate / 1e12:.4g}"
+    if peak is None:
+        return Row(f"{name}: MFU", "unknown", "", goal, None, f"{reached} TFLOP/s; no peak is known of {card}")
+    passed = rate / peak >= target if target and here.on_gpu else None
+    return Row(f"{name}: MFU", 100 * rate / peak, "%", goal, passed, f"{reached} of {peak / 1e12:.4g} TFLOP/s, {card}")
 
 
 def _seconds(here: Run, step: Callable[[], object]) -> float:
