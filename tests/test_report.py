@@ -13,6 +13,7 @@ import synthetic_run
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
 from cdmae.report import charts, facts
+from cdmae.report.columns import Column, together, zero_shot
 from cdmae.report.facts import Difference, Target
 from cdmae.report.page import write
 from cdmae.report.sections import (
@@ -21,12 +22,10 @@ from cdmae.report.sections import (
     changes,
     cost,
     masking,
-    mean_difference,
     paper,
     results,
     setting,
     training,
-    zero_shot_sets,
 )
 from cdmae.report.templates import COLOURS, FOLDER
 
@@ -76,9 +75,9 @@ def rows_of(table):
 
 
 def test_tables_hold_the_means_of_the_measures(run):
-    rows = rows_of(results.measures_table(run, DEV))
+    rows = rows_of(results.measures_table(Column.of(run, DEV)))
     assert rows.pop("system") == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
-    head, bm25, *_ = csv.reader(io.StringIO(results.measures_table(run, DEV).csv()))
+    head, bm25, *_ = csv.reader(io.StringIO(results.measures_table(Column.of(run, DEV)).csv()))
     assert re.fullmatch(r"\+[\d.]+ against mae-stage1, p < .001", bm25[head.index("MRR@10, note")])
     measures = synthetic_run.MEASURES
     means = [[100 * run.values[name, DEV, measure].mean() for measure in measures] for name in run.systems]
@@ -92,15 +91,15 @@ def test_a_target_has_the_measures_of_its_own_lowest_relevant_grade(tmp_path):
     targets = {"pydocs": {"dev": 20, "test": 10}}
     run = measured(tmp_path / "run", evaluation={**evaluation, "relevant": {"pydocs": {"test": 2}}}, targets=targets)
     heads = ["MRR(rel=2)@10", "R(rel=2)@50", "R(rel=2)@1000", "nDCG@10"]
-    assert rows_of(results.measures_table(run, test))["system"] == heads
-    assert rows_of(results.measures_table(run, DEV))["system"] == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
+    assert rows_of(results.measures_table(Column.of(run, test)))["system"] == heads
+    assert rows_of(results.measures_table(Column.of(run, DEV)))["system"] == ["MRR@10", "R@50", "R@1000", "nDCG@10"]
     assert run.main_measure(test) == "RR(rel=2)@10"
-    assert rows_of(changes.stage_table(run, test))["system"][1:4] == heads[:3]
+    assert rows_of(changes.stage_table(Column.of(run, test)))["system"][1:4] == heads[:3]
     write(run, tmp_path / "report")
 
 
 def test_best_of_a_column_is_bold_and_second_underlined(run):
-    table = results.measures_table(run, DEV)
+    table = results.measures_table(Column.of(run, DEV))
     values = {name: round(100 * run.value(name, DEV, "RR@10"), 1) for name in run.systems}
     order = sorted(values, key=values.get, reverse=True)
     shown = {row[0]: row[1] for row in table.rows}
@@ -117,8 +116,8 @@ def test_marks_stand_where_the_corrected_test_is_significant_hollow_within_the_n
     gains = {name: gap.difference > 0 for (name, gap), p in zip(gaps.items(), corrected, strict=True) if p < 0.05}
     assert gains and len(gains) < len(gaps)
     for signs, band in ((results.SURE, 0.0), (results.DOUBTFUL, 1.0)):
-        monkeypatch.setattr(results, "noise", lambda *_, band=band: band)
-        marks = {name: cell.mark for name, cell in results.system_cells(run, [[DEV]], "RR@10").items()}
+        monkeypatch.setattr(Column, "noise", band)
+        marks = {name: cell.mark for name, cell in results.system_cells(Column.of(run, DEV)).items()}
         assert marks == {name: signs[gains[name]] if name in gains else "" for name in run.systems}
 
 
@@ -129,13 +128,13 @@ def test_the_overview_has_every_system_and_bm25_does_not_flatten_the_figure(run)
     for place, target, measure in ((0, DEV, "RR@10"), (3, Target("networkx", "test"), "nDCG@10")):
         for name in run.systems:
             assert float(rows[name][place]) == pytest.approx(100 * run.value(name, target, measure), rel=1e-4)
-    figure = results.against_baseline(run, "pydocs dev", [[DEV]])
+    figure = results.against_baseline(Column.of(run, DEV))
     shown = [part.rpartition(" ")[0] for part in figure.description.rpartition(": ")[2].split(", ")]
     assert shown == ["none-stage1", "cdmae-stage1", "cdmae-stage2", "cdmae-reranker", "cdmae-stage3"]
 
 
 def test_stage_table_shows_what_each_stage_added(run):
-    rows = rows_of(changes.stage_table(run, DEV))
+    rows = rows_of(changes.stage_table(Column.of(run, DEV)))
     gain = run.value("cdmae-stage2", DEV, "RR@10") - run.value("cdmae-stage1", DEV, "RR@10")
     assert list(rows)[1:] == ["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]
     before, *_, added, interval, _ = rows["cdmae-stage2"]
@@ -174,19 +173,19 @@ def test_a_mean_difference_counts_every_collection_once(tmp_path):
     targets = FEW | {name: {"test": 20} for name in names}
     run = measured(tmp_path, systems=some_systems("bm25", "mae-stage1"), targets=targets)
     a, tex, unix = (run.difference("bm25", "mae-stage1", Target(name, "test"), "nDCG@10") for name in names)
-    sets = list(zero_shot_sets(run).values())
+    mean = together(zero_shot(run), "mean")
     expected = (a.difference + (tex.difference + unix.difference) / 2) / 2
-    assert mean_difference(run, "bm25", "mae-stage1", sets).difference == pytest.approx(expected)
-    assert mean_difference(run, "bm25", "nothing", sets) is None
+    assert mean.difference("bm25", "mae-stage1").difference == pytest.approx(expected)
+    assert mean.difference("bm25", "nothing") is None
 
 
 @pytest.mark.parametrize(
     ("difference", "p", "expected"),
     [(0.02, 0.001, "better"), (-0.02, 0.001, "worse"), (0.02, 0.2, "open"), (0.002, 0.001, "open")],
 )
-def test_verdict_needs_the_test_and_more_than_the_noise_of_a_seed(difference, p, expected):
+def test_verdict_needs_the_test_and_more_than_the_noise_of_a_seed(run, difference, p, expected):
     gap = Difference(0.1, 0.1 - difference, difference, p, difference - 0.001, difference + 0.001, 1000)
-    assert answer.verdict(gap, 0.003) == expected
+    assert Column.of(run, DEV).verdict(gap) == expected
 
 
 def test_the_first_screen_states_difference_sureness_and_cost(run, page):

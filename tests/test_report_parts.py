@@ -9,8 +9,9 @@ import pytest
 import synthetic_run
 
 from cdmae import formats
-from cdmae.report import charts, comparisons
-from cdmae.report.facts import Facts, Target, benchmarks
+from cdmae.report import charts, columns, comparisons
+from cdmae.report.columns import Column
+from cdmae.report.facts import Difference, Facts, Target, benchmarks
 from cdmae.report.tables import Cell, Table, highlight
 
 DEV = Target("pydocs", "dev")
@@ -85,19 +86,19 @@ def test_entries_that_differ_in_seeds_make_a_noise_band_else_it_is_the_fields():
     run = run_of(config, {"cdmae-stage1": [0.1, 0.2], "seed-43": [0.2, 0.3]})
     assert comparisons.repeated(run) == [["cdmae-stage1", "seed-43"]]
     deviation = math.sqrt(2 * 0.05**2)
-    assert comparisons.seed_deviation(run, DEV, "RR@10") == pytest.approx(deviation)
-    assert comparisons.noise(run, DEV, "RR@10") == pytest.approx(1.96 * math.sqrt(2) * deviation)
+    assert columns.seed_deviation(run, DEV, "RR@10") == pytest.approx(deviation)
+    assert Column.of(run, DEV).noise == pytest.approx(1.96 * math.sqrt(2) * deviation)
     assert all("seed" not in change.setting for change in comparisons.changes(run))
     values = synthetic_run.config()
-    assert comparisons.noise(run_of(values), DEV, "RR@10") == 0.003
+    assert Column.of(run_of(values), DEV).noise == 0.003
     values["report"]["noise"] = 1.5
-    assert comparisons.noise(run_of(values), DEV, "RR@10") == 0.015
+    assert Column.of(run_of(values), DEV).noise == 0.015
 
 
 def test_pooled_is_the_mean_of_collections():
-    one = comparisons.Difference(0.5, 0.4, 0.1, 0.01, 0.07, 0.13, 100)
-    two = comparisons.Difference(0.3, 0.3, 0.0, 0.9, -0.04, 0.04, 50)
-    both = comparisons.pooled([one, two])
+    one = Difference(0.5, 0.4, 0.1, 0.01, 0.07, 0.13, 100)
+    two = Difference(0.3, 0.3, 0.0, 0.9, -0.04, 0.04, 50)
+    both = columns.pooled([one, two])
     assert both.difference == pytest.approx(0.05) and both.queries == 150
     assert both.high - both.difference == pytest.approx(0.025)  # sqrt(.03^2 + .04^2) / 2
     assert both.p < 0.001

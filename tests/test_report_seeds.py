@@ -14,6 +14,7 @@ from cdmae.errors import InputError
 from cdmae.evaluation import significance
 from cdmae.files import read_json, write_json
 from cdmae.report import comparisons, facts
+from cdmae.report.columns import Column
 from cdmae.report.facts import Target
 from cdmae.report.page import write
 from cdmae.report.sections import changes, ranking, results
@@ -76,7 +77,7 @@ def test_a_value_is_the_mean_over_the_seeds_query_by_query_and_tests_pair_it(fol
 
 
 def test_tables_have_mean_and_deviation_over_the_seeds_also_of_averages(folder, run):
-    rows = rows_of(results.measures_table(run, DEV))
+    rows = rows_of(results.measures_table(Column.of(run, DEV)))
     for name in ("none-stage1", "cdmae-stage3", "cdmae-reranker", "fused"):
         means = 100 * of_seeds(folder, name, DEV, "R@50").mean(1)
         assert float(rows[name]["R@50"]) == pytest.approx(means.mean(), rel=1e-4)
@@ -94,9 +95,9 @@ def test_the_noise_is_that_of_one_seed_pooled_over_the_retrievers(folder, run):
     variances = [np.var(of_seeds(folder, name, DEV, "RR@10").mean(1), ddof=1) for name in names]
     expected = 1.96 * np.sqrt(2 * np.mean(variances))
     assert expected > 0.003
-    assert comparisons.noise(run, DEV, "RR@10") == pytest.approx(expected)
+    assert Column.of(run, DEV).noise == pytest.approx(expected)
     wide = dataclasses.replace(run, config=run.config | {"report": run.config["report"] | {"noise": 50}})
-    assert comparisons.noise(wide, DEV, "RR@10") == 0.5  # the config's, where that is larger
+    assert Column.of(wide, DEV).noise == 0.5  # the config's, where that is larger
 
 
 def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
@@ -111,8 +112,11 @@ def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
     run = facts.read(path)
     assert ["cdmae-stage1", "again-stage1"] in comparisons.repeated(run)
     assert run.by_seed("again-stage1", DEV, "RR@10") == (run.value("again-stage1", DEV, "RR@10"),)
-    assert rows_of(results.measures_table(run, DEV))["again-stage1"]["MRR@10, deviation over 3 seeds"] == ""
-    assert len(rows_of(changes.seed_table(run, DEV))["cdmae-stage1 and again-stage1"]["values"].split(", ")) == 4
+    assert rows_of(results.measures_table(Column.of(run, DEV)))["again-stage1"]["MRR@10, deviation over 3 seeds"] == ""
+    assert (
+        len(rows_of(changes.seed_table(Column.of(run, DEV)))["cdmae-stage1 and again-stage1"]["values"].split(", "))
+        == 4
+    )
 
 
 def test_seeds_measured_on_different_queries_are_refused(tmp_path):
@@ -131,13 +135,13 @@ def test_encoders_are_ranked_by_their_mean_with_tests_against_the_baseline(folde
     assert list(ranked.systems) == sorted(names, key=means.get, reverse=True)
     others = [name for name in ranked.systems if name != "mae-stage1"]
     gaps = [run.difference(name, "mae-stage1", DEV, "RR@10") for name in others]
-    table = rows_of(ranking.ranking_table(run, ranked))
+    table = rows_of(ranking.ranking_table(ranked))
     assert list(table) == [name.removesuffix("-stage1") for name in ranked.systems]
     for name, gap, p in zip(others, gaps, significance.holm([gap.p for gap in gaps]), strict=True):
         row = table[name.removesuffix("-stage1")]
         assert float(row["over mae-stage1"]) == pytest.approx(100 * (means[name] - means["mae-stage1"]), rel=1e-4)
         assert float(row["p, Holm"]) == pytest.approx(p, rel=1e-4)
-        sure = p < 0.05 and abs(gap.difference) > comparisons.noise(run, DEV, "RR@10")
+        sure = p < 0.05 and abs(gap.difference) > Column.of(run, DEV).noise
         assert row["reading"] == (("better" if gap.difference > 0 else "worse") if sure else "within the noise")
     assert {row["reading"] for row in table.values()} == {"better", "worse", "within the noise", "the baseline"}
     assert (table["simlm"]["pre-training"], table["none"]["pre-training"]) == ("188.2", "\N{EN DASH}")

@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
-from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from cdmae.evaluation.significance import Difference, holm
-from cdmae.report.facts import Facts, Target
+from cdmae.report.facts import Facts
 
 # The paper's section 4.3 scales group and queries and keeps their product; a training ends with its last step, and
 # steps stand in the place of epochs; the shares of equation 1 have one sum.
@@ -212,40 +209,6 @@ def repeated(facts: Facts) -> list[list[str]]:
         groups.setdefault(next(iter(same), name), []).append(name)
     several = {system for system, _, _ in facts.repeated}
     return [group for first, group in groups.items() if len(group) > 1 or first in several]
-
-
-def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
-    """Return the standard deviation over seeds, pooled over what was repeated; nan where nothing was."""
-    groups = [[mean for name in group for mean in facts.by_seed(name, target, measure)] for group in repeated(facts)]
-    squares = math.fsum(len(means) * statistics.pvariance(means) for means in groups if means)
-    freedom = sum(max(len(means) - 1, 0) for means in groups)
-    return math.sqrt(squares / freedom) if freedom else math.nan
-
-
-def noise(facts: Facts, target: Target, measure: str) -> float:
-    """Return the band in which a difference of two systems, each trained once, may be due to their seeds."""
-    deviation = seed_deviation(facts, target, measure)
-    return facts.noise if math.isnan(deviation) else max(facts.noise, 1.96 * math.sqrt(2) * deviation)
-
-
-def pooled(several: list[Difference]) -> Difference:
-    """Average differences over collections, each counting once; the queries of different ones are independent."""
-    if len(several) == 1:
-        return several[0]
-    a, b, mean = (math.fsum(numbers) / len(several) for numbers in list(zip(*several, strict=True))[:3])
-    half = math.hypot(*((one.high - one.low) / 2 for one in several)) / len(several)
-    p = math.erfc(abs(mean) / half * 1.96 / math.sqrt(2)) if half else 1.0  # of a normal with that 95 % interval
-    return Difference(a, b, mean, p, mean - half, mean + half, sum(one.queries for one in several))
-
-
-def compared(
-    facts: Facts, systems: Iterable[str], reference: str, target: Target, measure: str
-) -> dict[str, Difference]:
-    """Subtract `reference` from every other system, p corrected after Holm for all of them."""
-    differences = {name: facts.difference(name, reference, target, measure) for name in systems}
-    differences = {name: difference for name, difference in differences.items() if difference}
-    corrected = holm([difference.p for difference in differences.values()])
-    return {name: of._replace(p=p) for (name, of), p in zip(differences.items(), corrected, strict=True)}
 
 
 def shown(value: Any) -> str:

@@ -148,6 +148,14 @@ class Facts:
         """Return a section of the config with named entries."""
         return self.config.get(section) or {}
 
+    def system(self, name: str) -> dict[str, Any]:
+        """Return the entry of a system, empty where the config has none."""
+        return self.entries("systems").get(name, {})
+
+    def encoder_of(self, system: str) -> str:
+        """Name the encoder that a system is trained from; nothing where it has none."""
+        return self.system(system).get("encoder", "")
+
     def zero_shot(self, target: Target) -> bool:
         """Tell whether nothing was trained on queries of this collection, while something was on another's."""
         used = {entry.get("stage") for entry in self.entries("systems").values()}

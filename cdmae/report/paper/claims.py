@@ -19,20 +19,13 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.evaluation.significance import Difference, paired
-from cdmae.report.comparisons import arms, chains, differences, masking_pairs, noise, not_pretrained, pairs
+from cdmae.report.columns import Column, main_column, together, zero_shot
+from cdmae.report.comparisons import arms, chains, differences, masking_pairs, not_pretrained, pairs
 from cdmae.report.facts import Facts
 from cdmae.report.paper import published
 from cdmae.report.paper.methods import corpora, main_chain, methods
-from cdmae.report.sections import (
-    bm25,
-    difference_cells,
-    main_measure,
-    main_target,
-    mean_difference,
-    mean_noise,
-    zero_shot_sets,
-)
-from cdmae.report.sections.answer import pretraining_seconds, verdict
+from cdmae.report.sections import bm25, difference_cells
+from cdmae.report.sections.answer import pretraining_seconds
 from cdmae.report.sections.masking import by_kind, shown_encoder
 from cdmae.report.tables import Cell, Table
 
@@ -99,14 +92,14 @@ class Claim:
         """
         if self.decided_by in JUDGES:
             return JUDGES[self.decided_by](facts)
-        names, target = sides(facts).get(self.decided_by), main_target(facts)
-        sets = list(zero_shot_sets(facts).values()) if self.zero_shot else [[target]] if target else []
-        difference = mean_difference(facts, *names, sets) if names and sets else None
+        names, columns = sides(facts).get(self.decided_by), zero_shot(facts) if self.zero_shot else [main_column(facts)]
+        column = together(columns, "") if names and columns else None
+        difference = column.difference(*names) if column else None
         if not difference:
             return None
-        place = str(sets[0][0]) if len(sets) == 1 else formats.plural(len(sets), "collection")
-        measure = formats.measure_name(main_measure(facts, sets))
-        return _scored(difference, mean_noise(facts, sets), f"{' over '.join(names)}: {measure}, {place}")
+        sets = len(column.sets)
+        place = str(column.target) if sets == 1 else formats.plural(sets, "collection")
+        return _scored(difference, column, f"{' over '.join(names)}: {column.unit}, {place}")
 
 
 @cache
@@ -141,24 +134,22 @@ def sides(facts: Facts) -> dict[str, Sequence[str]]:
     return {name: pair for name, pair in named.items() if len(pair) == 2 and all(pair)}
 
 
-def _scored(difference: Difference, band: float, compared: str) -> Evidence:
-    here, interval, _ = difference_cells(difference)
-    return Evidence(OF_VERDICT[verdict(difference, band)], here, compared, interval)
+def _scored(gap: Difference, column: Column, compared: str) -> Evidence:
+    here, interval, _ = difference_cells(gap)
+    return Evidence(OF_VERDICT[column.verdict(gap)], here, compared, interval)
 
 
 def diminishing(facts: Facts) -> Evidence | None:
     """Score whether importance-aware masks gain more over uniform ones after the first stage than after the last."""
-    chain, uniform, target = main_chain(facts), dict(masking_pairs(facts)), main_target(facts)
-    if len(chain) < 3 or not {chain[0], chain[-1]} <= uniform.keys() or not target:
+    chain, uniform, column = main_chain(facts), dict(masking_pairs(facts)), main_column(facts)
+    if len(chain) < 3 or not {chain[0], chain[-1]} <= uniform.keys():
         return None
-    measure = facts.main_measure(target)
-    gains = [
-        facts.values[name, target, measure] - facts.values[uniform[name], target, measure]
+    first, last = (
+        facts.values[name, column.target, column.measure] - facts.values[uniform[name], column.target, column.measure]
         for name in (chain[0], chain[-1])
-    ]
+    )
     compared = ", minus ".join(f"{name} over {uniform[name]}" for name in (chain[0], chain[-1]))
-    tested = paired(gains[0], gains[1].reindex(gains[0].index))
-    return _scored(tested, noise(facts, target, measure), f"{compared}: {target}")
+    return _scored(paired(first, last.reindex(first.index)), column, f"{compared}: {column.target}")
 
 
 def fewer_stop_words(facts: Facts) -> Evidence | None:
@@ -174,7 +165,7 @@ def fewer_stop_words(facts: Facts) -> Evidence | None:
 
 def no_expense(facts: Facts) -> Evidence | None:
     """Score whether the pre-training takes no longer than with uniform masks."""
-    encoders = [facts.entries("systems")[name]["encoder"] for name in sides(facts).get("masks", ())]
+    encoders = map(facts.encoder_of, sides(facts).get("masks", ()))
     ours, theirs = [pretraining_seconds(facts, encoder) for encoder in encoders] or (math.nan, math.nan)
     if math.isnan(ours) or not theirs > 0:
         return None

@@ -154,7 +154,7 @@ def wanted(name: str, config: dict[str, Any]) -> Wanted:
     if name in ("table_latency", "table_claims"):
         return Wanted(everything=name == "table_claims", latency=True)
     if name in OF_MASKS:
-        shown = [facts.entries("systems")[a]["encoder"] for a, _ in masking_pairs(facts)]
+        shown = [facts.encoder_of(a) for a, _ in masking_pairs(facts)]
         encoders = facts.entries("encoders").items()
         shown += [encoder for encoder, entry in encoders if entry.get("decoder_masking") == "importance"]
     else:
@@ -212,8 +212,7 @@ def figure(name: str, facts: Facts) -> Figure:
     if name == "figure_negatives":
         return grids.figure(GRIDS[name], name, facts)
     if name == "figure_steps":
-        columns = GRIDS[name].columns(facts)
-        panels = [over_steps(facts, target, column.measure) for column in columns for [target] in column.sets]
+        panels = [over_steps(column) for column in GRIDS[name].columns(facts)]
         return stacked(name, GRIDS[name].caption, panels)
     masked, row = facts.masked_terms[shown_encoder(facts)], _ROWS[name]
     panels = masked_figures(masked) if name == "figure_masked_terms" else [sampling(masked["example"])]

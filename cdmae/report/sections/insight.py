@@ -15,10 +15,11 @@ import pandas as pd
 from cdmae import formats
 from cdmae.collections.store import count_passages, read_qrels, read_queries, take_passages
 from cdmae.report.charts import Row, Series, lines, rows
+from cdmae.report.columns import main_column
 from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts, Target
 from cdmae.report.paper.methods import main_chain
-from cdmae.report.sections import GREY, Section, colour, main_target
+from cdmae.report.sections import GREY, Section, colour
 from cdmae.report.tables import Cell, Table
 from cdmae.runs import Run, count_queries, read_run
 
@@ -180,7 +181,7 @@ def queries(facts: Facts) -> Section | None:
     shown[list(shown)[4:]] = shown[list(shown)[4:]].map(cut)
     table = Table.of("queries", "Queries side by side", shown, heads=2, texts=list(shown)[4:])
     by_kind = {kind: group.to_dict("records") for kind, group in frame.groupby("kind", sort=False)}
-    values = {"facts": facts, "target": main_target(facts), "before": before, "after": after, "cases": by_kind}
+    values = {"facts": facts, "target": main_column(facts).target, "before": before, "after": after, "cases": by_kind}
     return Section("queries", values | {"cut": cut, "rank": rank_in_words}, [table])
 
 
@@ -207,9 +208,10 @@ def cases(facts: Facts) -> pd.DataFrame:
     The frame has the columns kind, query, before and after (ranks of the first relevant passage, 0: not found),
     first_before and first_after (the texts of what was ranked first), and relevant (that of a relevant passage).
     """
-    pair, target = compared(facts), main_target(facts)
-    if not pair or not target or target != Target(*facts.paths["shown"]):
+    pair, column = compared(facts), main_column(facts)
+    if not pair or column.target != Target(*facts.paths["shown"]):
         return pd.DataFrame()
+    target = column.target
     runs = [read_run(facts.paths["runs"][name]) for name in pair]
     folder = facts.paths["collections"][target.collection]
     judged = relevant(folder, target.split)
