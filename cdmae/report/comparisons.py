@@ -34,8 +34,8 @@ class Change(NamedTuple):
     reference: str
     system: str
     setting: str
-    before: str
-    after: str
+    before: Any
+    after: Any
 
 
 @cache
@@ -44,7 +44,7 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
 
     own: the encoder of the system that is asked for.
     """
-    entry = facts.entries("systems").get(system, {})
+    entry = facts.system(system)
     encoder, stage = entry.get("encoder", ""), facts.entries("stages").get(entry.get("stage", ""), {})
     settings = {key: value for key, value in entry.items() if key not in ("encoder", "stage")}
     settings |= {key: recipe(facts, entry[key], own or encoder) for key in _SOURCES if entry.get(key)}
@@ -86,7 +86,7 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
         if key in keys and other in keys:
             keys.remove(other)
     different = {key: (first.get(key), second.get(key)) for key in keys}
-    sources = {key: tuple(facts.entries("systems")[name].get(key) or "none" for name in (a, b)) for key in _SOURCES}
+    sources = {key: tuple(facts.system(name).get(key) or "none" for name in (a, b)) for key in _SOURCES}
     different |= {key: names for key, names in sources.items() if key in different}
     return {key: both for key, both in different.items() if key not in sources or both[0] != both[1]}
 
@@ -94,42 +94,47 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
 @cache
 def retrievers(facts: Facts) -> dict[str, dict[str, Any]]:
     """Return the entries of the retrievers that were measured, in config order."""
-    entries = {name: facts.entries("systems").get(name, {}) for name in facts.systems}
+    entries = {name: facts.system(name) for name in facts.systems}
     return {name: entry for name, entry in entries.items() if entry.get("kind") == "retriever"}
 
 
 @cache
-def pairs(facts: Facts, setting: str, *values: Any) -> list[tuple[str, str]]:
-    """Return the retrievers that differ in one setting alone, of which they have these values; in config order."""
-    both = itertools.permutations(retrievers(facts), 2)
-    return [pair for pair in both if differences(facts, *pair) == {setting: values}]
+def neighbours(facts: Facts) -> list[Change]:
+    """Return all (reference, system) of retrievers that differ in one setting alone, in config order."""
+    both = {pair: differences(facts, *pair) for pair in itertools.permutations(retrievers(facts), 2)}
+    alone = {pair: settings for pair, settings in both.items() if len(settings) == 1}
+    return [Change(*pair, setting, *values) for pair, settings in alone.items() for setting, values in settings.items()]
 
 
-@cache
+def pairs(facts: Facts, setting: str, before: Any, *after: Any) -> list[tuple[str, str]]:
+    """Return the retrievers that differ in one setting alone: the first has `before`, the other one of `after`."""
+    near = [change for change in neighbours(facts) if (change.setting, change.before) == (setting, before)]
+    return [(change.reference, change.system) for change in near if change.after in after]
+
+
 def masking_pairs(facts: Facts) -> list[tuple[str, str]]:
     """Return (importance-aware, uniform) retrievers that differ in the decoder's masking alone, in config order."""
-    several = [pairs(facts, "encoder.decoder_masking", "importance", uniform) for uniform in UNIFORM]
-    return sorted(itertools.chain(*several), key=lambda pair: [*map(facts.systems.index, pair)])
+    return pairs(facts, "encoder.decoder_masking", "importance", *UNIFORM)
 
 
 def not_pretrained(facts: Facts, system: str) -> str:
     """Return the system that is like `system` but for its pre-training, which it lacks; nothing if there is none."""
     objective = recipe(facts, system).get("encoder.objective")
-    return dict(reversed(pairs(facts, "encoder.objective", objective, "none"))).get(system, "")
+    return next((other for name, other in pairs(facts, "encoder.objective", objective, "none") if name == system), "")
 
 
 @cache
-def steps(facts: Facts) -> list[tuple[str, str]]:
-    """Return (before, after): a retriever and the one that takes its negatives from it, with the same encoder."""
-    entries = retrievers(facts)
-    before = {name: entries.get(entry.get("negatives"), {}).get("encoder") for name, entry in entries.items()}
-    return [(entry["negatives"], name) for name, entry in entries.items() if before[name] == entry["encoder"]]
+def steps(facts: Facts) -> dict[str, str]:
+    """Map a retriever to the one that it takes its negatives from, where both have the same encoder."""
+    encoders = {name: entry["encoder"] for name, entry in retrievers(facts).items()}
+    before = {name: entry.get("negatives") for name, entry in retrievers(facts).items()}
+    return {name: of for name, of in before.items() if encoders.get(of) == encoders[name]}
 
 
 @cache
 def chains(facts: Facts) -> list[list[str]]:
     """Return retrievers from stage to stage: each takes its negatives from the one before; chains of one left out."""
-    before = {after: first for first, after in steps(facts)}
+    before = steps(facts)
 
     def until(name: str) -> list[str]:
         return [*until(before[name]), name] if name in before else [name]
@@ -144,15 +149,12 @@ def changes(facts: Facts) -> list[Change]:
     The reference is the one with the most such neighbours, one that masks by importance first; then the next that has
     some which are not yet in the list.
     """
-    following = set(steps(facts))
+    following = {frozenset(pair) for pair in steps(facts).items()}
     near: dict[str, list[Change]] = {name: [] for name in retrievers(facts)}
-    for reference, name in itertools.permutations(near, 2):
-        different = differences(facts, reference, name)
-        if len(different) != 1 or following & {(reference, name), (name, reference)}:
-            continue
-        [(setting, (before, after))] = different.items()
+    for change in neighbours(facts):
+        reference, name, setting, before, after = change
         untrained = setting == "encoder.objective" and before == "none"  # near to all: it lacks what they differ in
-        if not setting.endswith("seed") and not untrained:
+        if not (setting.endswith("seed") or untrained or {reference, name} in following):
             near[reference].append(Change(reference, name, setting, shown(before), shown(after)))
 
     by_importance = {name: recipe(facts, name).get("encoder.decoder_masking") == "importance" for name in near}
@@ -165,21 +167,14 @@ def changes(facts: Facts) -> list[Change]:
     return [change for change in listed.values() if change]
 
 
-def alike(facts: Facts, reference: str, *settings: str) -> list[str]:
-    """Return the retrievers that differ from one in nothing but these settings, itself first."""
-    others = [name for name in retrievers(facts) if name != reference]
-    return [reference, *(name for name in others if differences(facts, reference, name).keys() <= set(settings))]
-
-
-@cache
 def arms(facts: Facts, setting: str) -> dict[Any, str]:
     """Return the largest set of retrievers that differ in one setting alone: its value -> the first that has it."""
-    sets = [
-        {recipe(facts, name).get(setting): name for name in reversed(alike(facts, reference, setting))}
-        for reference in retrievers(facts)
-    ]
-    largest = max(sets, key=len, default={})
-    return largest if len(largest) > 1 else {}
+    sets: dict[str, dict[Any, str]] = {}
+    for change in neighbours(facts):
+        if change.setting == setting:
+            of_reference = sets.setdefault(change.reference, {change.before: change.reference})
+            of_reference.setdefault(change.after, change.system)
+    return max(sets.values(), key=len, default={})
 
 
 @cache
@@ -190,9 +185,10 @@ def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
     """
     encoders = {name: entry["encoder"] for name, entry in retrievers(facts).items()}
     source = {name: facts.entries("encoders")[of].get("snapshot_of") or of for name, of in encoders.items()}
+    near = [change for change in neighbours(facts) if change.setting == "encoder.take_step"]
     points: dict[str, list[tuple[int, str]]] = {}
     for name, own in source.items():
-        same = [other for other in alike(facts, name, "encoder.take_step") if source[other] == own]
+        same = [name, *(one.system for one in near if one.reference == name and source[one.system] == own)]
         if len(same) > max(1, len(points.get(own, []))):
             points[own] = sorted((last_step(facts, encoders[other]), other) for other in same)
     without = {own: not_pretrained(facts, several[-1][1]) for own, several in points.items()}

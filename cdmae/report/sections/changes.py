@@ -51,7 +51,9 @@ def stages(facts: Facts) -> Section | None:
         return None
     figures = [_levels(columns[0])] if len(chains(facts)) > 1 else []
     for column in columns:
-        pairs = [(f"{after} over {before}", after, before, column) for before, after in comparisons.steps(facts)]
+        pairs = [
+            (f"{after} over {before}", after, before, column) for after, before in comparisons.steps(facts).items()
+        ]
         name = f"stage-differences-{column.target.collection}-{column.target.split}"
         figures.append(difference_figure(name, f"Added by a stage, {column.unit}, {column.target}", pairs))
     return Section("stages", tables=[stage_table(column) for column in columns], figures=figures)
@@ -59,8 +61,7 @@ def stages(facts: Facts) -> Section | None:
 
 def stage_table(column: Column) -> Table:
     """Make a row per stage of each chain: its measures, and its distance from the stage before."""
-    facts, target = column.facts, column.target
-    before = {after: before for before, after in comparisons.steps(facts)}
+    facts, target, before = column.facts, column.target, comparisons.steps(column.facts)
     recalls = [measure for measure in facts.measures_of(target) if measure.startswith(("R@", "R("))]
     shown = {one.unit: one for one in [column, *(Column.of(facts, target, measure) for measure in recalls)]}
     names = list(dict.fromkeys(name for chain in chains(facts) for name in chain))
