@@ -2,7 +2,7 @@
 
 import dataclasses
 
-import pandas as pd
+import numpy as np
 import pytest
 import synthetic_run
 from test_exhibits import LATENCY, measured
@@ -17,7 +17,7 @@ BY_STATEMENT = {claim.statement: claim for claim in claims.claims()}
 def with_gain(gain, queries=200, **parts):
     """Facts in which importance-aware masks gain as much on every other query."""
     facts = measured(synthetic_run.config(), queries)
-    moved = facts.values["mae-stage1", DEV, "RR@10"] + pd.Series([0.0, 2 * gain] * (queries // 2)).to_numpy()
+    moved = facts.values["mae-stage1", DEV, "RR@10"] + np.array([[0.0], [2 * gain]] * (queries // 2))
     return dataclasses.replace(facts, values={**facts.values, ("cdmae-stage1", DEV, "RR@10"): moved}, **parts)
 
 

@@ -45,7 +45,7 @@ def measured(config, queries=40):
     rng = np.random.default_rng(3)
     index = [f"q{number}" for number in range(queries)]
     planned = grids.planned(config)
-    return Facts(config, {key: pd.Series(rng.random(queries), index) for key in planned.values})
+    return Facts(config, {key: pd.DataFrame(rng.random(queries), index) for key in planned.values})
 
 
 def lines(table):

@@ -80,7 +80,7 @@ def test_tables_hold_the_means_of_the_measures(run):
     head, bm25, *_ = csv.reader(io.StringIO(results.measures_table(Column.of(run, DEV)).csv()))
     assert re.fullmatch(r"\+[\d.]+ against mae-stage1, p < .001", bm25[head.index("MRR@10, note")])
     measures = synthetic_run.MEASURES
-    means = [[100 * run.values[name, DEV, measure].mean() for measure in measures] for name in run.systems]
+    means = [[100 * run.values[name, DEV, measure].to_numpy().mean() for measure in measures] for name in run.systems]
     assert list(rows) == run.systems
     np.testing.assert_allclose(np.array(list(rows.values()), float), means, rtol=1e-5)
 
@@ -377,7 +377,7 @@ def test_zero_shot_alone_and_nothing_at_all_are_pages_and_a_small_run_is_called_
 
 def test_measures_of_different_queries_are_refused(run):
     key = ("mae-stage1", DEV, "RR@10")
-    values = run.values | {key: run.values[key].rename(lambda name: f"other-{name}")}
+    values = run.values | {key: run.values[key].rename(index="other-{}".format)}
     with pytest.raises(InputError, match="different queries"):
         facts.Facts(run.config, values).difference("bm25", "mae-stage1", DEV, "RR@10")
 

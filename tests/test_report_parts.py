@@ -20,7 +20,7 @@ DEV = Target("pydocs", "dev")
 def run_of(config, values=None):
     """Facts with the measures that are needed to be listed."""
     shown = {name: (values or {}).get(name, [0.1, 0.2]) for name in config["systems"]}
-    return Facts(config, {(name, DEV, "RR@10"): pd.Series(two, ["a", "b"]) for name, two in shown.items()})
+    return Facts(config, {(name, DEV, "RR@10"): pd.DataFrame(two, ["a", "b"]) for name, two in shown.items()})
 
 
 def with_system(config, name, encoder=None, stage=None, **changes):

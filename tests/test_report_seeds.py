@@ -66,7 +66,7 @@ def rows_of(table):
 def test_a_value_is_the_mean_over_the_seeds_query_by_query_and_tests_pair_it(folder, run):
     expected = of_seeds(folder, "mae-stage1", DEV, "RR@10")
     assert expected.shape == (3, 150) and (expected[0] != expected[1]).any()
-    np.testing.assert_allclose(run.values["mae-stage1", DEV, "RR@10"].sort_index(), expected.mean(0))
+    np.testing.assert_allclose(run.per_query("mae-stage1", DEV, "RR@10").sort_index(), expected.mean(0))
     np.testing.assert_allclose(run.by_seed("mae-stage1", DEV, "RR@10"), expected.mean(1))
     assert len(run.by_seed("bm25", DEV, "RR@10")) == 1
     assert run.systems == list(run.config["systems"])
@@ -111,7 +111,7 @@ def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
     write_json(path, facts_file)
     run = facts.read(path)
     assert ["cdmae-stage1", "again-stage1"] in comparisons.repeated(run)
-    assert run.by_seed("again-stage1", DEV, "RR@10") == (run.value("again-stage1", DEV, "RR@10"),)
+    assert run.by_seed("again-stage1", DEV, "RR@10") == [run.value("again-stage1", DEV, "RR@10")]
     assert rows_of(results.measures_table(Column.of(run, DEV)))["again-stage1"]["MRR@10, deviation over 3 seeds"] == ""
     assert (
         len(rows_of(changes.seed_table(Column.of(run, DEV)))["cdmae-stage1 and again-stage1"]["values"].split(", "))

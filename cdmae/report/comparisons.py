@@ -203,8 +203,7 @@ def repeated(facts: Facts) -> list[list[str]]:
         between = {first: differences(facts, first, name) for first in groups}
         same = [first for first, keys in between.items() if keys and all(key.endswith("seed") for key in keys)]
         groups.setdefault(next(iter(same), name), []).append(name)
-    several = {system for system, _, _ in facts.repeated}
-    return [group for first, group in groups.items() if len(group) > 1 or first in several]
+    return [group for first, group in groups.items() if len(group) > 1 or first in facts.repeated]
 
 
 def shown(value: Any) -> str:

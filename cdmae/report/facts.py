@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -62,7 +62,7 @@ class Training:
     @property
     def steps(self) -> int:
         """Return how many steps were taken; 0 if that is not recorded."""
-        return int(self.about.get("steps") or (0 if self.curve is None else self.curve["step"].iloc[-1]))
+        return int(self.about.get("steps", 0))
 
 
 @dataclass(frozen=True)
@@ -82,15 +82,14 @@ class Corpus:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Everything a section may show. `values`: (system, target, measure) -> value per query id.
+    """Everything a section may show; trainings and masks are those of the first seed.
 
-    Of a system with several seeds, the values are means over the seeds and `repeated` has the mean over the queries of
-    each; trainings and masks are those of the first seed.
+    `values`: (system, target, measure) -> a frame with a row per query id and a column per seed of the system. `paths`:
+    the facts file, whose paths of runs, negatives and teachers are read where they are shown.
     """
 
     config: dict[str, Any]
-    values: dict[tuple[str, Target, str], pd.Series] = field(default_factory=dict)
-    repeated: dict[tuple[str, Target, str], tuple[float, ...]] = field(default_factory=dict)
+    values: dict[tuple[str, Target, str], pd.DataFrame] = field(default_factory=dict)
     collections: dict[str, Corpus] = field(default_factory=dict)
     encoders: dict[str, Training] = field(default_factory=dict)
     trained: dict[str, Training] = field(default_factory=dict)
@@ -100,7 +99,7 @@ class Facts:
     machine: dict[str, str] = field(default_factory=dict)
     started: str = ""
     latency: dict[str, Any] = field(default_factory=dict)
-    paths: dict[str, Any] = field(default_factory=dict)  # of what is read where it is shown: see `PATHS`
+    paths: dict[str, Any] = field(default_factory=dict)
 
     @property
     def seed(self) -> int:
@@ -121,6 +120,11 @@ class Facts:
     def evaluation(self) -> Evaluation:
         """Return this section of the config, with defaults."""
         return parse(Evaluation, self.config.get("evaluation"))
+
+    @cached_property
+    def repeated(self) -> set[str]:
+        """Return the systems that were measured with several seeds."""
+        return {system for (system, _, _), values in self.values.items() if values.shape[1] > 1}
 
     @cached_property
     def systems(self) -> list[str]:
@@ -169,15 +173,21 @@ class Facts:
         measures = self.measures_of(target)
         return GRADED if GRADED in measures and (many or self.zero_shot(target)) else measures[0]
 
+    @cache  # noqa: B019
+    def per_query(self, system: str, target: Target, measure: str) -> pd.Series | None:
+        """Return the value of every query, the mean over the seeds; None where it was not measured."""
+        values = self.values.get((system, target, measure))
+        return None if values is None else values.mean(axis=1)
+
     def value(self, system: str, target: Target, measure: str) -> float:
         """Return the mean over the queries; nan where it was not measured."""
-        values = self.values.get((system, target, measure))
+        values = self.per_query(system, target, measure)
         return math.nan if values is None else float(values.mean())
 
-    def by_seed(self, system: str, target: Target, measure: str) -> tuple[float, ...]:
+    def by_seed(self, system: str, target: Target, measure: str) -> list[float]:
         """Return the mean over the queries of each of its trainings; nothing where it was not measured."""
-        key = (system, target, measure)
-        return self.repeated.get(key) or ((self.value(*key),) if key in self.values else ())
+        values = self.values.get((system, target, measure))
+        return [] if values is None else values.mean().tolist()
 
     def queries(self, target: Target) -> int:
         """Count the queries that were measured."""
@@ -186,8 +196,8 @@ class Facts:
     @cache  # noqa: B019
     def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
         """Compare system `a` with system `b`; None where one of them was not measured."""
-        first, second = (self.values.get((system, target, measure)) for system in (a, b))
-        if first is None or second is None or first is second:
+        first, second = (self.per_query(system, target, measure) for system in (a, b))
+        if first is None or second is None or a == b:
             return None
         if not first.index.isin(second.index).all():
             raise InputError(
@@ -201,9 +211,6 @@ def _ordered(measured: set[Any], named: Iterable[Any]) -> list[Any]:
     return [*filter(measured.__contains__, named), *sorted(measured.difference(named))]
 
 
-# collections by name; the run over training queries that a student has its negatives from, and its teacher's, by
-# student; the runs of the systems on one target, and which: (collection, split)
-PATHS = ("collections", "mined", "teachers", "runs", "shown")
 BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
 
 
@@ -211,14 +218,9 @@ def read(path: Path | str) -> Facts:
     """Read the facts file and all it points to."""
     file = defaultdict(dict, {name: value for name, value in read_json(path).items() if value})
     config = file["config"]
-    seeds: dict[tuple[str, Target, str], list[pd.Series]] = defaultdict(list)  # one series per seed
-    for name, measures in file["measures"].items():
-        for (target, measure), values in _measured(measures):
-            seeds[replicas.base(name), target, measure].append(values)
     return Facts(
         config=config,
-        values={key: _pooled(*key[:2], several) for key, several in seeds.items()},
-        repeated={key: tuple(float(one.mean()) for one in several) for key, several in seeds.items() if several[1:]},
+        values=_values(file["measures"]),
         collections={name: _corpus(config, name, folder) for name, folder in file["collections"].items()},
         encoders={name: training(folder) for name, folder in file["encoders"].items()},
         trained={name: training(folder) for name, folder in file["trained"].items()},
@@ -228,7 +230,7 @@ def read(path: Path | str) -> Facts:
         machine=file["machine"],
         started=file.get("started", "")[: len("2025-01-01 12:00")],
         latency=read_json(file["latency"]) if "latency" in file else {},
-        paths={name: file[name] for name in PATHS if name in file},
+        paths=file,
     )
 
 
@@ -248,13 +250,11 @@ def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
 
 
 def training(folder: Path | str) -> Training:
-    """Read the curve and the record of a training; either may be missing."""
+    """Read the record of a training, its curve and its probes; each may be missing."""
     curve, bottleneck, retrieval = (
         read_table(path, gaps=gaps) if (path := Path(folder, name)).exists() else None
         for name, gaps in (("steps.tsv", True), ("bottleneck.tsv", False), ("retrieval.tsv", False))
     )
-    if curve is not None and ("step" not in curve or curve.empty):
-        curve = None
     return Training(curve, _about(folder), bottleneck, retrieval)
 
 
@@ -276,21 +276,17 @@ def benchmarks(folder: Path | str | None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=BENCHMARK)
 
 
-def _measured(path: str) -> Iterator[tuple[tuple[Target, str], pd.Series]]:
-    groups = read_measures(path).groupby(["collection", "split", "measure"], sort=False)
-    for (collection, split, measure), rows in groups:
-        values = rows.set_index("query_id")["value"]
-        if values.index.has_duplicates:
-            raise InputError(f"{path} has a query of {collection} {split} twice for {measure}; delete it and run again")
-        yield (Target(str(collection), str(split)), str(measure)), values
-
-
-def _pooled(system: str, target: Target, seeds: list[pd.Series]) -> pd.Series:
-    """Average over the seeds, query by query."""
-    if len(seeds) == 1:
-        return seeds[0]
-    if any(set(values.index) != set(seeds[0].index) for values in seeds):
-        raise InputError(
-            f"the measures of the seeds of {system} on {target} are of different queries; delete them and run again"
-        )
-    return pd.concat(seeds, axis=1).mean(axis=1)
+def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], pd.DataFrame]:
+    """Read the measures of all systems and seeds: `Facts.values`."""
+    by_seed: dict[tuple[str, Target, str], list[pd.Series]] = defaultdict(list)
+    for name, path in paths.items():
+        for (*target, measure), rows in read_measures(path).groupby(["collection", "split", "measure"], sort=False):
+            values = rows.set_index("query_id")["value"].rename(name)
+            by_seed[replicas.base(name), Target(*target), measure].append(values)
+    frames = {key: pd.concat(several, axis=1) for key, several in by_seed.items()}
+    for (system, target, _), frame in frames.items():
+        if frame.isna().any(axis=None):
+            raise InputError(
+                f"the measures of the seeds of {system} on {target} are of different queries; delete them and run again"
+            )
+    return frames

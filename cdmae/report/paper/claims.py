@@ -144,11 +144,10 @@ def diminishing(facts: Facts) -> Evidence | None:
     chain, uniform, column = main_chain(facts), dict(masking_pairs(facts)), main_column(facts)
     if len(chain) < 3 or not {chain[0], chain[-1]} <= uniform.keys():
         return None
-    first, last = (
-        facts.values[name, column.target, column.measure] - facts.values[uniform[name], column.target, column.measure]
-        for name in (chain[0], chain[-1])
-    )
-    compared = ", minus ".join(f"{name} over {uniform[name]}" for name in (chain[0], chain[-1]))
+    ends = [(name, uniform[name]) for name in (chain[0], chain[-1])]
+    values = {name: facts.per_query(name, column.target, column.measure) for pair in ends for name in pair}
+    first, last = (values[aware] - values[other] for aware, other in ends)
+    compared = ", minus ".join(map(" over ".join, ends))
     return _scored(paired(first, last.reindex(first.index)), column, f"{compared}: {column.target}")
 
 

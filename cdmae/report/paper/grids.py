@@ -105,7 +105,7 @@ def planned(config: dict[str, Any]) -> Facts:
     targets = [Target(name, split) for name, splits in evaluation.collections.items() for split in splits]
     measured = [(target, measure) for target in targets for measure in evaluation.measured(*target)]
     keys = ((system, *place) for system in config["systems"] for place in measured)
-    return Facts(config=config, values=dict.fromkeys(keys, pd.Series(dtype=float)))
+    return Facts(config=config, values=dict.fromkeys(keys, pd.DataFrame()))
 
 
 def table(grid: Grid, name: str, facts: Facts) -> Table:
