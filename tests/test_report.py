@@ -16,13 +16,13 @@ from cdmae.report import charts, facts
 from cdmae.report.columns import Column, together, zero_shot
 from cdmae.report.facts import Difference, Target
 from cdmae.report.page import write
+from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     SERIES,
     answer,
     changes,
     cost,
     masking,
-    paper,
     results,
     setting,
     training,
@@ -230,12 +230,12 @@ def test_the_papers_tables_stand_in_the_report_where_its_collections_were_measur
     }
     collections = {"msmarco": {"source": "msmarco"}, "scifact": {"source": "beir"}}
     targets = {"msmarco": {"dev": 40}, "scifact": {"test": 30}}
-    section = paper.section(measured(tmp_path / "paper", collections=collections, targets=targets, **on_msmarco))
+    section = exhibits.section(measured(tmp_path / "paper", collections=collections, targets=targets, **on_msmarco))
     assert [table.name for table in section.tables] == ["claims", "table_main", "table_stages", "table_beir"]
     assert "the heights do not compare" not in str(section.text)
     collections = {"pydocs": {"source": "pydocs"}, "nano": {"source": "ir_datasets", "dataset": "nano-beir/nq"}}
     run = measured(tmp_path / "nano", collections=collections, targets={"pydocs": {"dev": 40}, "nano": {"test": 30}})
-    section = paper.section(run)
+    section = exhibits.section(run)
     assert [table.name for table in section.tables] == ["claims", "table_nanobeir"]
     assert "the heights do not compare" in str(section.text)
     assert "published numbers on NanoBEIR, and ours</summary>" in str(section.text)

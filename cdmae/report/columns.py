@@ -13,8 +13,8 @@ from typing import Any
 from cdmae import formats
 from cdmae.evaluation.significance import Difference, holm
 from cdmae.report.comparisons import repeated
-from cdmae.report.facts import Facts, Spread, Target
-from cdmae.report.tables import Cell
+from cdmae.report.facts import Facts, Target
+from cdmae.report.tables import Cell, Spread
 
 MOST_SETS = 4  # zero-shot collections that are listed one by one beside the others
 

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from cdmae import formats
 from cdmae.collections.store import count_passages, read_qrels, read_queries
 from cdmae.config import seeds as replicas
 from cdmae.config.schema import Evaluation, Report
@@ -37,13 +38,6 @@ class Target(NamedTuple):
     def __str__(self) -> str:
         """Write it as it stands in a table."""
         return f"{self.collection} {self.split}"
-
-
-class Spread(NamedTuple):
-    """The standard deviation of a mean over trainings that differ in the seed, and how many they are."""
-
-    deviation: float
-    seeds: int
 
 
 @dataclass(frozen=True)
@@ -116,6 +110,11 @@ class Facts:
         """Return all of its seeds."""
         return list(self.config.get("seeds") or [self.seed])
 
+    @property
+    def named_seeds(self) -> str:
+        """Name the seeds: ``seed 42``, or ``seeds 42, 43 and 44``."""
+        return f"{'seeds' if len(self.seeds) > 1 else 'seed'} {formats.listed([str(seed) for seed in self.seeds])}"
+
     @cached_property
     def evaluation(self) -> Evaluation:
         """Return this section of the config, with defaults."""
@@ -148,6 +147,11 @@ class Facts:
         """Return the system that the others are compared with, or nothing."""
         return self.evaluation.baseline if self.evaluation.baseline in self.systems else ""
 
+    @property
+    def bm25(self) -> str:
+        """Return the first BM25 system, or nothing."""
+        return next((name for name in self.systems if self.system(name).get("kind") == "bm25"), "")
+
     def entries(self, section: str) -> dict[str, dict[str, Any]]:
         """Return a section of the config with named entries."""
         return self.config.get(section) or {}
@@ -159,6 +163,12 @@ class Facts:
     def encoder_of(self, system: str) -> str:
         """Name the encoder that a system is trained from; nothing where it has none."""
         return self.system(system).get("encoder", "")
+
+    def pretraining_seconds(self, encoder: str) -> float:
+        """Tell how long a pre-training took: what the trainer recorded, else its job; nan if unknown."""
+        jobs = self.benchmarks[(self.benchmarks["rule"] == "pretrain") & (self.benchmarks["job"] == encoder)]
+        about = self.encoders[encoder].about if encoder in self.encoders else {}
+        return float(about.get("seconds") or jobs["seconds"].sum(min_count=1))
 
     def zero_shot(self, target: Target) -> bool:
         """Tell whether nothing was trained on queries of this collection, while something was on another's."""
@@ -245,7 +255,7 @@ def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
         queries={split: len(read_queries(folder, split)) for split in splits},
         judged={split: rows.nunique() for split, rows in qrels.items()},
         judgments={split: len(rows) for split, rows in qrels.items()},
-        about=_about(folder),
+        about=read_json(Path(folder, "about.json")),
     )
 
 
@@ -255,12 +265,8 @@ def training(folder: Path | str) -> Training:
         read_table(path, gaps=gaps) if (path := Path(folder, name)).exists() else None
         for name, gaps in (("steps.tsv", True), ("bottleneck.tsv", False), ("retrieval.tsv", False))
     )
-    return Training(curve, _about(folder), bottleneck, retrieval)
-
-
-def _about(folder: Path | str) -> dict[str, Any]:
-    path = Path(folder, "about.json")
-    return read_json(path) if path.exists() else {}
+    about = Path(folder, "about.json")
+    return Training(curve, read_json(about) if about.exists() else {}, bottleneck, retrieval)
 
 
 def benchmarks(folder: Path | str | None) -> pd.DataFrame:

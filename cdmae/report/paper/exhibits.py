@@ -1,13 +1,14 @@
 """Declare the paper's tables and figures as targets: what each selects of a run.
 
 ``./run table_stages`` trains what `wanted` finds in the config and writes what `table` and `figure` make of its
-measures.
+measures. The page's section on the paper shows those that there are numbers for, and the claims.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,10 +19,10 @@ from cdmae.report.charts import Figure, stacked
 from cdmae.report.comparisons import arms, growth, masking_pairs, pairs
 from cdmae.report.facts import Facts
 from cdmae.report.paper import grids, published
-from cdmae.report.paper.claims import claims_table
+from cdmae.report.paper.claims import NOT_TESTED, claims_table, tally
 from cdmae.report.paper.grids import PAPERS, Entry, Grid
 from cdmae.report.paper.methods import CORPORA, corpora, methods, others
-from cdmae.report.sections import bm25
+from cdmae.report.sections import Section
 from cdmae.report.sections.changes import over_steps
 from cdmae.report.sections.masking import example_table, masked_figures, sampling, shown_encoder, terms_table
 from cdmae.report.tables import Table, number_cell
@@ -44,7 +45,7 @@ def _main(facts: Facts) -> list[Entry]:
 
     A system stands beside the paper's line only after as many stages.
     """
-    chains, entries = {"BM25": [bm25(facts)], **methods(facts)}, []
+    chains, entries = {"BM25": [facts.bm25], **methods(facts)}, []
     collections = {target.collection for target in facts.targets if published.dataset(facts, target)}
     titled = any(facts.entries("collections")[name].get("titles") for name in collections)
     for row in published.rows("table 1").values():
@@ -54,12 +55,9 @@ def _main(facts: Facts) -> list[Entry]:
         as_far = len(chain) == published.STAGE_OF.get(row.name, 1)
         entries.append(Entry((row.name, kind), chain[-1] if as_far else "", row))
         if chain and not as_far and row.name in published.STAGE_OF:
-            entries += _last_stages({row.name: chain})
-    return entries + _last_stages({**chains, **others(facts)})
-
-
-def _last_stages(chains: Mapping[str, list[str]]) -> list[Entry]:
-    return [Entry((label, f"after stage {len(chain)}"), chain[-1]) for label, chain in chains.items()]
+            entries.append(Entry((row.name, f"after stage {len(chain)}"), chain[-1]))
+    more = {**chains, **others(facts)}
+    return entries + [Entry((label, f"after stage {len(chain)}"), chain[-1]) for label, chain in more.items()]
 
 
 def _stages(facts: Facts) -> list[Entry]:
@@ -76,7 +74,7 @@ def _stages(facts: Facts) -> list[Entry]:
 
 def _beir(facts: Facts) -> list[Entry]:
     """List the same systems for table 3, where nothing was trained on the queries."""
-    chains = {"BM25": [bm25(facts)], **methods(facts, published.GENERAL), **others(facts, published.GENERAL)}
+    chains = {"BM25": [facts.bm25], **methods(facts, published.GENERAL), **others(facts, published.GENERAL)}
     return _beside("table 3", {name: chain[-1:] for name, chain in chains.items()})
 
 
@@ -198,13 +196,20 @@ def _latency(facts: Facts, name: str) -> Table:
     return Table(name, caption, [*head, *(f"ms, n = {length}" for length in growth["MAE"])], body, texts=["complexity"])
 
 
-def beside_the_papers(facts: Facts) -> list[Table]:
-    """Return the tables of systems that have the paper's lines too: those whose collections were measured."""
-    return [
+def section(facts: Facts) -> Section | None:
+    """Show the claims scored on what was measured here, and the tables whose collections are the paper's."""
+    claims = claims_table(facts)
+    beside = [
         grids.table(grid, name, facts)
         for name, grid in GRIDS.items()
         if len(grid.systems(facts)) >= grid.least and any(column.key for column in grid.columns(facts))
     ]
+    tested = [row for row in claims.rows if row[1] != NOT_TESTED]
+    if not tested and not beside:
+        return None
+    untested = {row[0]: row[-1] for row in claims.rows[len(tested) :]}
+    values = {"tally": tally(facts), "tested": replace(claims, rows=tested), "untested": untested}
+    return Section("paper", values, [claims, *beside])
 
 
 def figure(name: str, facts: Facts) -> Figure:

@@ -85,13 +85,3 @@ def difference_figure(
             entries.append(Row(label, shown, interval=interval, band=band, colour=hue))
     axis = "points, with the 95 % interval; grey: noise of one seed"
     return rows(name, title, entries, axis=axis, beside=beside)
-
-
-def bm25(facts: Facts) -> str:
-    """Name the first BM25 system, or nothing."""
-    return next((name for name in facts.systems if facts.system(name).get("kind") == "bm25"), "")
-
-
-def seeds(facts: Facts) -> str:
-    """Name the seeds: ``seed 42``, or ``seeds 42, 43 and 44``."""
-    return f"{'seeds' if len(facts.seeds) > 1 else 'seed'} {formats.listed([str(seed) for seed in facts.seeds])}"

@@ -10,7 +10,7 @@ from cdmae.report.charts import Figure, Row, rows
 from cdmae.report.columns import Column, everywhere, main_column
 from cdmae.report.comparisons import masking_pairs, not_pretrained, repeated
 from cdmae.report.facts import Facts
-from cdmae.report.sections import Section, bm25, colour, difference_figure
+from cdmae.report.sections import Section, colour, difference_figure
 from cdmae.report.sections.masking import by_kind
 
 SMALL_QUERIES, SMALL_STEPS = 30, 300  # a run below either shows that the workflow works, nothing else
@@ -42,8 +42,8 @@ def section(facts: Facts) -> Section | None:
     if not gap:
         reached = {name: column.value(name) for name in facts.systems}
         best = max(reached, key=lambda name: -1 if math.isnan(reached[name]) else reached[name], default="")
-        over = column.difference(best, bm25(facts)) if column else None
-        return Section("answer", values | {"best": best, "value": reached.get(best), "bm25": bm25(facts), "over": over})
+        over = column.difference(best, facts.bm25) if column else None
+        return Section("answer", values | {"best": best, "value": reached.get(best), "bm25": facts.bm25, "over": over})
     a, b = masking_pairs(facts)[0]
     ours, theirs = facts.encoder_of(a), facts.encoder_of(b)
     entry, jobs = facts.entries("encoders")[ours], facts.benchmarks
@@ -67,8 +67,8 @@ def section(facts: Facts) -> Section | None:
             if other.sets != column.sets and (change := other.difference(a, without))
         ],
         "counting": float(counting.sum(min_count=1)),
-        "ours": pretraining_seconds(facts, ours),
-        "theirs": pretraining_seconds(facts, theirs),
+        "ours": facts.pretraining_seconds(ours),
+        "theirs": facts.pretraining_seconds(theirs),
         "stop_words": by_kind(facts.masked_terms[ours], "stop_word_share") if ours in facts.masked_terms else None,
     }
     pairs = [(other.head, a, b, other) for other in everywhere(facts)]
@@ -92,17 +92,10 @@ def limits(facts: Facts) -> Section | None:
     return Section("limits", values)
 
 
-def pretraining_seconds(facts: Facts, encoder: str) -> float:
-    """Tell how long a pre-training took; nan if unknown."""
-    about = facts.encoders[encoder].about.get("seconds") if encoder in facts.encoders else None
-    jobs = facts.benchmarks[(facts.benchmarks["rule"] == "pretrain") & (facts.benchmarks["job"] == encoder)]
-    return float(about) if about else float(jobs["seconds"].sum()) if len(jobs) else math.nan
-
-
 def _levels(column: Column, a: str, b: str) -> Figure | None:
     labels = {
         not_pretrained(column.facts, a): "no pre-training", b: "uniform masking", a: "importance-aware masking",
-        bm25(column.facts): "no training at all",
+        column.facts.bm25: "no training at all",
     }  # fmt: skip
     entries = []
     for name, label in labels.items():

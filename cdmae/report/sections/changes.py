@@ -18,11 +18,9 @@ from cdmae.report.facts import Facts
 from cdmae.report.sections import (
     LONG,
     Section,
-    bm25,
     difference_cells,
     difference_figure,
     encoder_colour,
-    seeds,
 )
 from cdmae.report.tables import Table, highlight
 
@@ -78,12 +76,12 @@ def _levels(column: Column) -> Figure | None:
     for chain, encoder in zip(chains(facts), encoders, strict=True):
         label = encoder if encoders.count(encoder) == 1 else chain[-1]
         series.append(Series(label, range(len(chain)), _heights(column, chain), encoder_colour(facts, encoder)))
-    [base] = _heights(column, [bm25(facts)])
+    [base] = _heights(column, [facts.bm25])
     near = base < 2 * max(height for line in series for height in line.y)  # nan is not
     return lines(
         f"stages-{target.collection}-{target.split}", f"{column.unit} from stage to stage, {target}", series,
         x_axis="", y_axis=column.unit, x_names=[f"stage {at + 1}" for at in range(max(map(len, chains(facts))))],
-        markers=True, reference=(bm25(facts), base) if near else None,
+        markers=True, reference=(facts.bm25, base) if near else None,
     )  # fmt: skip
 
 
@@ -200,7 +198,9 @@ def seed_table(column: Column) -> Table:
     for group in repeated(facts):
         means = [mean for name in group for mean in facts.by_seed(name, target, measure)]
         body.append([formats.listed(group), ", ".join(map(formats.points, means))])
-    caption = f"The same recipe with {seeds(facts) if facts.repeated else 'other seeds'}: {column.unit} on {target}"
+    caption = (
+        f"The same recipe with {facts.named_seeds if facts.repeated else 'other seeds'}: {column.unit} on {target}"
+    )
     if body:
         caption += f"; standard deviation {100 * seed_deviation(facts, target, measure):.2f} points"
     return Table("seeds", caption, ["systems", "values"], body)

@@ -13,7 +13,6 @@ from cdmae.report.columns import Column, main_column
 from cdmae.report.comparisons import differences, retrievers
 from cdmae.report.facts import Difference, Facts
 from cdmae.report.sections import Section, colour, difference_cells, difference_figure
-from cdmae.report.sections.answer import pretraining_seconds
 from cdmae.report.tables import Table
 
 LEAST = 4  # encoders that make a ranking
@@ -82,7 +81,7 @@ def ranking_table(ranking: Ranking) -> Table:
         frame[[f"over {facts.baseline}", "95 % interval", "p, Holm"]] = pd.DataFrame(cells)
         frame["reading"] = [READINGS.get(reading, "the baseline") for _, reading in judged]
     frame["pre-training"] = [  # of the first seed
-        math.nan if entries.get(encoder, {}).get("objective") == "none" else pretraining_seconds(facts, encoder)
+        math.nan if entries.get(encoder, {}).get("objective") == "none" else facts.pretraining_seconds(encoder)
         for encoder in systems.values()
     ]
     caption = f"Encoders after {stage}, best first: {column.unit} on {column.target}"

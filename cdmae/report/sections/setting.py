@@ -9,7 +9,7 @@ import pandas as pd
 from cdmae import formats
 from cdmae.report.comparisons import shown
 from cdmae.report.facts import Facts, Training
-from cdmae.report.sections import LONG, Section, seeds
+from cdmae.report.sections import LONG, Section
 from cdmae.report.tables import Table
 from cdmae.report.templates import phrase
 
@@ -19,7 +19,7 @@ in_words = partial(phrase, "setting.txt.j2")
 def section(facts: Facts) -> Section | None:
     """Show collections and encoders as tables, and fold away what else one may want to look up."""
     tables = [collections(facts), encoders(facts), systems(facts)]
-    section = Section("setting", {"facts": facts, "seeds": seeds(facts), "long": LONG}, tables)
+    section = Section("setting", {"facts": facts, "long": LONG}, tables)
     return section if section.tables else None
 
 
