@@ -21,7 +21,6 @@ from cdmae.report.sections import (
     SERIES,
     answer,
     changes,
-    cost,
     masking,
     results,
     setting,
@@ -198,7 +197,7 @@ def test_the_first_screen_states_difference_sureness_and_cost(run, page):
 
 
 def test_cost_adds_up_and_masked_terms_are_shown(run):
-    rows = rows_of(cost.section(run).tables[0])
+    rows = rows_of(setting.cost(run).tables[0])
     assert float(rows["pre-training"][1]) == pytest.approx(190 + 190 + 3.2)
     assert float(rows["all"][0]) == len(run.benchmarks)
     assert rows["measures"][3] == "\N{EN DASH}"  # too short for Snakemake to sample

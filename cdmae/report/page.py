@@ -11,10 +11,8 @@ from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     answer,
     changes,
-    cost,
     insight,
     masking,
-    ranking,
     results,
     setting,
     training,
@@ -23,9 +21,9 @@ from cdmae.report.tables import Table
 from cdmae.report.templates import fill
 
 ORDER = (
-    answer.section, setting.section, ranking.section, results.section, changes.stages, results.zero_shot,
+    answer.section, setting.section, results.ranking, results.section, changes.stages, results.zero_shot,
     changes.growth, changes.section, exhibits.section, masking.section, training.bottleneck, insight.negatives,
-    insight.queries, training.section, cost.section, answer.limits,
+    insight.queries, training.section, setting.cost, answer.limits,
 )  # fmt: skip
 TITLE = "Importance-aware masking for dense retrieval"
 

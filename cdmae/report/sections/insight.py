@@ -34,9 +34,9 @@ _WIDTH = 1 << 32  # more passages than any collection has
 percent = partial(formats.percent, decimals=1)
 
 
-def sampled(queries: int) -> np.ndarray:
-    """Return the rows of the queries that are looked at, int64."""
-    return np.unique(np.linspace(0, queries - 1, min(queries, SAMPLE)).astype(np.int64))
+def evenly(count: int, most: int) -> np.ndarray:
+    """Return at most so many rows of `count`, evenly spaced, int64."""
+    return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).astype(np.int64))
 
 
 def lists(run: Run, judged: np.ndarray = NOTHING, depth: int = EVERYTHING) -> pd.DataFrame:
@@ -63,23 +63,23 @@ def relevant(folder: str, split: str) -> pd.DataFrame:
 
 
 def negatives(facts: Facts) -> Section | None:
-    """Show overlap and audit, of the chain that masks by importance."""
-    pairs, (student, buckets) = overlaps(facts), audit(facts)
+    """Show how alike the lists are of the chain that masks by importance, and what the last teacher thinks of them."""
+    pairs, buckets = overlaps(facts), pd.DataFrame(columns=["negatives", "scored", "above"])
+    student = next((name for name in main_chain(facts) if name in facts.paths.get("teachers", {})), "")
+    if student:
+        mined, rows_read, judged = _negatives(facts, student)
+        buckets = above_positive(read_run(facts.paths["teachers"][student], rows_read), mined, judged)
     depths, by_pair = sorted(pairs["best K"].unique()), pairs.groupby(["negatives of", "and of"], sort=False)
     series = [
-        Series(
-            f"{first} and {second}", [depths.index(depth) for depth in pair["best K"]], list(pair["Jaccard index"]), at
-        )
-        for at, ((first, second), pair) in enumerate(by_pair)
+        Series(" and ".join(names), [depths.index(depth) for depth in pair["best K"]], list(pair["Jaccard index"]), at)
+        for at, (names, pair) in enumerate(by_pair)
     ]
     entries = [
         Row(label, percent(above), bar=100 * above, colour=GREY if label == RANDOM else colour(facts, student))
         for label, _, above in buckets.itertuples(index=False)
     ]
-    alike, preferred = (
-        "How alike the negatives of two stages are",
-        "Negatives that the teacher prefers to the judged passage",
-    )
+    alike = "How alike the negatives of two stages are"
+    preferred = "Negatives that the teacher prefers to the judged passage"
     figures = [
         lines("negatives-overlap", alike, series, x_axis="best K of each list", y_axis="Jaccard index", low=0,
               markers=True, x_names=[str(depth) for depth in depths]),
@@ -130,18 +130,9 @@ def _negatives(facts: Facts, student: str) -> tuple[pd.DataFrame, np.ndarray, np
     """Return what a student draws its mined negatives from, the rows that are looked at, and the judged keys."""
     stage = facts.entries("stages")[facts.entries("systems")[student]["stage"]]
     path = facts.paths["mined"][student]
-    rows = sampled(count_queries(path))
+    rows = evenly(count_queries(path), SAMPLE)
     judged = relevant(facts.paths["collections"][stage["collection"]], stage["split"])["key"].to_numpy()
     return lists(read_run(path, rows), judged, stage["depth"]), rows, judged
-
-
-def audit(facts: Facts) -> tuple[str, pd.DataFrame]:
-    """Return the student that is looked at, and its negatives by rank: its teacher may prefer some to the positive."""
-    student = next((name for name in main_chain(facts) if name in facts.paths.get("teachers", {})), "")
-    if not student:
-        return "", pd.DataFrame(columns=["negatives", "scored", "above"])
-    mined, rows, judged = _negatives(facts, student)
-    return student, above_positive(read_run(facts.paths["teachers"][student], rows), mined, judged)
 
 
 def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.DataFrame:
@@ -254,5 +245,5 @@ def select(ranks: np.ndarray, judged: np.ndarray) -> dict[str, list[int]]:
         rows[kind] = [row for row in np.argsort(order, kind="stable")[:SHOWN] if order[row] < 0]
     best = filled.min(0)
     hard = np.flatnonzero((best == best.max(initial=0)) & (best > 1))
-    rows["hardest"] = hard[np.unique(np.linspace(0, max(len(hard) - 1, 0), min(len(hard), SHOWN)).astype(np.int64))]
+    rows["hardest"] = hard[evenly(len(hard), SHOWN)]
     return {kind: judged[of_kind].tolist() for kind, of_kind in rows.items()}
