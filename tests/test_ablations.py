@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from planned import plan, records
-from test_exhibits import lines, measured, shipped
+from synthetic_run import rows_of
+from test_exhibits import measured, shipped
 
 from cdmae.config import systems
 from cdmae.config.load import gather, load
@@ -81,12 +82,6 @@ def test_it_takes_less_than_an_hour_on_two_cores(config):
     assert course(tasks, 2, 0).seconds < 55 * 60
 
 
-def test_the_three_corpora_of_table_5(run):
-    found = lines(exhibits.table("table_corpus", run))
-    expected = {"general": "general", "domain": "cdmae-stage1", "general, then domain": "general-domain"}
-    assert {key[0]: key[2] for key in found} == expected
-
-
 def test_steps_of_both_trainings_from_none_to_all_which_are_not_ranked(run):
     assert comparisons.growth(run) == {
         "mae": [(0, "none-stage1"), (300, "mae-300"), (600, "mae-600"), (1200, "mae-stage1")],
@@ -108,7 +103,7 @@ def test_the_figure_of_steps_pulls_its_systems_and_shows_a_line_for_each_trainin
     assert set(exhibits.wanted("figure_steps", run.config).systems) == expected
     picture = exhibits.figure("figure_steps", run).standalone()
     assert picture.count("<path") == 4, "two panels of two lines"
-    found = lines(exhibits.table("figure_steps", run))
+    found = rows_of(exhibits.table("figure_steps", run))
     value = 100 * run.value("mae-300", DEV, "RR@10")
     assert float(found["mae", "300", "ours", "mae-300"]["pydocs dev, MRR@10"]) == pytest.approx(value, rel=1e-4)
 

@@ -1,14 +1,13 @@
 """A report on several seeds: one row per system, its numbers those that numpy gets from the files of every seed."""
 
-import csv
 import dataclasses
-import io
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
 import synthetic_run
+from synthetic_run import SMALL, rows_of
 
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
@@ -21,7 +20,6 @@ from cdmae.report.sections import changes, results
 
 DEV = Target("pydocs", "dev")
 SETS = [Target("scikit-learn", "test"), Target("networkx", "test")]
-SMALL = {"pydocs": {"dev": 150, "test": 120}, "scikit-learn": {"test": 110}, "networkx": {"test": 130}}
 SEEDS = (42, 43, 44)
 
 
@@ -58,11 +56,6 @@ def of_seeds(folder, system, target, measure):
     return np.array(rows)
 
 
-def rows_of(table):
-    head, *rows = csv.reader(io.StringIO(table.csv()))
-    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
-
-
 def test_a_value_is_the_mean_over_the_seeds_query_by_query_and_tests_pair_it(folder, run):
     expected = of_seeds(folder, "mae-stage1", DEV, "RR@10")
     assert expected.shape == (3, 150) and (expected[0] != expected[1]).any()
@@ -84,6 +77,7 @@ def test_tables_have_mean_and_deviation_over_the_seeds_also_of_averages(folder, 
         assert float(rows[name]["R@50, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
     assert rows["bm25"]["R@50, deviation over 3 seeds"] == ""
     (table,) = results.zero_shot(run).tables
+    assert table.columns == ["system", "scikit-learn", "networkx", "average"]
     row = rows_of(table)["mae-stage1"]
     means = 100 * np.mean([of_seeds(folder, "mae-stage1", target, "nDCG@10").mean(1) for target in SETS], axis=0)
     assert float(row["average"]) == pytest.approx(means.mean(), rel=1e-4)

@@ -52,18 +52,13 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
     settings |= {f"stage.{key}": value for key, value in stage.items() if key != "alpha" or entry.get("teacher")}
     if encoder and encoder == own:
         return settings | {"encoder": "own"}
-    return settings | {f"encoder.{key}": value for key, value in _encoder(facts, encoder).items()}
-
-
-def _encoder(facts: Facts, name: str) -> dict[str, Any]:
-    """Return the settings of an encoder: those of its importance instead of the name, and the step of its weights."""
-    entry = facts.entries("encoders").get(name, {})
-    settings = {key: value for key, value in entry.items() if key not in ("importance", "snapshot_of")}
-    of_importance = facts.entries("importance").get(entry.get("importance", ""), {})
-    settings |= {f"importance.{key}": value for key, value in of_importance.items()}
-    if "steps" in entry or "take_step" in entry:
-        settings["take_step"] = last_step(facts, name)
-    return settings
+    trained = facts.entries("encoders").get(encoder, {})
+    of_importance = facts.entries("importance").get(trained.get("importance", ""), {})
+    if "steps" in trained or "take_step" in trained:
+        trained = {**trained, "take_step": last_step(facts, encoder)}
+    names = ("importance", "snapshot_of")  # what they stand for is told by other settings
+    settings |= {f"encoder.{key}": value for key, value in trained.items() if key not in names}
+    return settings | {f"encoder.importance.{key}": value for key, value in of_importance.items()}
 
 
 def last_step(facts: Facts, encoder: str) -> int:

@@ -12,7 +12,6 @@ rows of the table in the section, by name and stage, or the share in one row; wi
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -170,23 +169,12 @@ def cheaper_masks(facts: Facts) -> Evidence | None:
 JUDGES = {judge.__name__: judge for judge in (diminishing, fewer_stop_words, no_expense, cheaper_masks)}
 
 
-@cache
-def scores(facts: Facts) -> list[tuple[Any, Evidence | None]]:
-    """Return every claim with what the run says to it; None where it says nothing."""
-    return [(claim, score(claim, facts)) for claim in claims()]
-
-
 def claims_table(facts: Facts, name: str = "claims") -> Table:
     """List all claims: first those that the run speaks to, then the others with what it would take."""
+    scored = [(claim, score(claim, facts)) for claim in claims()]
     body = []
-    for claim, evidence in sorted(scores(facts), key=lambda scored: scored[1] is None):
+    for claim, evidence in sorted(scored, key=lambda pair: pair[1] is None):
         outcome, here, compared, interval = evidence or Evidence(NOT_TESTED, DASH, f"needs {claim.needs}")
         body.append([claim.statement, outcome, papers_number(claim), here, interval, claim.section, compared])
     head = ["claim", "outcome", "paper", "here", "95 % interval", "section", "compared"]
     return Table(name, "The paper's claims, scored here", head, body, texts=["outcome", "section", "compared"])
-
-
-def tally(facts: Facts) -> str:
-    """Count how many claims came out how, such as ``5 true, 1 undecided, 11 not tested``."""
-    counts = Counter(evidence.outcome if evidence else NOT_TESTED for _, evidence in scores(facts))
-    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])

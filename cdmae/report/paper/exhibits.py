@@ -7,6 +7,7 @@ measures. The page's section on the paper shows those that there are numbers for
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +20,7 @@ from cdmae.report.charts import Figure, stacked
 from cdmae.report.comparisons import arms, growth, masking_pairs, pairs
 from cdmae.report.facts import Facts
 from cdmae.report.paper import grids, published
-from cdmae.report.paper.claims import NOT_TESTED, claims_table, tally
+from cdmae.report.paper.claims import NOT_TESTED, OUTCOMES, claims_table
 from cdmae.report.paper.grids import PAPERS, Entry, Grid
 from cdmae.report.paper.methods import CORPORA, corpora, methods, others
 from cdmae.report.sections import Section
@@ -90,8 +91,8 @@ def _nano(facts: Facts) -> list[Entry]:
 
 def _projection(facts: Facts) -> list[Entry]:
     """List the two settings of table 4."""
-    with_and_without = next(iter(pairs(facts, "encoder.projection", True, False)), ("", ""))
-    return _beside("table 4", {"w/o projection": with_and_without[1:], "w/ projection": with_and_without[:1]})
+    having, lacking = next(iter(pairs(facts, "encoder.projection", True, False)), ("", ""))
+    return _beside("table 4", {"w/o projection": [lacking], "w/ projection": [having]})
 
 
 def _corpora(facts: Facts) -> list[Entry]:
@@ -208,7 +209,9 @@ def section(facts: Facts) -> Section | None:
     if not tested and not beside:
         return None
     untested = {row[0]: row[-1] for row in claims.rows[len(tested) :]}
-    values = {"tally": tally(facts), "tested": replace(claims, rows=tested), "untested": untested}
+    counts = Counter(row[1] for row in claims.rows)
+    tally = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
+    values = {"tally": tally, "tested": replace(claims, rows=tested), "untested": untested}
     return Section("paper", values, [claims, *beside])
 
 

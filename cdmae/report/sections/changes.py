@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -138,12 +137,12 @@ def section(facts: Facts) -> Section | None:
 
 
 def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], list[Change]]:
-    """Group changes by (setting, reference) where a setting has several other values, ascending; and the rest."""
-    count = Counter((change.setting, change.reference) for change in shown)
-    several: dict[tuple[str, str], list[Change]] = {key: [] for key, changes in count.items() if changes > 1}
-    for change in sorted(shown, key=lambda change: _number(change.after)):
-        several.get((change.setting, change.reference), []).append(change)
-    return several, [change for change in shown if (change.setting, change.reference) not in several]
+    """Group changes by (setting, reference) where a setting has several other values; and the rest."""
+    groups: dict[tuple[str, str], list[Change]] = {}
+    for change in shown:
+        groups.setdefault((change.setting, change.reference), []).append(change)
+    several = {key: group for key, group in groups.items() if len(group) > 1}
+    return several, [group[0] for group in groups.values() if len(group) == 1]
 
 
 def _number(text: str) -> float:

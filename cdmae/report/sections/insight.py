@@ -210,11 +210,9 @@ def cases(facts: Facts) -> pd.DataFrame:
     ranks = np.stack([first_ranks(run, judged["key"].to_numpy()) for run in runs])
     chosen = select(ranks, np.unique(judged["query"]))
     frame = pd.DataFrame([(kind, row) for kind, rows in chosen.items() for row in rows], columns=["kind", "row"])
-    passages = frame[[]].assign(
-        first_before=[next(iter(runs[0].ranked(row)[0].tolist()), -1) for row in frame["row"]],  # -1 where it has none
-        first_after=[next(iter(runs[1].ranked(row)[0].tolist()), -1) for row in frame["row"]],
-        relevant=frame["row"].map(judged.drop_duplicates("query").set_index("query")["passage"]),
-    )
+    first = [[next(iter(run.ranked(row)[0].tolist()), -1) for row in frame["row"]] for run in runs]  # -1: has none
+    one_judged = frame["row"].map(judged.drop_duplicates("query").set_index("query")["passage"])
+    passages = frame[[]].assign(first_before=first[0], first_after=first[1], relevant=one_judged)
     needed = np.unique(passages)
     table = take_passages(folder, needed[needed >= 0])
     texts = [f"{title} {text}".strip() for title, text in zip(*map(table.column, ("title", "text")), strict=True)]

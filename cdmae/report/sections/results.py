@@ -86,37 +86,34 @@ def against_baseline(column: Column) -> Figure | None:
 
 
 def zero_shot(facts: Facts) -> Section | None:
-    """Show one table, what there is fewer of across, and how far the systems are from the baseline on average."""
-    columns, pairs, figures = zero_shot_columns(facts), masking_pairs(facts), []
+    """Show one table, what there is fewer of across, and how far the systems are from the baseline on average.
+
+    With many collections they stand in rows, a few systems to a table.
+    """
+    columns, pairs, figures, tables = zero_shot_columns(facts), masking_pairs(facts), [], []
     if not columns:
         return None
-    tables = _zero_shot_tables(columns)
+    shown = columns
     if len(columns) > 1:
+        shown = [*columns, together(columns, "average")]
         figures.append(against_baseline(together(columns, "Zero-shot average")))
     if pairs and len(columns) > MOST_SETS:  # the first screen has not said it
         every = [(column.name, *pairs[0], column) for column in columns]
         figures.append(difference_figure("zero-shot", "Importance-aware minus uniform, zero-shot", every))
+    frame = _across({column.name: replace(column, measure=columns[0].measure) for column in shown})
+    caption = f"{columns[0].unit} on collections whose queries were not trained on"
+    if len(shown) <= WIDE:
+        tables.append(Table.of("zero-shot", caption, frame))
+    else:
+        turned = frame.set_index("system").T
+        for start in range(0, len(facts.systems), WIDE):
+            name, more = ("zero-shot", "") if start == 0 else (f"zero-shot-{start // WIDE + 1}", ", continued")
+            some = turned.iloc[:, start : start + WIDE].reset_index(names="collection")
+            tables.append(Table.of(name, caption + more, some))
     corpora = {entry.get("collection") for entry in facts.entries("encoders").values()}
     measured = {target.collection for column in columns for some in column.sets for target in some}
     values = {"facts": facts, "seen": sorted(measured & corpora), "legend_is_above": bool(in_domain(facts))}
     return Section("zero-shot", values, tables, figures)
-
-
-def _zero_shot_tables(columns: list[Column]) -> list[Table]:
-    """Set systems down and collections across; with many collections the other way round, a few systems to a table."""
-    first = columns[0]
-    if len(columns) > 1:
-        columns = [*columns, together(columns, "average")]
-    frame = _across({column.name: replace(column, measure=first.measure) for column in columns})
-    caption = f"{first.unit} on collections whose queries were not trained on"
-    if len(columns) <= WIDE:
-        return [Table.of("zero-shot", caption, frame)]
-    turned, tables = frame.set_index("system").T, []
-    for start in range(0, len(first.facts.systems), WIDE):
-        name, more = ("zero-shot", "") if start == 0 else (f"zero-shot-{start // WIDE + 1}", ", continued")
-        some = turned.iloc[:, start : start + WIDE].reset_index(names="collection")
-        tables.append(Table.of(name, caption + more, some))
-    return tables
 
 
 # --- which pre-training serves best -----------------------------------------------------------------------------------
@@ -159,13 +156,18 @@ def ranking(facts: Facts) -> Section | None:
 def rankings(facts: Facts) -> list[Ranking]:
     """Order the encoders of each stage with more than three, by the main measure of the main target.
 
-    Of equal ones the first is that with the higher mean over all targets.
+    Their systems differ from the baseline, or else the first, in the encoder alone. Of equal ones the first is that
+    with the higher mean over all targets.
     """
-    column, ranked = main_column(facts), []
+    column, systems, ranked = main_column(facts), retrievers(facts), []
     every = [Column.of(facts, target) for target in facts.targets]
-    for stage in facts.entries("stages") if column else []:
-        heights = {name: (column.value(name), math.fsum(one.value(name) for one in every))
-                   for name in _alike(facts, stage)}  # fmt: skip
+    snapshots = {name for name, entry in facts.entries("encoders").items() if entry.get("snapshot_of")}
+    for stage in facts.entries("stages"):
+        names = [name for name, of in systems.items() if of["stage"] == stage and of["encoder"] not in snapshots]
+        reference = facts.baseline if facts.baseline in names else next(iter(names), "")
+        others = {name: {key.partition(".")[0] for key in differences(facts, reference, name)} for name in names}
+        alike = [name for name, parts in others.items() if name == reference or parts == {"encoder"}]
+        heights = {name: (column.value(name), math.fsum(one.value(name) for one in every)) for name in alike}
         names = sorted((name for name, height in heights.items() if height[0] >= 0), key=heights.get, reverse=True)
         if len(names) >= LEAST:
             ranked.append(Ranking(stage, column, {name: facts.encoder_of(name) for name in names}))
@@ -205,17 +207,3 @@ def levels(ranked: Ranking) -> Figure | None:
         axis += f"; line: standard deviation of {len(column.facts.seeds)} seeds"
     low, title = min(entry.interval[0] for entry in entries), f"{column.unit} after {stage}, {column.target}"
     return rows(f"ranking-{stage}", title, entries, low=low, axis=axis, beside=True)
-
-
-def _alike(facts: Facts, stage: str) -> list[str]:
-    """List the retrievers of a stage that differ from the baseline, or else the first, in the encoder alone."""
-    names = [
-        name
-        for name, entry in retrievers(facts).items()
-        if entry["stage"] == stage and not facts.entries("encoders").get(entry["encoder"], {}).get("snapshot_of")
-    ]
-    reference = facts.baseline if facts.baseline in names else next(iter(names), "")
-    return [
-        name for name in names
-        if name == reference or {key.partition(".")[0] for key in differences(facts, reference, name)} == {"encoder"}
-    ]  # fmt: skip

@@ -7,7 +7,7 @@ from functools import partial
 import pandas as pd
 
 from cdmae import formats
-from cdmae.report.charts import Figure, Row, rows
+from cdmae.report.charts import Row, rows
 from cdmae.report.comparisons import shown
 from cdmae.report.facts import Facts, Training
 from cdmae.report.sections import LONG, Section
@@ -112,15 +112,11 @@ def cost(facts: Facts) -> Section | None:
         Table.of("cost", "Time and memory by step", by_step.rename(columns=HEADS), FORMS),
         Table.of("jobs", "The longest jobs", longest.rename(columns=HEADS), FORMS),
     ]
-    return Section("cost", by_step.iloc[-1].to_dict(), tables, [_time(by_step.iloc[:-1].set_index("step")["seconds"])])
-
-
-def _time(by: pd.Series) -> Figure:
-    """Draw bars of the time by step, those that take next to nothing together."""
-    large = by[by >= 0.01 * by.sum()]
-    size, axis = (60.0, "minutes") if by.max() >= 120 else (1.0, "seconds")
-    entries = [Row(str(step), formats.duration(s), bar=s / size, colour=1) for step, s in large.items()]
-    rest = float(by.drop(large.index).sum())
-    if rest:
+    seconds = by_step.iloc[:-1].set_index("step")["seconds"]
+    large = seconds[seconds >= 0.01 * seconds.sum()]  # what takes next to nothing is one bar
+    size, axis = (60.0, "minutes") if seconds.max() >= 120 else (1.0, "seconds")
+    entries = [Row(str(step), formats.duration(time), bar=time / size, colour=1) for step, time in large.items()]
+    if rest := float(seconds.drop(large.index).sum()):
         entries.append(Row("all others", formats.duration(rest), bar=rest / size, colour=2))
-    return rows("cost", "Time by step", entries, low=0, high=max(entry.bar for entry in entries), axis=axis)
+    figure = rows("cost", "Time by step", entries, low=0, high=max(entry.bar for entry in entries), axis=axis)
+    return Section("cost", by_step.iloc[-1].to_dict(), tables, [figure])
