@@ -162,28 +162,31 @@ def _collection(folder, name, splits):
 
 
 def _encoder(folder, entry, rng):
-    folder.mkdir(parents=True)
     if entry["objective"] == "none":
-        write_json(folder / "about.json", {"parameters": 4_402_688})
-        return str(folder)
+        return _training(folder, {"parameters": 4_402_688})
     steps = np.arange(10, 6001, 10)
     floor = 4.6 if entry["decoder_masking"] == "importance" else 3.2
-    losses = {
+    curve = {
+        "step": steps,
         "encoder_loss": 2.6 + 5.6 * np.exp(-steps / 900) + rng.normal(0, 0.08, len(steps)),
         "decoder_loss": floor + (8.3 - floor) * np.exp(-steps / 1400) + rng.normal(0, 0.06, len(steps)),
+        "learning_rate": 1e-3,
     }
-    pd.DataFrame({"step": steps, **losses, "learning_rate": 1e-3}).to_csv(folder / "steps.tsv", sep="\t", index=False)
-    write_json(folder / "about.json", {"parameters": 4_402_688, "steps": 6000, "seconds": 188.2})
-    return str(folder)
+    return _training(folder, {"parameters": 4_402_688, "steps": 6000, "seconds": 188.2}, curve)
 
 
 def _trained(folder, entry, rng):
-    folder.mkdir(parents=True)
     steps = np.arange(1, 376)
     start = {"none": 3.1, "mae": 2.6}.get(entry["encoder"], 2.4)
     loss = 0.7 + start * np.exp(-steps / 110) + rng.normal(0, 0.12, len(steps))
-    pd.DataFrame({"step": steps, "loss": loss}).to_csv(folder / "steps.tsv", sep="\t", index=False)
-    write_json(folder / "about.json", {"steps": 375, "seconds": 61.0})
+    return _training(folder, {"steps": 375, "seconds": 61.0}, {"step": steps, "loss": loss})
+
+
+def _training(folder, about, curve=None):
+    folder.mkdir(parents=True)
+    write_json(folder / "about.json", about)
+    if curve:
+        pd.DataFrame(curve).to_csv(folder / "steps.tsv", sep="\t", index=False)
     return str(folder)
 
 
@@ -199,10 +202,8 @@ def _benchmarks(folder, values):
     retrievers = [name for name, entry in values["systems"].items() if entry["kind"] == "retriever"]
     costs = {"train_retriever/{}": (61, 1830), "vectors/{}/pydocs": (9, 700), "search/{}": (6, 650)}
     jobs |= {job.format(name): cost for name in retrievers for job, cost in costs.items()}
-    head = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time"
     for name, (seconds, memory) in jobs.items():
         path = folder / f"{name}.tsv"
         path.parent.mkdir(parents=True, exist_ok=True)
-        shown = "-" if memory != memory else f"{memory:.2f}"
-        row = f"{seconds}\t0:00:00\t{shown}\t0\t0\t0\t0\t0\t90.1\t{0.9 * seconds:.2f}"
-        path.write_text(f"{head}\n{row}\n")
+        row = pd.DataFrame({"s": [seconds], "h:m:s": "0:00:00", "max_rss": memory, "cpu_time": 0.9 * seconds})
+        row.to_csv(path, sep="\t", index=False, na_rep="-")

@@ -160,18 +160,11 @@ def figure(grid: Grid, name: str, facts: Facts) -> Figure:
     panels, everything = [], grid.entries(planned(facts.config))
     for column in grid.columns(facts):
         entries = [entry for entry in everything if entry.system or column.key]
-        ours, papers = [], []
-        for at, entry in enumerate(entries):
-            if entry.system:
-                ours.append((at, 100 * column.value(entry.system)))
-            if entry.paper and column.key in entry.paper.values:
-                papers.append((at, entry.paper.values[column.key]))
+        ours = {at: 100 * column.value(entry.system) for at, entry in enumerate(entries) if entry.system}
+        papers = {at: entry.paper.values.get(column.key) for at, entry in enumerate(entries) if entry.paper}
+        papers = {at: value for at, value in papers.items() if value is not None}
         both = (("ours", ours, 0), ("the paper", papers, 2))
-        series = [Series(label, *zip(*points, strict=True), hue) for label, points, hue in both if points]
-        panels.append(
-            lines(
-                name, column.head, series, x_axis=grid.heads[0], x_names=[entry.label[0] for entry in entries],
-                y_axis=column.unit, markers=True,
-            )
-        )  # fmt: skip
+        series = [Series(label, list(points), list(points.values()), hue) for label, points, hue in both if points]
+        style = {"x_axis": grid.heads[0], "x_names": [entry.label[0] for entry in entries], "markers": True}
+        panels.append(lines(name, column.head, series, y_axis=column.unit, **style))
     return stacked(name, grid.caption, panels)
