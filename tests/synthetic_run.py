@@ -49,6 +49,19 @@ def objectives(seeds=(42, 43, 44)):
     return values
 
 
+def with_system(config, name, encoder=None, stage=None, **changes):
+    """Add a system like cdmae-stage1 with an encoder or a stage of its own."""
+    system = {**config["systems"]["cdmae-stage1"], **changes}
+    if encoder:
+        config["encoders"][name] = {**config["encoders"]["cdmae"], **encoder}
+        system["encoder"] = name
+    if stage:
+        config["stages"][name] = {**config["stages"]["stage1"], **stage}
+        system["stage"] = name
+    config["systems"][name] = system
+    return config
+
+
 def rows_of(table):
     """The rows of a table as its CSV has them: what stands in each column, by the cell or the cells that name a row."""
     head, *rows = csv.reader(io.StringIO(table.csv()))

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 from planned import plan, records
-from synthetic_run import rows_of
+from synthetic_run import rows_of, with_system
 from test_exhibits import measured, shipped
 
 from cdmae.config import systems
@@ -70,9 +70,7 @@ def test_one_training_and_one_teacher_serve_all_that_share_them(config):
 
 
 def test_steps_in_the_place_of_epochs_are_one_change():
-    config = shipped("ablations")
-    config["encoders"]["passes"] = {**config["encoders"]["cdmae"], "steps": 0, "epochs": 5.0}
-    config["systems"]["passes"] = {**config["systems"]["cdmae-stage1"], "encoder": "passes"}
+    config = with_system(shipped("ablations"), "passes", encoder={"steps": 0, "epochs": 5.0})
     found = comparisons.differences(measured(config), "cdmae-stage1", "passes")
     assert found == {"encoder.steps": (1200, 0)}
 

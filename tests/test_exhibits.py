@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 import synthetic_run
 from planned import records
-from synthetic_run import rows_of
+from synthetic_run import rows_of, with_system
 
 from cdmae.config.load import gather, load, read_yaml
 from cdmae.errors import InputError
@@ -54,12 +54,9 @@ def on_ms_marco():
     config["evaluation"]["collections"] = {"marco": ["dev", "dl19", "dl20"]}
     for section in ("encoders", "stages"):
         config[section] = {name: {**entry, "collection": "marco"} for name, entry in config[section].items()}
-    config["encoders"]["flat"] = {**config["encoders"]["cdmae"], "projection": False}
-    first = config["systems"]["cdmae-stage1"]
-    config["systems"]["flat"] = {**first, "encoder": "flat"}
+    with_system(config, "flat", encoder={"projection": False})
     for size in (2, 16):
-        config["stages"][f"group-{size}"] = {**config["stages"]["stage1"], "queries": 256 // size, "group": size}
-        config["systems"][f"group-{size}"] = {**first, "stage": f"group-{size}"}
+        with_system(config, f"group-{size}", stage={"queries": 256 // size, "group": size})
     return config
 
 
@@ -102,8 +99,7 @@ def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikiped
     ]  # fmt: skip
     assert [key[0] for key in rows if key[1] == "paper"] == ["domain", "general, then domain"], "each once"
     config = shipped("ablations")
-    config["encoders"]["longer"] = {**config["encoders"]["cdmae"], "steps": 9000}
-    config["systems"]["longer"] = {**config["systems"]["cdmae-stage1"], "encoder": "longer"}
+    with_system(config, "longer", encoder={"steps": 9000})
     assert "longer" not in exhibits.wanted("table_corpus", config).systems
 
 
@@ -202,8 +198,7 @@ def test_bm25_with_titles_is_told_from_the_papers_without():
 
 def test_an_earlier_stage_is_not_held_against_a_published_last_one_and_elsewhere_ours_stand_alone():
     config = on_ms_marco()
-    config["encoders"]["retro"] = {**config["encoders"]["mae"], "objective": "retromae"}
-    config["systems"]["retro"] = {**config["systems"]["cdmae-stage1"], "encoder": "retro"}
+    with_system(config, "retro", encoder=config["encoders"]["mae"] | {"objective": "retromae"})
     rows = rows_of(exhibits.table("table_main", measured(config)))
     assert ("RetroMAE", "after stage 1", "ours", "retro") in rows
     assert not [key for key in rows if key[0] == "RetroMAE" and key[2] == "difference"]

@@ -7,6 +7,7 @@ from functools import partial
 import pandas as pd
 import pytest
 import synthetic_run
+from synthetic_run import with_system
 
 from cdmae import formats
 from cdmae.report import charts, columns, comparisons
@@ -21,19 +22,6 @@ def run_of(config, values=None):
     """Facts with the measures that are needed to be listed."""
     shown = {name: (values or {}).get(name, [0.1, 0.2]) for name in config["systems"]}
     return Facts(config, {(name, DEV, "RR@10"): pd.DataFrame(two, ["a", "b"]) for name, two in shown.items()})
-
-
-def with_system(config, name, encoder=None, stage=None, **changes):
-    """Add a system like cdmae-stage1 with an encoder or a stage of its own."""
-    system = {**config["systems"]["cdmae-stage1"], **changes}
-    if encoder:
-        config["encoders"][name] = {**config["encoders"]["cdmae"], **encoder}
-        system["encoder"] = name
-    if stage:
-        config["stages"][name] = {**config["stages"]["stage1"], **stage}
-        system["stage"] = name
-    config["systems"][name] = system
-    return config
 
 
 @pytest.mark.parametrize(
@@ -61,6 +49,13 @@ def test_the_system_without_pretraining_is_found_and_stages_follow_the_negatives
     assert comparisons.chains(run) == [["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]]
     config = with_system(synthetic_run.config(), "other", stage={"epochs": 6}, negatives="cdmae-stage2")
     assert comparisons.chains(run_of(config))[1] == ["cdmae-stage1", "cdmae-stage2", "other"]
+
+
+def test_two_systems_of_one_recipe_are_no_steps_of_a_pretraining():
+    config = with_system(with_system(synthetic_run.config(), "again"), "early", encoder={"take_step": 300})
+    assert comparisons.growth(run_of(with_system(synthetic_run.config(), "again"))) == {}
+    config["encoders"]["early"]["snapshot_of"] = "cdmae"
+    assert [system for _, system in comparisons.growth(run_of(config))["cdmae"]][:2] == ["none-stage1", "early"]
 
 
 def test_changes_name_the_one_setting_and_the_next_stage_is_none():
