@@ -17,7 +17,7 @@ import pandas as pd
 
 from cdmae.errors import InputError
 from cdmae.report.charts import Figure, stacked
-from cdmae.report.comparisons import arms, growth, masking_pairs, pairs
+from cdmae.report.comparisons import arms, growth, pairs
 from cdmae.report.facts import Facts
 from cdmae.report.paper import grids, published
 from cdmae.report.paper.claims import NOT_TESTED, OUTCOMES, claims_table
@@ -153,15 +153,13 @@ def wanted(name: str, config: dict[str, Any]) -> Wanted:
     if name in ("table_latency", "table_claims"):
         return Wanted(everything=name == "table_claims", latency=True)
     if name in OF_MASKS:
-        shown = [facts.encoder_of(a) for a, _ in masking_pairs(facts)]
-        encoders = facts.entries("encoders").items()
-        shown += [encoder for encoder, entry in encoders if entry.get("decoder_masking") == "importance"]
+        shown = [shown_encoder(facts)] if facts.masked_terms else []
     else:
         shown = GRIDS[name].systems(facts) if GRIDS[name].columns(facts) else []
     row = _ROWS[name]
     if len(shown) < row["least"]:
         raise InputError(f"{name} needs {row['lacks']}, which this config lacks; see {row['has']}")
-    return Wanted(encoders=shown[:1]) if name in OF_MASKS else Wanted(systems=list(dict.fromkeys(shown)))
+    return Wanted(encoders=shown) if name in OF_MASKS else Wanted(systems=list(dict.fromkeys(shown)))
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------------

@@ -101,11 +101,12 @@ def _zero_shot(facts: Facts, source: str) -> list[Column]:
 
 def planned(config: dict[str, Any]) -> Facts:
     """Return the facts as they will be when everything in the config has been measured, without any numbers."""
-    evaluation = Facts(config).evaluation
+    evaluation, encoders = Facts(config).evaluation, Facts(config).entries("encoders")
     targets = [Target(name, split) for name, splits in evaluation.collections.items() for split in splits]
     measured = [(target, measure) for target in targets for measure in evaluation.measured(*target)]
     keys = ((system, *place) for system in config["systems"] for place in measured)
-    return Facts(config=config, values=dict.fromkeys(keys, pd.DataFrame()))
+    masked = [name for name, entry in encoders.items() if entry.get("decoder_masking") == "importance"]
+    return Facts(config, dict.fromkeys(keys, pd.DataFrame()), masked_terms=dict.fromkeys(masked, {}))
 
 
 def table(grid: Grid, name: str, facts: Facts) -> Table:

@@ -57,11 +57,10 @@ def encoder_colour(facts: Facts, encoder: str) -> int:
         name: GREY if entry.get("objective") == "none" else int(entry.get("decoder_masking") != "importance")
         for name, entry in facts.entries("encoders").items()
     }
-    chosen = {kind: name for name, kind in reversed(kinds.items())}  # the first of each kind
-    others = [name for name in kinds if name not in chosen.values()]
-    places = {name: kind for kind, name in chosen.items()}
-    places |= {name: 3 + place % (SERIES - 3) for place, name in enumerate(others)}
-    return places.get(encoder, GREY)
+    first = [next((name for name, of in kinds.items() if of == kind), "") for kind in range(GREY + 1)]
+    names = [*first, *(name for name in kinds if name not in first)]
+    place = names.index(encoder) if encoder in kinds else GREY
+    return place if place <= GREY else 3 + (place - 3) % (SERIES - 3)
 
 
 def difference_cells(gap: Difference | None) -> list[Cell]:
