@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -26,6 +25,7 @@ from cdmae.fields import parse
 from cdmae.files import read_json
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
+BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
 MANY = 5  # judgments per query from which on the first relevant passage says too little
 
 
@@ -127,20 +127,22 @@ class Facts:
 
     @cached_property
     def systems(self) -> list[str]:
-        """Return the systems that have measures, in the config's order, others behind."""
-        return _ordered({system for system, _, _ in self.values}, self.entries("systems"))
+        """Return the systems that have measures, in the config's order."""
+        measured = {system for system, _, _ in self.values}
+        return [name for name in self.entries("systems") if name in measured]
 
     @cached_property
     def targets(self) -> list[Target]:
         """Return what was measured on, in the config's order."""
         named = [Target(name, split) for name, splits in self.evaluation.collections.items() for split in splits]
-        return _ordered({target for _, target, _ in self.values}, named)
+        measured = {target for _, target, _ in self.values}
+        return [target for target in named if target in measured]
 
     @cache  # noqa: B019 (one report, one process)
     def measures_of(self, target: Target) -> list[str]:
-        """Return those that a target was measured in."""
+        """Return those that a target was measured in, in the config's order."""
         measured = {measure for _, where, measure in self.values if where == target}
-        return _ordered(measured, self.evaluation.measured(*target))
+        return [measure for measure in self.evaluation.measured(*target) if measure in measured]
 
     @property
     def baseline(self) -> str:
@@ -214,14 +216,6 @@ class Facts:
                 f"the measures of {a} and {b} on {target} are of different queries; delete both and run again"
             )
         return paired(first, second.reindex(first.index))
-
-
-def _ordered(measured: set[Any], named: Iterable[Any]) -> list[Any]:
-    """Put what was measured into the config's order, others behind."""
-    return [*filter(measured.__contains__, named), *sorted(measured.difference(named))]
-
-
-BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
 
 
 def read(path: Path | str) -> Facts:
