@@ -13,6 +13,7 @@ from cdmae import formats
 from cdmae.report import charts, columns, comparisons
 from cdmae.report.columns import Column
 from cdmae.report.facts import Difference, Facts, Target, benchmarks
+from cdmae.report.sections import changes
 from cdmae.report.tables import Cell, Table, highlight
 
 DEV = Target("pydocs", "dev")
@@ -35,12 +36,15 @@ def test_pairs_differ_in_the_masking_alone(changes, pairs):
     assert comparisons.masking_pairs(run_of(config)) == pairs
 
 
-def test_chains_with_negatives_of_their_own_are_a_pair():
+def test_chains_with_negatives_of_their_own_are_a_pair_and_lines_of_a_figure():
     config = synthetic_run.config()
     like = config["systems"]["cdmae-stage2"]
     config["systems"]["mae-stage2"] = {**like, "encoder": "mae", "negatives": "mae-stage1"}
     pairs = [("cdmae-stage1", "mae-stage1"), ("cdmae-stage2", "mae-stage2")]
     assert comparisons.masking_pairs(run_of(config)) == pairs
+    levels = changes.stages(run_of(config, {"mae-stage2": [0.3, 0.5]})).figures[0]
+    assert levels.name == "stages-pydocs-dev" and levels.drawing.count('class="reference"') == 2  # and in the legend
+    assert levels.description.endswith(": cdmae from 15 to 15; mae from 15 to 40")
 
 
 def test_the_system_without_pretraining_is_found_and_stages_follow_the_negatives():
