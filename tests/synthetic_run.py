@@ -1,6 +1,8 @@
 """What a finished run leaves for the report, made up: plausible numbers, every part of the page, no training."""
 
 import copy
+import csv
+import io
 import math
 from functools import cache
 from pathlib import Path
@@ -22,6 +24,7 @@ SKILL = {  # the mean of log rank: smaller is better
     "cdmae-reranker": 2.9, "fused": 2.3,
 }  # fmt: skip
 TARGETS = {"pydocs": {"dev": 1450, "test": 1462}, "scikit-learn": {"test": 1618}, "networkx": {"test": 1220}}
+SMALL = {"pydocs": {"dev": 150, "test": 120}, "scikit-learn": {"test": 110}, "networkx": {"test": 130}}
 EXAMPLE = ["hokey", "stuff", "is", "a", "crossword", "puzzle", "clue", "that", "we", "have", "spotted", "4", "times"]
 
 
@@ -44,6 +47,26 @@ def objectives(seeds=(42, 43, 44)):
         values["encoders"][name] = {**values["encoders"]["mae"], "objective": name}
         values["systems"][f"{name}-stage1"] = {**values["systems"]["mae-stage1"], "encoder": name}
     return values
+
+
+def with_system(config, name, encoder=None, stage=None, **changes):
+    """Add a system like cdmae-stage1 with an encoder or a stage of its own."""
+    system = {**config["systems"]["cdmae-stage1"], **changes}
+    if encoder:
+        config["encoders"][name] = {**config["encoders"]["cdmae"], **encoder}
+        system["encoder"] = name
+    if stage:
+        config["stages"][name] = {**config["stages"]["stage1"], **stage}
+        system["stage"] = name
+    config["systems"][name] = system
+    return config
+
+
+def rows_of(table):
+    """The rows of a table as its CSV has them: what stands in each column, by the cell or the cells that name a row."""
+    head, *rows = csv.reader(io.StringIO(table.csv()))
+    names = [row[0] if table.heads == 1 else tuple(row[: table.heads]) for row in rows]
+    return {name: dict(zip(head, row, strict=True)) for name, row in zip(names, rows, strict=True)}
 
 
 def make(folder, values=None, *, skill=None, targets=TARGETS, parts=("trained", "masked_terms", "benchmarks")):
@@ -152,28 +175,31 @@ def _collection(folder, name, splits):
 
 
 def _encoder(folder, entry, rng):
-    folder.mkdir(parents=True)
     if entry["objective"] == "none":
-        write_json(folder / "about.json", {"parameters": 4_402_688})
-        return str(folder)
+        return _training(folder, {"parameters": 4_402_688})
     steps = np.arange(10, 6001, 10)
     floor = 4.6 if entry["decoder_masking"] == "importance" else 3.2
-    losses = {
+    curve = {
+        "step": steps,
         "encoder_loss": 2.6 + 5.6 * np.exp(-steps / 900) + rng.normal(0, 0.08, len(steps)),
         "decoder_loss": floor + (8.3 - floor) * np.exp(-steps / 1400) + rng.normal(0, 0.06, len(steps)),
+        "learning_rate": 1e-3,
     }
-    pd.DataFrame({"step": steps, **losses, "learning_rate": 1e-3}).to_csv(folder / "steps.tsv", sep="\t", index=False)
-    write_json(folder / "about.json", {"parameters": 4_402_688, "steps": 6000, "seconds": 188.2})
-    return str(folder)
+    return _training(folder, {"parameters": 4_402_688, "steps": 6000, "seconds": 188.2}, curve)
 
 
 def _trained(folder, entry, rng):
-    folder.mkdir(parents=True)
     steps = np.arange(1, 376)
     start = {"none": 3.1, "mae": 2.6}.get(entry["encoder"], 2.4)
     loss = 0.7 + start * np.exp(-steps / 110) + rng.normal(0, 0.12, len(steps))
-    pd.DataFrame({"step": steps, "loss": loss}).to_csv(folder / "steps.tsv", sep="\t", index=False)
-    write_json(folder / "about.json", {"steps": 375, "seconds": 61.0})
+    return _training(folder, {"steps": 375, "seconds": 61.0}, {"step": steps, "loss": loss})
+
+
+def _training(folder, about, curve=None):
+    folder.mkdir(parents=True)
+    write_json(folder / "about.json", about)
+    if curve:
+        pd.DataFrame(curve).to_csv(folder / "steps.tsv", sep="\t", index=False)
     return str(folder)
 
 
@@ -189,10 +215,8 @@ def _benchmarks(folder, values):
     retrievers = [name for name, entry in values["systems"].items() if entry["kind"] == "retriever"]
     costs = {"train_retriever/{}": (61, 1830), "vectors/{}/pydocs": (9, 700), "search/{}": (6, 650)}
     jobs |= {job.format(name): cost for name in retrievers for job, cost in costs.items()}
-    head = "s\th:m:s\tmax_rss\tmax_vms\tmax_uss\tmax_pss\tio_in\tio_out\tmean_load\tcpu_time"
     for name, (seconds, memory) in jobs.items():
         path = folder / f"{name}.tsv"
         path.parent.mkdir(parents=True, exist_ok=True)
-        shown = "-" if memory != memory else f"{memory:.2f}"
-        row = f"{seconds}\t0:00:00\t{shown}\t0\t0\t0\t0\t0\t90.1\t{0.9 * seconds:.2f}"
-        path.write_text(f"{head}\n{row}\n")
+        row = pd.DataFrame({"s": [seconds], "h:m:s": "0:00:00", "max_rss": memory, "cpu_time": 0.9 * seconds})
+        row.to_csv(path, sep="\t", index=False, na_rep="-")

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 from planned import plan, records
-from test_exhibits import lines, measured, shipped
+from synthetic_run import rows_of, with_system
+from test_exhibits import measured, shipped
 
 from cdmae.config import systems
 from cdmae.config.load import gather, load
@@ -14,7 +15,7 @@ from cdmae.plan.work import Planned
 from cdmae.report import comparisons
 from cdmae.report.facts import Target
 from cdmae.report.paper import exhibits
-from cdmae.report.sections import changes, ranking
+from cdmae.report.sections import changes, results
 
 FILES = Path(__file__).resolve().parent.parent / "config"
 DEV = Target("pydocs", "dev")
@@ -69,9 +70,7 @@ def test_one_training_and_one_teacher_serve_all_that_share_them(config):
 
 
 def test_steps_in_the_place_of_epochs_are_one_change():
-    config = shipped("ablations")
-    config["encoders"]["passes"] = {**config["encoders"]["cdmae"], "steps": 0, "epochs": 5.0}
-    config["systems"]["passes"] = {**config["systems"]["cdmae-stage1"], "encoder": "passes"}
+    config = with_system(shipped("ablations"), "passes", encoder={"steps": 0, "epochs": 5.0})
     found = comparisons.differences(measured(config), "cdmae-stage1", "passes")
     assert found == {"encoder.steps": (1200, 0)}
 
@@ -79,12 +78,6 @@ def test_steps_in_the_place_of_epochs_are_one_change():
 def test_it_takes_less_than_an_hour_on_two_cores(config):
     tasks = steps(Planned(config), records(config.values(), cores=2), Machine(2), everything=True)
     assert course(tasks, 2, 0).seconds < 55 * 60
-
-
-def test_the_three_corpora_of_table_5(run):
-    found = lines(exhibits.table("table_corpus", run))
-    expected = {"general": "general", "domain": "cdmae-stage1", "general, then domain": "general-domain"}
-    assert {key[0]: key[2] for key in found} == expected
 
 
 def test_steps_of_both_trainings_from_none_to_all_which_are_not_ranked(run):
@@ -99,7 +92,7 @@ def test_steps_of_both_trainings_from_none_to_all_which_are_not_ranked(run):
     row = next(row for row in table.rows if row[0] == "cdmae" and row[1].value == 600)
     assert row[3].value == pytest.approx(100 * value)
     assert table.rows[0][3].value is None, "nothing is before step 0"
-    (found,) = ranking.rankings(run)
+    (found,) = results.rankings(run)
     assert "cdmae-stage1" in found.systems and not {"cdmae-300", "mae-600"} & set(found.systems)
 
 
@@ -108,7 +101,7 @@ def test_the_figure_of_steps_pulls_its_systems_and_shows_a_line_for_each_trainin
     assert set(exhibits.wanted("figure_steps", run.config).systems) == expected
     picture = exhibits.figure("figure_steps", run).standalone()
     assert picture.count("<path") == 4, "two panels of two lines"
-    found = lines(exhibits.table("figure_steps", run))
+    found = rows_of(exhibits.table("figure_steps", run))
     value = 100 * run.value("mae-300", DEV, "RR@10")
     assert float(found["mae", "300", "ours", "mae-300"]["pydocs dev, MRR@10"]) == pytest.approx(value, rel=1e-4)
 

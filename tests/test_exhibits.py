@@ -1,7 +1,5 @@
 """The paper's tables and figures as targets: what each pulls and shows, and what it says where it cannot be made."""
 
-import csv
-import io
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +7,7 @@ import pandas as pd
 import pytest
 import synthetic_run
 from planned import records
+from synthetic_run import rows_of, with_system
 
 from cdmae.config.load import gather, load, read_yaml
 from cdmae.errors import InputError
@@ -45,13 +44,7 @@ def measured(config, queries=40):
     rng = np.random.default_rng(3)
     index = [f"q{number}" for number in range(queries)]
     planned = grids.planned(config)
-    return Facts(config, {key: pd.Series(rng.random(queries), index) for key in planned.values})
-
-
-def lines(table):
-    """The rows of a table as its CSV has them, by the cells that name them."""
-    head, *rows = csv.reader(io.StringIO(table.csv()))
-    return {tuple(row[: table.heads]): dict(zip(head, row, strict=True)) for row in rows}
+    return Facts(config, {key: pd.DataFrame(rng.random(queries), index) for key in planned.values})
 
 
 def on_ms_marco():
@@ -61,12 +54,9 @@ def on_ms_marco():
     config["evaluation"]["collections"] = {"marco": ["dev", "dl19", "dl20"]}
     for section in ("encoders", "stages"):
         config[section] = {name: {**entry, "collection": "marco"} for name, entry in config[section].items()}
-    config["encoders"]["flat"] = {**config["encoders"]["cdmae"], "projection": False}
-    first = config["systems"]["cdmae-stage1"]
-    config["systems"]["flat"] = {**first, "encoder": "flat"}
+    with_system(config, "flat", encoder={"projection": False})
     for size in (2, 16):
-        config["stages"][f"group-{size}"] = {**config["stages"]["stage1"], "queries": 256 // size, "group": size}
-        config["systems"][f"group-{size}"] = {**first, "stage": f"group-{size}"}
+        with_system(config, f"group-{size}", stage={"queries": 256 // size, "group": size})
     return config
 
 
@@ -102,15 +92,14 @@ def test_table_5_trains_and_shows_each_corpus_from_a_checkpoint_and_from_wikiped
     expected = {"cdmae", "domain", "general", "wikipedia", "wikipedia-domain"}
     assert {name for rule, name in jobs if rule == "pretrain"} == expected
     assert {("collection", "wikipedia"), ("train_retriever", "wikipedia-domain")} <= jobs
-    rows = lines(exhibits.table("table_corpus", measured(config)))
+    rows = rows_of(exhibits.table("table_corpus", measured(config)))
     assert [(key[0], key[2]) for key in rows if key[1] == "ours"] == [
         ("general", "general-stage1"), ("general", "wikipedia"), ("domain", "domain"),
         ("general, then domain", "cdmae-stage1"), ("general, then domain", "wikipedia-domain"),
     ]  # fmt: skip
     assert [key[0] for key in rows if key[1] == "paper"] == ["domain", "general, then domain"], "each once"
     config = shipped("ablations")
-    config["encoders"]["longer"] = {**config["encoders"]["cdmae"], "steps": 9000}
-    config["systems"]["longer"] = {**config["systems"]["cdmae-stage1"], "encoder": "longer"}
+    with_system(config, "longer", encoder={"steps": 9000})
     assert "longer" not in exhibits.wanted("table_corpus", config).systems
 
 
@@ -185,7 +174,7 @@ def test_every_name_has_a_declaration_and_none_is_of_a_whole_run(values):
 
 def test_paper_ours_difference_and_band_where_the_data_are_the_papers():
     facts = measured(on_ms_marco())
-    rows = lines(exhibits.table("table_main", facts))
+    rows = rows_of(exhibits.table("table_main", facts))
     ours = 100 * facts.value("cdmae-stage3", Target("marco", "dev"), "RR@10")
     column = "msmarco dev, MRR@10"
     row = {line: rows["CDMAE", "distilled", line, where][column] for line, where in (
@@ -199,25 +188,24 @@ def test_paper_ours_difference_and_band_where_the_data_are_the_papers():
 
 def test_bm25_with_titles_is_told_from_the_papers_without():
     config = on_ms_marco()
-    rows = lines(exhibits.table("table_main", measured(config)))
+    rows = rows_of(exhibits.table("table_main", measured(config)))
     assert ("BM25", "", "paper", "table 1; Robertson and Zaragoza 2009") in rows
     config["collections"]["marco"]["titles"] = True
-    rows = lines(exhibits.table("table_main", measured(config)))
+    rows = rows_of(exhibits.table("table_main", measured(config)))
     assert {key[1] for key in rows if key[0] == "BM25"} == {"ours reads the titles, the paper\u2019s did not"}
     assert {key[1] for key in rows if key[0] == "SimLM"} == {"distilled"}
 
 
 def test_an_earlier_stage_is_not_held_against_a_published_last_one_and_elsewhere_ours_stand_alone():
     config = on_ms_marco()
-    config["encoders"]["retro"] = {**config["encoders"]["mae"], "objective": "retromae"}
-    config["systems"]["retro"] = {**config["systems"]["cdmae-stage1"], "encoder": "retro"}
-    rows = lines(exhibits.table("table_main", measured(config)))
+    with_system(config, "retro", encoder=config["encoders"]["mae"] | {"objective": "retromae"})
+    rows = rows_of(exhibits.table("table_main", measured(config)))
     assert ("RetroMAE", "after stage 1", "ours", "retro") in rows
     assert not [key for key in rows if key[0] == "RetroMAE" and key[2] == "difference"]
-    stages = lines(exhibits.table("table_stages", measured(config)))
+    stages = rows_of(exhibits.table("table_stages", measured(config)))
     assert ("RetroMAE", "stage 1", "difference", "") in stages
     table = exhibits.table("table_stages", measured(synthetic_run.config()))
-    assert {key[2] for key in lines(table)} == {"ours"}
+    assert {key[2] for key in rows_of(table)} == {"ours"}
     assert table.caption.endswith("ours alone: pydocs is not the paper's data")
 
 
@@ -229,10 +217,10 @@ def test_beir_has_its_collections_down_and_an_average_where_all_are_there():
     config["evaluation"]["collections"] |= more
     facts = measured(config)
     table = exhibits.table("table_beir", facts)
-    rows = lines(table)
+    rows = rows_of(table)
     assert table.caption.endswith("table 3: zero-shot, nDCG@10")
-    assert [key[0] for key in rows] == [*sets, "cqadupstack", "average"]
-    row = rows["average",]
+    assert list(rows) == [*sets, "cqadupstack", "average"]
+    row = rows["average"]
     assert (row["CDMAE, paper"], row["Contriever, paper"]) == ("49", "46.6")
     means = [facts.value("bm25", Target(name, "test"), "nDCG@10") for name in sets]
     forums = [facts.value("bm25", Target(f"cqadupstack-{name}", "test"), "nDCG@10") for name in ("tex", "unix")]
@@ -243,31 +231,34 @@ def test_beir_has_its_collections_down_and_an_average_where_all_are_there():
 def test_nano_beir_stands_beside_what_others_published_of_it_and_not_beside_beir():
     facts = measured(shipped("minilm", "nanobeir"))
     table = exhibits.table("table_nanobeir", facts)
-    rows = lines(table)
+    rows = rows_of(table)
     assert table.caption == "NanoBEIR: zero-shot, published by others and ours, nDCG@10"
-    assert [key[0] for key in rows] == [*read_yaml(ROOT / "config/nanobeir.yaml")["collections"], "average"]
+    assert list(rows) == [*read_yaml(ROOT / "config/nanobeir.yaml")["collections"], "average"]
     ours = 100 * facts.value("bm25", Target("nano-arguana", "test"), "nDCG@10")
-    row = rows["nano-arguana",]
+    row = rows["nano-arguana"]
     assert row["BM25, published"] == "46.5" and float(row["BM25, difference"]) == pytest.approx(ours - 46.5, rel=1e-4)
-    assert rows["nano-nfcorpus",]["BM25, published"] == "\N{EN DASH}"  # whose judgments there are others
+    assert rows["nano-nfcorpus"]["BM25, published"] == "\N{EN DASH}"  # whose judgments there are others
     targets = [Target(name, "test") for name in read_yaml(ROOT / "config/nanobeir.yaml")["collections"]]
     mean = 100 * sum(facts.value("minilm", target, "nDCG@10") for target in targets) / 13
-    average = rows["average",]
+    average = rows["average"]
     assert float(average["all-MiniLM-L6-v2, ours, minilm"]) == pytest.approx(mean, rel=1e-4)
     theirs = ("all-MiniLM-L6-v2, published", "BM25 of mteb, published", "BM25 of the blog, published")
     assert [average[line] for line in theirs] == ["56.23", "57.29", "45.18"]
-    assert [shown.name for shown in exhibits.beside_the_papers(facts)] == ["table_nanobeir"]
+    section = exhibits.section(facts)
+    assert [shown.name for shown in section.tables] == ["claims", "table_nanobeir"]
+    assert "the heights do not compare" in str(section.text)
+    assert "published numbers on NanoBEIR, and ours</summary>" in str(section.text)
     del facts.config["evaluation"]["collections"]["nano-nq"]
-    rows = lines(exhibits.table("table_nanobeir", measured(facts.config)))
-    assert rows["average",]["BM25 of mteb, published"] == "\N{EN DASH}"
+    rows = rows_of(exhibits.table("table_nanobeir", measured(facts.config)))
+    assert rows["average"]["BM25 of mteb, published"] == "\N{EN DASH}"
 
 
 def test_projection_and_negatives_stand_beside_tables_4_and_figure_4():
     facts = measured(on_ms_marco())
-    rows = lines(exhibits.table("table_projection", facts))
+    rows = rows_of(exhibits.table("table_projection", facts))
     assert rows["w/o projection", "paper", "table 4; the paper"]["msmarco dl19, nDCG@10"] == "66.3"
     assert ("w/o projection", "ours", "flat") in rows and ("w/ projection", "ours", "cdmae-stage1") in rows
-    rows = lines(exhibits.table("figure_negatives", facts))
+    rows = rows_of(exhibits.table("figure_negatives", facts))
     both = [facts.value("group-16", Target("marco", split), "nDCG@10") for split in ("dl19", "dl20")]
     column = "msmarco dl19 and dl20, nDCG@10"
     assert float(rows["16", "ours", "group-16"][column]) == pytest.approx(50 * sum(both), rel=1e-4)
@@ -290,11 +281,11 @@ def test_an_exhibit_alone_shows_what_it_shows_of_a_whole_run(name):
 
 
 def test_latency_in_milliseconds_and_as_multiples_of_maes():
-    rows = lines(exhibits.table("table_latency", Facts({}, latency=LATENCY)))
-    row = rows["CDMAE",]
+    rows = rows_of(exhibits.table("table_latency", Facts({}, latency=LATENCY)))
+    row = rows["CDMAE"]
     assert (row["paper, ms"], row["ours, ms"], row["paper, of MAE"], row["ours, of MAE"]) == ("1.1", "0.6", "2.75", "2")
-    assert rows["SimLM, generator",]["paper, ms"] == "2.8"
-    assert rows["RetroMAE, in Python",]["ms, n = 512"] == "\N{EN DASH}"
+    assert rows["SimLM, generator"]["paper, ms"] == "2.8"
+    assert rows["RetroMAE, in Python"]["ms, n = 512"] == "\N{EN DASH}"
 
 
 def test_files_of_an_exhibit(tmp_path):

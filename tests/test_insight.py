@@ -89,9 +89,8 @@ def test_overlap_is_the_mean_jaccard_index_of_the_lists_without_judged_passages(
     assert insight.jaccard(negatives_of_both[0], negatives_of_both[0], 5, QUERIES) == 1
 
 
-def test_long_runs_are_sampled_evenly(monkeypatch):
-    monkeypatch.setattr(insight, "SAMPLE", 4)
-    assert insight.sampled(10).tolist() == [0, 3, 6, 9]
+def test_long_runs_are_sampled_evenly():
+    assert insight.evenly(10, 4).tolist() == [0, 3, 6, 9]
     listed = insight.lists(a_run(1), keys_of(RELEVANT), 5)
     for row in range(QUERIES):
         mine = listed[listed["query"] == row]

@@ -7,10 +7,13 @@ from functools import partial
 import pandas as pd
 import pytest
 import synthetic_run
+from synthetic_run import with_system
 
 from cdmae import formats
-from cdmae.report import charts, comparisons
-from cdmae.report.facts import Facts, Target, benchmarks
+from cdmae.report import charts, columns, comparisons
+from cdmae.report.columns import Column
+from cdmae.report.facts import Difference, Facts, Target, benchmarks
+from cdmae.report.sections import changes
 from cdmae.report.tables import Cell, Table, highlight
 
 DEV = Target("pydocs", "dev")
@@ -19,20 +22,7 @@ DEV = Target("pydocs", "dev")
 def run_of(config, values=None):
     """Facts with the measures that are needed to be listed."""
     shown = {name: (values or {}).get(name, [0.1, 0.2]) for name in config["systems"]}
-    return Facts(config, {(name, DEV, "RR@10"): pd.Series(two, ["a", "b"]) for name, two in shown.items()})
-
-
-def with_system(config, name, encoder=None, stage=None, **changes):
-    """Add a system like cdmae-stage1 with an encoder or a stage of its own."""
-    system = {**config["systems"]["cdmae-stage1"], **changes}
-    if encoder:
-        config["encoders"][name] = {**config["encoders"]["cdmae"], **encoder}
-        system["encoder"] = name
-    if stage:
-        config["stages"][name] = {**config["stages"]["stage1"], **stage}
-        system["stage"] = name
-    config["systems"][name] = system
-    return config
+    return Facts(config, {(name, DEV, "RR@10"): pd.DataFrame(two, ["a", "b"]) for name, two in shown.items()})
 
 
 @pytest.mark.parametrize(
@@ -46,12 +36,15 @@ def test_pairs_differ_in_the_masking_alone(changes, pairs):
     assert comparisons.masking_pairs(run_of(config)) == pairs
 
 
-def test_chains_with_negatives_of_their_own_are_a_pair():
+def test_chains_with_negatives_of_their_own_are_a_pair_and_lines_of_a_figure():
     config = synthetic_run.config()
     like = config["systems"]["cdmae-stage2"]
     config["systems"]["mae-stage2"] = {**like, "encoder": "mae", "negatives": "mae-stage1"}
     pairs = [("cdmae-stage1", "mae-stage1"), ("cdmae-stage2", "mae-stage2")]
     assert comparisons.masking_pairs(run_of(config)) == pairs
+    levels = changes.stages(run_of(config, {"mae-stage2": [0.3, 0.5]})).figures[0]
+    assert levels.name == "stages-pydocs-dev" and levels.drawing.count('class="reference"') == 2  # and in the legend
+    assert levels.description.endswith(": cdmae from 15 to 15; mae from 15 to 40")
 
 
 def test_the_system_without_pretraining_is_found_and_stages_follow_the_negatives():
@@ -60,6 +53,13 @@ def test_the_system_without_pretraining_is_found_and_stages_follow_the_negatives
     assert comparisons.chains(run) == [["cdmae-stage1", "cdmae-stage2", "cdmae-stage3"]]
     config = with_system(synthetic_run.config(), "other", stage={"epochs": 6}, negatives="cdmae-stage2")
     assert comparisons.chains(run_of(config))[1] == ["cdmae-stage1", "cdmae-stage2", "other"]
+
+
+def test_two_systems_of_one_recipe_are_no_steps_of_a_pretraining():
+    config = with_system(with_system(synthetic_run.config(), "again"), "early", encoder={"take_step": 300})
+    assert comparisons.growth(run_of(with_system(synthetic_run.config(), "again"))) == {}
+    config["encoders"]["early"]["snapshot_of"] = "cdmae"
+    assert [system for _, system in comparisons.growth(run_of(config))["cdmae"]][:2] == ["none-stage1", "early"]
 
 
 def test_changes_name_the_one_setting_and_the_next_stage_is_none():
@@ -85,19 +85,19 @@ def test_entries_that_differ_in_seeds_make_a_noise_band_else_it_is_the_fields():
     run = run_of(config, {"cdmae-stage1": [0.1, 0.2], "seed-43": [0.2, 0.3]})
     assert comparisons.repeated(run) == [["cdmae-stage1", "seed-43"]]
     deviation = math.sqrt(2 * 0.05**2)
-    assert comparisons.seed_deviation(run, DEV, "RR@10") == pytest.approx(deviation)
-    assert comparisons.noise(run, DEV, "RR@10") == pytest.approx(1.96 * math.sqrt(2) * deviation)
+    assert columns.seed_deviation(run, DEV, "RR@10") == pytest.approx(deviation)
+    assert Column.of(run, DEV).noise == pytest.approx(1.96 * math.sqrt(2) * deviation)
     assert all("seed" not in change.setting for change in comparisons.changes(run))
     values = synthetic_run.config()
-    assert comparisons.noise(run_of(values), DEV, "RR@10") == 0.003
+    assert Column.of(run_of(values), DEV).noise == 0.003
     values["report"]["noise"] = 1.5
-    assert comparisons.noise(run_of(values), DEV, "RR@10") == 0.015
+    assert Column.of(run_of(values), DEV).noise == 0.015
 
 
 def test_pooled_is_the_mean_of_collections():
-    one = comparisons.Difference(0.5, 0.4, 0.1, 0.01, 0.07, 0.13, 100)
-    two = comparisons.Difference(0.3, 0.3, 0.0, 0.9, -0.04, 0.04, 50)
-    both = comparisons.pooled([one, two])
+    one = Difference(0.5, 0.4, 0.1, 0.01, 0.07, 0.13, 100)
+    two = Difference(0.3, 0.3, 0.0, 0.9, -0.04, 0.04, 50)
+    both = columns.pooled([one, two])
     assert both.difference == pytest.approx(0.05) and both.queries == 150
     assert both.high - both.difference == pytest.approx(0.025)  # sqrt(.03^2 + .04^2) / 2
     assert both.p < 0.001

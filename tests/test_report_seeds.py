@@ -1,26 +1,25 @@
 """A report on several seeds: one row per system, its numbers those that numpy gets from the files of every seed."""
 
-import csv
 import dataclasses
-import io
 import re
 
 import numpy as np
 import pandas as pd
 import pytest
 import synthetic_run
+from synthetic_run import SMALL, rows_of, with_system
 
 from cdmae.errors import InputError
 from cdmae.evaluation import significance
 from cdmae.files import read_json, write_json
 from cdmae.report import comparisons, facts
+from cdmae.report.columns import Column
 from cdmae.report.facts import Target
 from cdmae.report.page import write
-from cdmae.report.sections import changes, ranking, results
+from cdmae.report.sections import changes, results
 
 DEV = Target("pydocs", "dev")
 SETS = [Target("scikit-learn", "test"), Target("networkx", "test")]
-SMALL = {"pydocs": {"dev": 150, "test": 120}, "scikit-learn": {"test": 110}, "networkx": {"test": 130}}
 SEEDS = (42, 43, 44)
 
 
@@ -57,15 +56,10 @@ def of_seeds(folder, system, target, measure):
     return np.array(rows)
 
 
-def rows_of(table):
-    head, *rows = csv.reader(io.StringIO(table.csv()))
-    return {row[0]: dict(zip(head[1:], row[1:], strict=True)) for row in rows}
-
-
 def test_a_value_is_the_mean_over_the_seeds_query_by_query_and_tests_pair_it(folder, run):
     expected = of_seeds(folder, "mae-stage1", DEV, "RR@10")
     assert expected.shape == (3, 150) and (expected[0] != expected[1]).any()
-    np.testing.assert_allclose(run.values["mae-stage1", DEV, "RR@10"].sort_index(), expected.mean(0))
+    np.testing.assert_allclose(run.per_query("mae-stage1", DEV, "RR@10").sort_index(), expected.mean(0))
     np.testing.assert_allclose(run.by_seed("mae-stage1", DEV, "RR@10"), expected.mean(1))
     assert len(run.by_seed("bm25", DEV, "RR@10")) == 1
     assert run.systems == list(run.config["systems"])
@@ -76,13 +70,14 @@ def test_a_value_is_the_mean_over_the_seeds_query_by_query_and_tests_pair_it(fol
 
 
 def test_tables_have_mean_and_deviation_over_the_seeds_also_of_averages(folder, run):
-    rows = rows_of(results.measures_table(run, DEV))
+    rows = rows_of(results.measures_table(Column.of(run, DEV)))
     for name in ("none-stage1", "cdmae-stage3", "cdmae-reranker", "fused"):
         means = 100 * of_seeds(folder, name, DEV, "R@50").mean(1)
         assert float(rows[name]["R@50"]) == pytest.approx(means.mean(), rel=1e-4)
         assert float(rows[name]["R@50, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
     assert rows["bm25"]["R@50, deviation over 3 seeds"] == ""
     (table,) = results.zero_shot(run).tables
+    assert table.columns == ["system", "scikit-learn", "networkx", "average"]
     row = rows_of(table)["mae-stage1"]
     means = 100 * np.mean([of_seeds(folder, "mae-stage1", target, "nDCG@10").mean(1) for target in SETS], axis=0)
     assert float(row["average"]) == pytest.approx(means.mean(), rel=1e-4)
@@ -94,25 +89,23 @@ def test_the_noise_is_that_of_one_seed_pooled_over_the_retrievers(folder, run):
     variances = [np.var(of_seeds(folder, name, DEV, "RR@10").mean(1), ddof=1) for name in names]
     expected = 1.96 * np.sqrt(2 * np.mean(variances))
     assert expected > 0.003
-    assert comparisons.noise(run, DEV, "RR@10") == pytest.approx(expected)
+    assert Column.of(run, DEV).noise == pytest.approx(expected)
     wide = dataclasses.replace(run, config=run.config | {"report": run.config["report"] | {"noise": 50}})
-    assert comparisons.noise(wide, DEV, "RR@10") == 0.5  # the config's, where that is larger
+    assert Column.of(wide, DEV).noise == 0.5  # the config's, where that is larger
 
 
 def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
-    values = synthetic_run.config() | {"seeds": list(SEEDS)}
-    values["encoders"]["again"] = {**values["encoders"]["cdmae"], "seed": 7}
-    values["systems"]["again-stage1"] = {**values["systems"]["cdmae-stage1"], "encoder": "again"}
+    values = with_system(synthetic_run.config() | {"seeds": list(SEEDS)}, "again", encoder={"seed": 7})
     path = synthetic_run.make(tmp_path, values, targets={"pydocs": {"dev": 30}}, parts=())
     facts_file = read_json(path)
     for seed in SEEDS[1:]:
-        del facts_file["measures"][f"again-stage1@{seed}"]
+        del facts_file["measures"][f"again@{seed}"]
     write_json(path, facts_file)
     run = facts.read(path)
-    assert ["cdmae-stage1", "again-stage1"] in comparisons.repeated(run)
-    assert run.by_seed("again-stage1", DEV, "RR@10") == (run.value("again-stage1", DEV, "RR@10"),)
-    assert rows_of(results.measures_table(run, DEV))["again-stage1"]["MRR@10, deviation over 3 seeds"] == ""
-    assert len(rows_of(changes.seed_table(run, DEV))["cdmae-stage1 and again-stage1"]["values"].split(", ")) == 4
+    assert ["cdmae-stage1", "again"] in comparisons.repeated(run)
+    assert run.by_seed("again", DEV, "RR@10") == [run.value("again", DEV, "RR@10")]
+    assert rows_of(results.measures_table(Column.of(run, DEV)))["again"]["MRR@10, deviation over 3 seeds"] == ""
+    assert len(rows_of(changes.seed_table(Column.of(run, DEV)))["cdmae-stage1 and again"]["values"].split(", ")) == 4
 
 
 def test_seeds_measured_on_different_queries_are_refused(tmp_path):
@@ -125,19 +118,19 @@ def test_seeds_measured_on_different_queries_are_refused(tmp_path):
 
 
 def test_encoders_are_ranked_by_their_mean_with_tests_against_the_baseline(folder, run):
-    (ranked,) = ranking.rankings(run)
+    (ranked,) = results.rankings(run)
     names = [f"{name}-stage1" for name in ("none", "mae", "cdmae", "retromae", "dupmae", "simlm")]
     means = {name: of_seeds(folder, name, DEV, "RR@10").mean() for name in names}
     assert list(ranked.systems) == sorted(names, key=means.get, reverse=True)
     others = [name for name in ranked.systems if name != "mae-stage1"]
     gaps = [run.difference(name, "mae-stage1", DEV, "RR@10") for name in others]
-    table = rows_of(ranking.ranking_table(run, ranked))
+    table = rows_of(results.ranking_table(ranked))
     assert list(table) == [name.removesuffix("-stage1") for name in ranked.systems]
     for name, gap, p in zip(others, gaps, significance.holm([gap.p for gap in gaps]), strict=True):
         row = table[name.removesuffix("-stage1")]
         assert float(row["over mae-stage1"]) == pytest.approx(100 * (means[name] - means["mae-stage1"]), rel=1e-4)
         assert float(row["p, Holm"]) == pytest.approx(p, rel=1e-4)
-        sure = p < 0.05 and abs(gap.difference) > comparisons.noise(run, DEV, "RR@10")
+        sure = p < 0.05 and abs(gap.difference) > Column.of(run, DEV).noise
         assert row["reading"] == (("better" if gap.difference > 0 else "worse") if sure else "within the noise")
     assert {row["reading"] for row in table.values()} == {"better", "worse", "within the noise", "the baseline"}
     assert (table["simlm"]["pre-training"], table["none"]["pre-training"]) == ("188.2", "\N{EN DASH}")
@@ -147,16 +140,16 @@ def test_equal_encoders_are_ordered_by_all_targets_and_three_are_no_ranking(run)
     values = dict(run.values)
     values["dupmae-stage1", DEV, "RR@10"] = values["simlm-stage1", DEV, "RR@10"]
     values["dupmae-stage1", SETS[0], "nDCG@10"] = values["simlm-stage1", SETS[0], "nDCG@10"] + 1.0
-    (ranked,) = ranking.rankings(facts.Facts(run.config, values))
+    (ranked,) = results.rankings(facts.Facts(run.config, values))
     names = list(ranked.systems)
     assert names.index("simlm-stage1") == names.index("dupmae-stage1") + 1
     values = {key: series for key, series in run.values.items() if not re.match("retromae|dupmae|simlm", key[0])}
-    assert ranking.section(facts.Facts(run.config, values)) is None
+    assert results.ranking(facts.Facts(run.config, values)) is None
 
 
 def test_a_ranking_without_baseline_compares_with_none(run):
     config = run.config | {"evaluation": run.config["evaluation"] | {"baseline": ""}}
-    section = ranking.section(facts.Facts(config, run.values))
+    section = results.ranking(facts.Facts(config, run.values))
     assert list(section.tables[0].columns) == ["encoder", "MRR@10", "pre-training"]
     assert [figure.name for figure in section.figures] == ["ranking-stage1"]
 

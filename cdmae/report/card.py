@@ -56,10 +56,15 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
         + ["pre-training before that"] * any(encoder.get("collection") == name for encoder in before)
         for name in facts["collections"]
     }
+    queries = measures.groupby(["collection", "split"], sort=False)["query_id"].nunique()
+    shown = means.map(points).unstack("measure", fill_value="")  # a row per collection and split, a column per measure
+    shown = shown.reindex(index=queries.index, columns=measures["measure"].unique()).rename(columns=measure_name)
+    shown.insert(0, "queries", queries.map(count))
+    sides = ["left", "left", *["right"] * shown.shape[1]]
     reranker = lengths.get("kind") == "reranker"
     text = fill(
         "card.md.j2", **facts, **{**POOLED, **lengths}, reranker=reranker, place=place, uses=uses,
-        measures=_measures(measures, means),
+        measures=shown.reset_index().to_markdown(index=False, colalign=sides, disable_numparse=True),
         front_matter=_front_matter(facts, means, reranker=reranker).to_yaml(),
         taken=training if {"steps", "queries", "seconds", "parameters"} <= training.keys() else None,
         settings={part: facts[part] for part in PARTS if facts.get(part)},
@@ -87,13 +92,3 @@ def _front_matter(facts: dict[str, Any], means: pd.Series, *, reranker: bool) ->
         model_name=facts["name"] if results else None,  # a part of the results
         eval_results=results or None,
     )
-
-
-def _measures(measures: pd.DataFrame, means: pd.Series) -> str:
-    """Return a Markdown table: a row per collection and split, a column per measure."""
-    queries = measures.groupby(["collection", "split"], sort=False)["query_id"].nunique()
-    shown = means.map(points).unstack("measure", fill_value="")
-    shown = shown.reindex(index=queries.index, columns=measures["measure"].unique()).rename(columns=measure_name)
-    shown.insert(0, "queries", queries.map(count))
-    sides = ["left", "left", *["right"] * shown.shape[1]]
-    return shown.reset_index().to_markdown(index=False, colalign=sides, disable_numparse=True)

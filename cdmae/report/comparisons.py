@@ -10,13 +10,10 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
-from collections.abc import Iterable
 from functools import cache
 from typing import Any, NamedTuple
 
-from cdmae.evaluation.significance import Difference, holm
-from cdmae.report.facts import Facts, Target
+from cdmae.report.facts import Facts
 
 # The paper's section 4.3 scales group and queries and keeps their product; a training ends with its last step, and
 # steps stand in the place of epochs; the shares of equation 1 have one sum.
@@ -37,8 +34,8 @@ class Change(NamedTuple):
     reference: str
     system: str
     setting: str
-    before: str
-    after: str
+    before: Any
+    after: Any
 
 
 @cache
@@ -47,7 +44,7 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
 
     own: the encoder of the system that is asked for.
     """
-    entry = facts.entries("systems").get(system, {})
+    entry = facts.system(system)
     encoder, stage = entry.get("encoder", ""), facts.entries("stages").get(entry.get("stage", ""), {})
     settings = {key: value for key, value in entry.items() if key not in ("encoder", "stage")}
     settings |= {key: recipe(facts, entry[key], own or encoder) for key in _SOURCES if entry.get(key)}
@@ -55,18 +52,13 @@ def recipe(facts: Facts, system: str, own: str = "") -> dict[str, Any]:
     settings |= {f"stage.{key}": value for key, value in stage.items() if key != "alpha" or entry.get("teacher")}
     if encoder and encoder == own:
         return settings | {"encoder": "own"}
-    return settings | {f"encoder.{key}": value for key, value in _encoder(facts, encoder).items()}
-
-
-def _encoder(facts: Facts, name: str) -> dict[str, Any]:
-    """Return the settings of an encoder: those of its importance instead of the name, and the step of its weights."""
-    entry = facts.entries("encoders").get(name, {})
-    settings = {key: value for key, value in entry.items() if key not in ("importance", "snapshot_of")}
-    of_importance = facts.entries("importance").get(entry.get("importance", ""), {})
-    settings |= {f"importance.{key}": value for key, value in of_importance.items()}
-    if "steps" in entry or "take_step" in entry:
-        settings["take_step"] = last_step(facts, name)
-    return settings
+    trained = facts.entries("encoders").get(encoder, {})
+    of_importance = facts.entries("importance").get(trained.get("importance", ""), {})
+    if "steps" in trained or "take_step" in trained:
+        trained = {**trained, "take_step": last_step(facts, encoder)}
+    names = ("importance", "snapshot_of")  # what they stand for is told by other settings
+    settings |= {f"encoder.{key}": value for key, value in trained.items() if key not in names}
+    return settings | {f"encoder.importance.{key}": value for key, value in of_importance.items()}
 
 
 def last_step(facts: Facts, encoder: str) -> int:
@@ -89,7 +81,7 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
         if key in keys and other in keys:
             keys.remove(other)
     different = {key: (first.get(key), second.get(key)) for key in keys}
-    sources = {key: tuple(facts.entries("systems")[name].get(key) or "none" for name in (a, b)) for key in _SOURCES}
+    sources = {key: tuple(facts.system(name).get(key) or "none" for name in (a, b)) for key in _SOURCES}
     different |= {key: names for key, names in sources.items() if key in different}
     return {key: both for key, both in different.items() if key not in sources or both[0] != both[1]}
 
@@ -97,42 +89,47 @@ def differences(facts: Facts, a: str, b: str) -> dict[str, tuple[Any, Any]]:
 @cache
 def retrievers(facts: Facts) -> dict[str, dict[str, Any]]:
     """Return the entries of the retrievers that were measured, in config order."""
-    entries = {name: facts.entries("systems").get(name, {}) for name in facts.systems}
+    entries = {name: facts.system(name) for name in facts.systems}
     return {name: entry for name, entry in entries.items() if entry.get("kind") == "retriever"}
 
 
 @cache
-def pairs(facts: Facts, setting: str, *values: Any) -> list[tuple[str, str]]:
-    """Return the retrievers that differ in one setting alone, of which they have these values; in config order."""
-    both = itertools.permutations(retrievers(facts), 2)
-    return [pair for pair in both if differences(facts, *pair) == {setting: values}]
+def neighbours(facts: Facts) -> list[Change]:
+    """Return all (reference, system) of retrievers that differ in one setting alone, in config order."""
+    both = {pair: differences(facts, *pair) for pair in itertools.permutations(retrievers(facts), 2)}
+    alone = {pair: settings for pair, settings in both.items() if len(settings) == 1}
+    return [Change(*pair, setting, *values) for pair, settings in alone.items() for setting, values in settings.items()]
 
 
-@cache
+def pairs(facts: Facts, setting: str, before: Any, *after: Any) -> list[tuple[str, str]]:
+    """Return the retrievers that differ in one setting alone: the first has `before`, the other one of `after`."""
+    near = [change for change in neighbours(facts) if (change.setting, change.before) == (setting, before)]
+    return [(change.reference, change.system) for change in near if change.after in after]
+
+
 def masking_pairs(facts: Facts) -> list[tuple[str, str]]:
     """Return (importance-aware, uniform) retrievers that differ in the decoder's masking alone, in config order."""
-    several = [pairs(facts, "encoder.decoder_masking", "importance", uniform) for uniform in UNIFORM]
-    return sorted(itertools.chain(*several), key=lambda pair: [*map(facts.systems.index, pair)])
+    return pairs(facts, "encoder.decoder_masking", "importance", *UNIFORM)
 
 
 def not_pretrained(facts: Facts, system: str) -> str:
     """Return the system that is like `system` but for its pre-training, which it lacks; nothing if there is none."""
     objective = recipe(facts, system).get("encoder.objective")
-    return dict(reversed(pairs(facts, "encoder.objective", objective, "none"))).get(system, "")
+    return next((other for name, other in pairs(facts, "encoder.objective", objective, "none") if name == system), "")
 
 
 @cache
-def steps(facts: Facts) -> list[tuple[str, str]]:
-    """Return (before, after): a retriever and the one that takes its negatives from it, with the same encoder."""
-    entries = retrievers(facts)
-    before = {name: entries.get(entry.get("negatives"), {}).get("encoder") for name, entry in entries.items()}
-    return [(entry["negatives"], name) for name, entry in entries.items() if before[name] == entry["encoder"]]
+def steps(facts: Facts) -> dict[str, str]:
+    """Map a retriever to the one that it takes its negatives from, where both have the same encoder."""
+    encoders = {name: entry["encoder"] for name, entry in retrievers(facts).items()}
+    before = {name: entry.get("negatives") for name, entry in retrievers(facts).items()}
+    return {name: of for name, of in before.items() if encoders.get(of) == encoders[name]}
 
 
 @cache
 def chains(facts: Facts) -> list[list[str]]:
     """Return retrievers from stage to stage: each takes its negatives from the one before; chains of one left out."""
-    before = {after: first for first, after in steps(facts)}
+    before = steps(facts)
 
     def until(name: str) -> list[str]:
         return [*until(before[name]), name] if name in before else [name]
@@ -147,15 +144,12 @@ def changes(facts: Facts) -> list[Change]:
     The reference is the one with the most such neighbours, one that masks by importance first; then the next that has
     some which are not yet in the list.
     """
-    following = set(steps(facts))
+    following = {frozenset(pair) for pair in steps(facts).items()}
     near: dict[str, list[Change]] = {name: [] for name in retrievers(facts)}
-    for reference, name in itertools.permutations(near, 2):
-        different = differences(facts, reference, name)
-        if len(different) != 1 or following & {(reference, name), (name, reference)}:
-            continue
-        [(setting, (before, after))] = different.items()
+    for change in neighbours(facts):
+        reference, name, setting, before, after = change
         untrained = setting == "encoder.objective" and before == "none"  # near to all: it lacks what they differ in
-        if not setting.endswith("seed") and not untrained:
+        if not (setting.endswith("seed") or untrained or {reference, name} in following):
             near[reference].append(Change(reference, name, setting, shown(before), shown(after)))
 
     by_importance = {name: recipe(facts, name).get("encoder.decoder_masking") == "importance" for name in near}
@@ -168,21 +162,14 @@ def changes(facts: Facts) -> list[Change]:
     return [change for change in listed.values() if change]
 
 
-def alike(facts: Facts, reference: str, *settings: str) -> list[str]:
-    """Return the retrievers that differ from one in nothing but these settings, itself first."""
-    others = [name for name in retrievers(facts) if name != reference]
-    return [reference, *(name for name in others if differences(facts, reference, name).keys() <= set(settings))]
-
-
-@cache
 def arms(facts: Facts, setting: str) -> dict[Any, str]:
     """Return the largest set of retrievers that differ in one setting alone: its value -> the first that has it."""
-    sets = [
-        {recipe(facts, name).get(setting): name for name in reversed(alike(facts, reference, setting))}
-        for reference in retrievers(facts)
-    ]
-    largest = max(sets, key=len, default={})
-    return largest if len(largest) > 1 else {}
+    sets: dict[str, dict[Any, str]] = {}
+    for change in neighbours(facts):
+        if change.setting == setting:
+            of_reference = sets.setdefault(change.reference, {change.before: change.reference})
+            of_reference.setdefault(change.after, change.system)
+    return max(sets.values(), key=len, default={})
 
 
 @cache
@@ -193,9 +180,10 @@ def growth(facts: Facts) -> dict[str, list[tuple[int, str]]]:
     """
     encoders = {name: entry["encoder"] for name, entry in retrievers(facts).items()}
     source = {name: facts.entries("encoders")[of].get("snapshot_of") or of for name, of in encoders.items()}
+    near = [change for change in neighbours(facts) if change.setting == "encoder.take_step"]
     points: dict[str, list[tuple[int, str]]] = {}
     for name, own in source.items():
-        same = [other for other in alike(facts, name, "encoder.take_step") if source[other] == own]
+        same = [name, *(one.system for one in near if one.reference == name and source[one.system] == own)]
         if len(same) > max(1, len(points.get(own, []))):
             points[own] = sorted((last_step(facts, encoders[other]), other) for other in same)
     without = {own: not_pretrained(facts, several[-1][1]) for own, several in points.items()}
@@ -210,42 +198,7 @@ def repeated(facts: Facts) -> list[list[str]]:
         between = {first: differences(facts, first, name) for first in groups}
         same = [first for first, keys in between.items() if keys and all(key.endswith("seed") for key in keys)]
         groups.setdefault(next(iter(same), name), []).append(name)
-    several = {system for system, _, _ in facts.repeated}
-    return [group for first, group in groups.items() if len(group) > 1 or first in several]
-
-
-def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
-    """Return the standard deviation over seeds, pooled over what was repeated; nan where nothing was."""
-    groups = [[mean for name in group for mean in facts.by_seed(name, target, measure)] for group in repeated(facts)]
-    squares = math.fsum(len(means) * statistics.pvariance(means) for means in groups if means)
-    freedom = sum(max(len(means) - 1, 0) for means in groups)
-    return math.sqrt(squares / freedom) if freedom else math.nan
-
-
-def noise(facts: Facts, target: Target, measure: str) -> float:
-    """Return the band in which a difference of two systems, each trained once, may be due to their seeds."""
-    deviation = seed_deviation(facts, target, measure)
-    return facts.noise if math.isnan(deviation) else max(facts.noise, 1.96 * math.sqrt(2) * deviation)
-
-
-def pooled(several: list[Difference]) -> Difference:
-    """Average differences over collections, each counting once; the queries of different ones are independent."""
-    if len(several) == 1:
-        return several[0]
-    a, b, mean = (math.fsum(numbers) / len(several) for numbers in list(zip(*several, strict=True))[:3])
-    half = math.hypot(*((one.high - one.low) / 2 for one in several)) / len(several)
-    p = math.erfc(abs(mean) / half * 1.96 / math.sqrt(2)) if half else 1.0  # of a normal with that 95 % interval
-    return Difference(a, b, mean, p, mean - half, mean + half, sum(one.queries for one in several))
-
-
-def compared(
-    facts: Facts, systems: Iterable[str], reference: str, target: Target, measure: str
-) -> dict[str, Difference]:
-    """Subtract `reference` from every other system, p corrected after Holm for all of them."""
-    differences = {name: facts.difference(name, reference, target, measure) for name in systems}
-    differences = {name: difference for name, difference in differences.items() if difference}
-    corrected = holm([difference.p for difference in differences.values()])
-    return {name: of._replace(p=p) for (name, of), p in zip(differences.items(), corrected, strict=True)}
+    return [group for first, group in groups.items() if len(group) > 1 or first in facts.repeated]
 
 
 def shown(value: Any) -> str:

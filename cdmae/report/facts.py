@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from cdmae import formats
 from cdmae.collections.store import count_passages, read_qrels, read_queries
 from cdmae.config import seeds as replicas
 from cdmae.config.schema import Evaluation, Report
@@ -25,6 +25,7 @@ from cdmae.fields import parse
 from cdmae.files import read_json
 
 GRADED = "nDCG@10"  # the measure of BEIR and of TREC DL
+BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
 MANY = 5  # judgments per query from which on the first relevant passage says too little
 
 
@@ -37,13 +38,6 @@ class Target(NamedTuple):
     def __str__(self) -> str:
         """Write it as it stands in a table."""
         return f"{self.collection} {self.split}"
-
-
-class Spread(NamedTuple):
-    """The standard deviation of a mean over trainings that differ in the seed, and how many they are."""
-
-    deviation: float
-    seeds: int
 
 
 @dataclass(frozen=True)
@@ -62,7 +56,7 @@ class Training:
     @property
     def steps(self) -> int:
         """Return how many steps were taken; 0 if that is not recorded."""
-        return int(self.about.get("steps") or (0 if self.curve is None else self.curve["step"].iloc[-1]))
+        return int(self.about.get("steps", 0))
 
 
 @dataclass(frozen=True)
@@ -82,15 +76,14 @@ class Corpus:
 
 @dataclass(frozen=True, eq=False)
 class Facts:
-    """Everything a section may show. `values`: (system, target, measure) -> value per query id.
+    """Everything a section may show; trainings and masks are those of the first seed.
 
-    Of a system with several seeds, the values are means over the seeds and `repeated` has the mean over the queries of
-    each; trainings and masks are those of the first seed.
+    `values`: (system, target, measure) -> a frame with a row per query id and a column per seed of the system. `paths`:
+    the facts file, whose paths of runs, negatives and teachers are read where they are shown.
     """
 
     config: dict[str, Any]
-    values: dict[tuple[str, Target, str], pd.Series] = field(default_factory=dict)
-    repeated: dict[tuple[str, Target, str], tuple[float, ...]] = field(default_factory=dict)
+    values: dict[tuple[str, Target, str], pd.DataFrame] = field(default_factory=dict)
     collections: dict[str, Corpus] = field(default_factory=dict)
     encoders: dict[str, Training] = field(default_factory=dict)
     trained: dict[str, Training] = field(default_factory=dict)
@@ -100,7 +93,7 @@ class Facts:
     machine: dict[str, str] = field(default_factory=dict)
     started: str = ""
     latency: dict[str, Any] = field(default_factory=dict)
-    paths: dict[str, Any] = field(default_factory=dict)  # of what is read where it is shown: see `PATHS`
+    paths: dict[str, Any] = field(default_factory=dict)
 
     @property
     def seed(self) -> int:
@@ -117,36 +110,67 @@ class Facts:
         """Return all of its seeds."""
         return list(self.config.get("seeds") or [self.seed])
 
+    @property
+    def named_seeds(self) -> str:
+        """Name the seeds: ``seed 42``, or ``seeds 42, 43 and 44``."""
+        return f"{'seeds' if len(self.seeds) > 1 else 'seed'} {formats.listed([str(seed) for seed in self.seeds])}"
+
     @cached_property
     def evaluation(self) -> Evaluation:
         """Return this section of the config, with defaults."""
         return parse(Evaluation, self.config.get("evaluation"))
 
     @cached_property
+    def repeated(self) -> set[str]:
+        """Return the systems that were measured with several seeds."""
+        return {system for (system, _, _), values in self.values.items() if values.shape[1] > 1}
+
+    @cached_property
     def systems(self) -> list[str]:
-        """Return the systems that have measures, in the config's order, others behind."""
-        return _ordered({system for system, _, _ in self.values}, self.entries("systems"))
+        """Return the systems that have measures, in the config's order."""
+        measured = {system for system, _, _ in self.values}
+        return [name for name in self.entries("systems") if name in measured]
 
     @cached_property
     def targets(self) -> list[Target]:
         """Return what was measured on, in the config's order."""
         named = [Target(name, split) for name, splits in self.evaluation.collections.items() for split in splits]
-        return _ordered({target for _, target, _ in self.values}, named)
+        measured = {target for _, target, _ in self.values}
+        return [target for target in named if target in measured]
 
     @cache  # noqa: B019 (one report, one process)
     def measures_of(self, target: Target) -> list[str]:
-        """Return those that a target was measured in."""
+        """Return those that a target was measured in, in the config's order."""
         measured = {measure for _, where, measure in self.values if where == target}
-        return _ordered(measured, self.evaluation.measured(*target))
+        return [measure for measure in self.evaluation.measured(*target) if measure in measured]
 
     @property
     def baseline(self) -> str:
         """Return the system that the others are compared with, or nothing."""
         return self.evaluation.baseline if self.evaluation.baseline in self.systems else ""
 
+    @property
+    def bm25(self) -> str:
+        """Return the first BM25 system, or nothing."""
+        return next((name for name in self.systems if self.system(name).get("kind") == "bm25"), "")
+
     def entries(self, section: str) -> dict[str, dict[str, Any]]:
         """Return a section of the config with named entries."""
         return self.config.get(section) or {}
+
+    def system(self, name: str) -> dict[str, Any]:
+        """Return the entry of a system, empty where the config has none."""
+        return self.entries("systems").get(name, {})
+
+    def encoder_of(self, system: str) -> str:
+        """Name the encoder that a system is trained from; nothing where it has none."""
+        return self.system(system).get("encoder", "")
+
+    def pretraining_seconds(self, encoder: str) -> float:
+        """Tell how long a pre-training took: what the trainer recorded, else its job; nan if unknown."""
+        jobs = self.benchmarks[(self.benchmarks["rule"] == "pretrain") & (self.benchmarks["job"] == encoder)]
+        about = self.encoders[encoder].about if encoder in self.encoders else {}
+        return float(about.get("seconds") or jobs["seconds"].sum(min_count=1))
 
     def zero_shot(self, target: Target) -> bool:
         """Tell whether nothing was trained on queries of this collection, while something was on another's."""
@@ -161,15 +185,21 @@ class Facts:
         measures = self.measures_of(target)
         return GRADED if GRADED in measures and (many or self.zero_shot(target)) else measures[0]
 
+    @cache  # noqa: B019
+    def per_query(self, system: str, target: Target, measure: str) -> pd.Series | None:
+        """Return the value of every query, the mean over the seeds; None where it was not measured."""
+        values = self.values.get((system, target, measure))
+        return None if values is None else values.mean(axis=1)
+
     def value(self, system: str, target: Target, measure: str) -> float:
         """Return the mean over the queries; nan where it was not measured."""
-        values = self.values.get((system, target, measure))
+        values = self.per_query(system, target, measure)
         return math.nan if values is None else float(values.mean())
 
-    def by_seed(self, system: str, target: Target, measure: str) -> tuple[float, ...]:
+    def by_seed(self, system: str, target: Target, measure: str) -> list[float]:
         """Return the mean over the queries of each of its trainings; nothing where it was not measured."""
-        key = (system, target, measure)
-        return self.repeated.get(key) or ((self.value(*key),) if key in self.values else ())
+        values = self.values.get((system, target, measure))
+        return [] if values is None else values.mean().tolist()
 
     def queries(self, target: Target) -> int:
         """Count the queries that were measured."""
@@ -178,8 +208,8 @@ class Facts:
     @cache  # noqa: B019
     def difference(self, a: str, b: str, target: Target, measure: str) -> Difference | None:
         """Compare system `a` with system `b`; None where one of them was not measured."""
-        first, second = (self.values.get((system, target, measure)) for system in (a, b))
-        if first is None or second is None or first is second:
+        first, second = (self.per_query(system, target, measure) for system in (a, b))
+        if first is None or second is None or a == b:
             return None
         if not first.index.isin(second.index).all():
             raise InputError(
@@ -188,29 +218,13 @@ class Facts:
         return paired(first, second.reindex(first.index))
 
 
-def _ordered(measured: set[Any], named: Iterable[Any]) -> list[Any]:
-    """Put what was measured into the config's order, others behind."""
-    return [*filter(measured.__contains__, named), *sorted(measured.difference(named))]
-
-
-# collections by name; the run over training queries that a student has its negatives from, and its teacher's, by
-# student; the runs of the systems on one target, and which: (collection, split)
-PATHS = ("collections", "mined", "teachers", "runs", "shown")
-BENCHMARK = ["rule", "job", "seconds", "cpu", "memory"]  # seconds, seconds of a processor, MB
-
-
 def read(path: Path | str) -> Facts:
     """Read the facts file and all it points to."""
     file = defaultdict(dict, {name: value for name, value in read_json(path).items() if value})
     config = file["config"]
-    seeds: dict[tuple[str, Target, str], list[pd.Series]] = defaultdict(list)  # one series per seed
-    for name, measures in file["measures"].items():
-        for (target, measure), values in _measured(measures):
-            seeds[replicas.base(name), target, measure].append(values)
     return Facts(
         config=config,
-        values={key: _pooled(*key[:2], several) for key, several in seeds.items()},
-        repeated={key: tuple(float(one.mean()) for one in several) for key, several in seeds.items() if several[1:]},
+        values=_values(file["measures"]),
         collections={name: _corpus(config, name, folder) for name, folder in file["collections"].items()},
         encoders={name: training(folder) for name, folder in file["encoders"].items()},
         trained={name: training(folder) for name, folder in file["trained"].items()},
@@ -220,7 +234,7 @@ def read(path: Path | str) -> Facts:
         machine=file["machine"],
         started=file.get("started", "")[: len("2025-01-01 12:00")],
         latency=read_json(file["latency"]) if "latency" in file else {},
-        paths={name: file[name] for name in PATHS if name in file},
+        paths=file,
     )
 
 
@@ -235,24 +249,18 @@ def _corpus(config: dict[str, Any], name: str, folder: str) -> Corpus:
         queries={split: len(read_queries(folder, split)) for split in splits},
         judged={split: rows.nunique() for split, rows in qrels.items()},
         judgments={split: len(rows) for split, rows in qrels.items()},
-        about=_about(folder),
+        about=read_json(Path(folder, "about.json")),
     )
 
 
 def training(folder: Path | str) -> Training:
-    """Read the curve and the record of a training; either may be missing."""
+    """Read the record of a training, its curve and its probes; each may be missing."""
     curve, bottleneck, retrieval = (
         read_table(path, gaps=gaps) if (path := Path(folder, name)).exists() else None
         for name, gaps in (("steps.tsv", True), ("bottleneck.tsv", False), ("retrieval.tsv", False))
     )
-    if curve is not None and ("step" not in curve or curve.empty):
-        curve = None
-    return Training(curve, _about(folder), bottleneck, retrieval)
-
-
-def _about(folder: Path | str) -> dict[str, Any]:
-    path = Path(folder, "about.json")
-    return read_json(path) if path.exists() else {}
+    about = Path(folder, "about.json")
+    return Training(curve, read_json(about) if about.exists() else {}, bottleneck, retrieval)
 
 
 def benchmarks(folder: Path | str | None) -> pd.DataFrame:
@@ -268,21 +276,17 @@ def benchmarks(folder: Path | str | None) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=BENCHMARK)
 
 
-def _measured(path: str) -> Iterator[tuple[tuple[Target, str], pd.Series]]:
-    groups = read_measures(path).groupby(["collection", "split", "measure"], sort=False)
-    for (collection, split, measure), rows in groups:
-        values = rows.set_index("query_id")["value"]
-        if values.index.has_duplicates:
-            raise InputError(f"{path} has a query of {collection} {split} twice for {measure}; delete it and run again")
-        yield (Target(str(collection), str(split)), str(measure)), values
-
-
-def _pooled(system: str, target: Target, seeds: list[pd.Series]) -> pd.Series:
-    """Average over the seeds, query by query."""
-    if len(seeds) == 1:
-        return seeds[0]
-    if any(set(values.index) != set(seeds[0].index) for values in seeds):
-        raise InputError(
-            f"the measures of the seeds of {system} on {target} are of different queries; delete them and run again"
-        )
-    return pd.concat(seeds, axis=1).mean(axis=1)
+def _values(paths: dict[str, str]) -> dict[tuple[str, Target, str], pd.DataFrame]:
+    """Read the measures of all systems and seeds: `Facts.values`."""
+    by_seed: dict[tuple[str, Target, str], list[pd.Series]] = defaultdict(list)
+    for name, path in paths.items():
+        for (*target, measure), rows in read_measures(path).groupby(["collection", "split", "measure"], sort=False):
+            values = rows.set_index("query_id")["value"].rename(name)
+            by_seed[replicas.base(name), Target(*target), measure].append(values)
+    frames = {key: pd.concat(several, axis=1) for key, several in by_seed.items()}
+    for (system, target, _), frame in frames.items():
+        if frame.isna().any(axis=None):
+            raise InputError(
+                f"the measures of the seeds of {system} on {target} are of different queries; delete them and run again"
+            )
+    return frames

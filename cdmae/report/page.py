@@ -11,13 +11,9 @@ from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     answer,
     changes,
-    cost,
     insight,
     masking,
-    paper,
-    ranking,
     results,
-    seeds,
     setting,
     training,
 )
@@ -25,9 +21,9 @@ from cdmae.report.tables import Table
 from cdmae.report.templates import fill
 
 ORDER = (
-    answer.section, setting.section, ranking.section, results.section, changes.stages, results.zero_shot,
-    changes.growth, changes.section, paper.section, masking.section, training.bottleneck, insight.negatives,
-    insight.queries, training.section, cost.section, answer.limits,
+    answer.section, setting.section, results.ranking, results.section, changes.stages, results.zero_shot,
+    changes.growth, changes.section, exhibits.section, masking.section, training.bottleneck, insight.negatives,
+    insight.queries, training.section, setting.cost, answer.limits,
 )  # fmt: skip
 TITLE = "Importance-aware masking for dense retrieval"
 
@@ -49,7 +45,7 @@ def write(facts: Facts, output: Path | str) -> None:
                 (folder / "tables" / f"{table.name}.{kind}").write_text(text, encoding="utf-8")
         for figure in (figure for section in sections for figure in section.figures):
             (folder / "figures" / f"{figure.name}.svg").write_text(figure.standalone() + "\n", encoding="utf-8")
-        page = fill("page.html.j2", title=title, facts=facts, seeds=seeds(facts), sections=sections)
+        page = fill("page.html.j2", title=title, facts=facts, sections=sections)
         (folder / "index.html").write_text(f"{page}\n", encoding="utf-8")
 
 

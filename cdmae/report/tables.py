@@ -8,16 +8,13 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any, NamedTuple
 
 import pandas as pd
 from markupsafe import Markup
 
 from cdmae import formats
 from cdmae.report.templates import fill
-
-if TYPE_CHECKING:
-    from cdmae.report.facts import Spread
 
 WIDE = 5  # a table with more columns, or with prose, keeps its width on a narrow screen and scrolls in its box
 LONG = 14  # characters of a column's name that is as good as prose
@@ -28,6 +25,13 @@ _TEX = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {
     "▲": r"$^{\blacktriangle}$", "▼": r"$^{\blacktriangledown}$",
     "△": r"$^{\vartriangle}$", "▽": r"$^{\triangledown}$",
 })  # fmt: skip
+
+
+class Spread(NamedTuple):
+    """The standard deviation of a mean over trainings that differ in the seed, and how many they are."""
+
+    deviation: float
+    seeds: int
 
 
 @dataclass(frozen=True)

@@ -1,38 +1,32 @@
 """Score what the paper states on what was run: true, false, undecided within the noise, or not tested.
 
 A difference of two systems is true where a paired t-test and the noise band of one seed leave no doubt, false where
-they leave none about the opposite. The claims are rows of ``claims.csv``. The paper's numbers are points of the
-measure it used.
+they leave none about the opposite.
+
+The claims are rows of ``claims.csv``: a statement, the section where it stands, what decides it here (a pair of
+`sides`, or a function of `JUDGES`), and what a config must have for that. The paper's number is the difference of two
+rows of the table in the section, by name and stage, or the share in one row; without these it is `number`, with its
+`value`. It is points of the measure that the paper used.
 """
 
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pandas as pd
 
 from cdmae import formats
 from cdmae.evaluation.significance import Difference, paired
-from cdmae.report.comparisons import arms, chains, differences, masking_pairs, noise, not_pretrained, pairs
+from cdmae.report.columns import Column, main_column, together, zero_shot
+from cdmae.report.comparisons import arms, chains, differences, masking_pairs, not_pretrained, pairs
 from cdmae.report.facts import Facts
 from cdmae.report.paper import published
 from cdmae.report.paper.methods import corpora, main_chain, methods
-from cdmae.report.sections import (
-    bm25,
-    difference_cells,
-    main_measure,
-    main_target,
-    mean_difference,
-    mean_noise,
-    zero_shot_sets,
-)
-from cdmae.report.sections.answer import pretraining_seconds, verdict
+from cdmae.report.sections import difference_cells
 from cdmae.report.sections.masking import by_kind, shown_encoder
 from cdmae.report.tables import Cell, Table
 
@@ -54,65 +48,44 @@ class Evidence(NamedTuple):
     interval: Cell = DASH
 
 
-@dataclass(frozen=True)
-class Claim:
-    """A statement of the paper, where it stands, what decides it here, and what a config must have for that.
-
-    decided_by: a pair of systems, by its name in `sides`, or a function of `JUDGES`. The paper's number is the
-    difference of two rows of the table in `section`, by name and stage, or the share in one row; without these it is
-    `number` and its `value`.
-    """
-
-    statement: str
-    section: str
-    decided_by: str
-    needs: str
-    row: str
-    stage: str
-    other_row: str
-    other_stage: str
-    number: str
-    value: str
-
-    @property
-    def zero_shot(self) -> bool:
-        """Tell whether it is about table 3, the collections that nothing was trained on."""
-        return self.section.endswith("table 3")
-
-    def paper(self) -> Cell:
-        """Return the paper's number, read when it is shown: MRR@10 on MS MARCO dev, or the average of table 3."""
-        if not self.row:
-            return Cell(self.number, float(self.value)) if self.number else DASH
-        if not self.other_row:
-            [share] = published.rows(f"section {self.section}")[self.row, int(self.stage)].values.values()
-            return Cell(formats.percent(share / 100), share / 100)
-        key = published.AVERAGE if self.zero_shot else published.Key(published.DEV, "RR@10")
-        table = published.rows(self.section.rpartition(", ")[2])
-        rows = (self.row, int(self.stage)), (self.other_row, int(self.other_stage))
-        a, b = (table[row].values[key] for row in rows)
-        return Cell(formats.signed((a - b) / 100), round(a - b, 1))
-
-    def score(self, facts: Facts) -> Evidence | None:
-        """Score whether the first system of the pair beats the second in the main measure; None without the pair.
-
-        They are compared on the main target, or on the zero-shot collections.
-        """
-        if self.decided_by in JUDGES:
-            return JUDGES[self.decided_by](facts)
-        names, target = sides(facts).get(self.decided_by), main_target(facts)
-        sets = list(zero_shot_sets(facts).values()) if self.zero_shot else [[target]] if target else []
-        difference = mean_difference(facts, *names, sets) if names and sets else None
-        if not difference:
-            return None
-        place = str(sets[0][0]) if len(sets) == 1 else formats.plural(len(sets), "collection")
-        measure = formats.measure_name(main_measure(facts, sets))
-        return _scored(difference, mean_noise(facts, sets), f"{' over '.join(names)}: {measure}, {place}")
-
-
 @cache
-def claims() -> list[Claim]:
-    """Read what the paper states, in its order."""
-    return [Claim(**row) for row in pd.read_csv(FILE, dtype=str, keep_default_na=False).to_dict("records")]
+def claims() -> list[Any]:
+    """Read what the paper states, in its order: named tuples with the columns of the file."""
+    return list(pd.read_csv(FILE, dtype=str, keep_default_na=False).itertuples(index=False, name="Claim"))
+
+
+def papers_number(claim: Any) -> Cell:
+    """Return the paper's number, read when it is shown: MRR@10 on MS MARCO dev, or the average of table 3."""
+    if not claim.row:
+        return Cell(claim.number, float(claim.value)) if claim.number else DASH
+    if not claim.other_row:
+        [share] = published.rows(f"section {claim.section}")[claim.row, int(claim.stage)].values.values()
+        return Cell(formats.percent(share / 100), share / 100)
+    key = published.AVERAGE if _zero_shot(claim) else published.Key(published.DEV, "RR@10")
+    table = published.rows(claim.section.rpartition(", ")[2])
+    rows = (claim.row, int(claim.stage)), (claim.other_row, int(claim.other_stage))
+    a, b = (table[row].values[key] for row in rows)
+    return Cell(formats.signed((a - b) / 100), round(a - b, 1))
+
+
+def score(claim: Any, facts: Facts) -> Evidence | None:
+    """Score whether the first system of the pair beats the second in the main measure; None without the pair.
+
+    They are compared on the main target, or on the zero-shot collections.
+    """
+    if claim.decided_by in JUDGES:
+        return JUDGES[claim.decided_by](facts)
+    names, columns = sides(facts).get(claim.decided_by), zero_shot(facts) if _zero_shot(claim) else [main_column(facts)]
+    column = together(columns, "") if names and columns else None
+    gap = column.difference(*names) if column else None
+    if not gap:
+        return None
+    place = str(column.target) if len(column.sets) == 1 else formats.plural(len(column.sets), "collection")
+    return _scored(gap, column, f"{' over '.join(names)}: {column.unit}, {place}")
+
+
+def _zero_shot(claim: Any) -> bool:
+    return claim.section.endswith("table 3")  # on collections that nothing was trained on
 
 
 @cache
@@ -129,7 +102,7 @@ def sides(facts: Facts) -> dict[str, Sequence[str]]:
         "pre-training": [*first, *(not_pretrained(facts, name) for name in first)],
         "stage 2": chain[1::-1],
         "stage 3": chain[2:0:-1],
-        "BM25": [*chain[-1:], bm25(facts)],
+        "BM25": [*chain[-1:], facts.bm25],
         "projection": next(iter(pairs(facts, "encoder.projection", True, False)), ()),
         "corpus": [corpora(facts).get(label, [""])[0] for label in ("general, then domain", "domain")],
         "group": [groups[max(groups)], groups[min(groups)]] if groups else (),
@@ -141,24 +114,21 @@ def sides(facts: Facts) -> dict[str, Sequence[str]]:
     return {name: pair for name, pair in named.items() if len(pair) == 2 and all(pair)}
 
 
-def _scored(difference: Difference, band: float, compared: str) -> Evidence:
-    here, interval, _ = difference_cells(difference)
-    return Evidence(OF_VERDICT[verdict(difference, band)], here, compared, interval)
+def _scored(gap: Difference, column: Column, compared: str) -> Evidence:
+    here, interval, _ = difference_cells(gap)
+    return Evidence(OF_VERDICT[column.verdict(gap)], here, compared, interval)
 
 
 def diminishing(facts: Facts) -> Evidence | None:
     """Score whether importance-aware masks gain more over uniform ones after the first stage than after the last."""
-    chain, uniform, target = main_chain(facts), dict(masking_pairs(facts)), main_target(facts)
-    if len(chain) < 3 or not {chain[0], chain[-1]} <= uniform.keys() or not target:
+    chain, uniform, column = main_chain(facts), dict(masking_pairs(facts)), main_column(facts)
+    if len(chain) < 3 or not {chain[0], chain[-1]} <= uniform.keys():
         return None
-    measure = facts.main_measure(target)
-    gains = [
-        facts.values[name, target, measure] - facts.values[uniform[name], target, measure]
-        for name in (chain[0], chain[-1])
-    ]
-    compared = ", minus ".join(f"{name} over {uniform[name]}" for name in (chain[0], chain[-1]))
-    tested = paired(gains[0], gains[1].reindex(gains[0].index))
-    return _scored(tested, noise(facts, target, measure), f"{compared}: {target}")
+    ends = [(name, uniform[name]) for name in (chain[0], chain[-1])]
+    values = {name: facts.per_query(name, column.target, column.measure) for pair in ends for name in pair}
+    first, last = (values[aware] - values[other] for aware, other in ends)
+    compared = ", minus ".join(map(" over ".join, ends))
+    return _scored(paired(first, last.reindex(first.index)), column, f"{compared}: {column.target}")
 
 
 def fewer_stop_words(facts: Facts) -> Evidence | None:
@@ -166,16 +136,16 @@ def fewer_stop_words(facts: Facts) -> Evidence | None:
     shares = by_kind(facts.masked_terms[shown_encoder(facts)], "stop_word_share") if facts.masked_terms else None
     if not shares:
         return None
-    less = shares[0] - shares[1]
-    outcome = UNDECIDED if abs(less) < FEWER else TRUE if less > 0 else FALSE
-    here = Cell(" \N{RIGHTWARDS ARROW} ".join(map(formats.percent, shares)), -less)
+    more = shares[1] - shares[0]
+    outcome = UNDECIDED if abs(more) < FEWER else FALSE if more > 0 else TRUE
+    here = Cell(" \N{RIGHTWARDS ARROW} ".join(map(formats.percent, shares)), more)
     return Evidence(outcome, here, "uniform against importance-aware masks")
 
 
 def no_expense(facts: Facts) -> Evidence | None:
     """Score whether the pre-training takes no longer than with uniform masks."""
-    encoders = [facts.entries("systems")[name]["encoder"] for name in sides(facts).get("masks", ())]
-    ours, theirs = [pretraining_seconds(facts, encoder) for encoder in encoders] or (math.nan, math.nan)
+    encoders = map(facts.encoder_of, sides(facts).get("masks", ()))
+    ours, theirs = [facts.pretraining_seconds(encoder) for encoder in encoders] or (math.nan, math.nan)
     if math.isnan(ours) or not theirs > 0:
         return None
     ratio = ours / theirs
@@ -199,23 +169,12 @@ def cheaper_masks(facts: Facts) -> Evidence | None:
 JUDGES = {judge.__name__: judge for judge in (diminishing, fewer_stop_words, no_expense, cheaper_masks)}
 
 
-@cache
-def scores(facts: Facts) -> list[tuple[Claim, Evidence | None]]:
-    """Return every claim with what the run says to it; None where it says nothing."""
-    return [(claim, claim.score(facts)) for claim in claims()]
-
-
 def claims_table(facts: Facts, name: str = "claims") -> Table:
     """List all claims: first those that the run speaks to, then the others with what it would take."""
+    scored = [(claim, score(claim, facts)) for claim in claims()]
     body = []
-    for claim, evidence in sorted(scores(facts), key=lambda scored: scored[1] is None):
+    for claim, evidence in sorted(scored, key=lambda pair: pair[1] is None):
         outcome, here, compared, interval = evidence or Evidence(NOT_TESTED, DASH, f"needs {claim.needs}")
-        body.append([claim.statement, outcome, claim.paper(), here, interval, claim.section, compared])
+        body.append([claim.statement, outcome, papers_number(claim), here, interval, claim.section, compared])
     head = ["claim", "outcome", "paper", "here", "95 % interval", "section", "compared"]
     return Table(name, "The paper's claims, scored here", head, body, texts=["outcome", "section", "compared"])
-
-
-def tally(facts: Facts) -> str:
-    """Count how many claims came out how, such as ``5 true, 1 undecided, 11 not tested``."""
-    counts = Counter(evidence.outcome if evidence else NOT_TESTED for _, evidence in scores(facts))
-    return ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])

@@ -1,13 +1,15 @@
 """Declare the paper's tables and figures as targets: what each selects of a run.
 
 ``./run table_stages`` trains what `wanted` finds in the config and writes what `table` and `figure` make of its
-measures.
+measures. The page's section on the paper shows those that there are numbers for, and the claims.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,13 +17,13 @@ import pandas as pd
 
 from cdmae.errors import InputError
 from cdmae.report.charts import Figure, stacked
-from cdmae.report.comparisons import arms, growth, masking_pairs, pairs
+from cdmae.report.comparisons import arms, growth, pairs
 from cdmae.report.facts import Facts
 from cdmae.report.paper import grids, published
-from cdmae.report.paper.claims import claims_table
+from cdmae.report.paper.claims import NOT_TESTED, OUTCOMES, claims_table
 from cdmae.report.paper.grids import PAPERS, Entry, Grid
 from cdmae.report.paper.methods import CORPORA, corpora, methods, others
-from cdmae.report.sections import bm25
+from cdmae.report.sections import Section
 from cdmae.report.sections.changes import over_steps
 from cdmae.report.sections.masking import example_table, masked_figures, sampling, shown_encoder, terms_table
 from cdmae.report.tables import Table, number_cell
@@ -44,7 +46,7 @@ def _main(facts: Facts) -> list[Entry]:
 
     A system stands beside the paper's line only after as many stages.
     """
-    chains, entries = {"BM25": [bm25(facts)], **methods(facts)}, []
+    chains, entries = {"BM25": [facts.bm25], **methods(facts)}, []
     collections = {target.collection for target in facts.targets if published.dataset(facts, target)}
     titled = any(facts.entries("collections")[name].get("titles") for name in collections)
     for row in published.rows("table 1").values():
@@ -54,12 +56,9 @@ def _main(facts: Facts) -> list[Entry]:
         as_far = len(chain) == published.STAGE_OF.get(row.name, 1)
         entries.append(Entry((row.name, kind), chain[-1] if as_far else "", row))
         if chain and not as_far and row.name in published.STAGE_OF:
-            entries += _last_stages({row.name: chain})
-    return entries + _last_stages({**chains, **others(facts)})
-
-
-def _last_stages(chains: Mapping[str, list[str]]) -> list[Entry]:
-    return [Entry((label, f"after stage {len(chain)}"), chain[-1]) for label, chain in chains.items()]
+            entries.append(Entry((row.name, f"after stage {len(chain)}"), chain[-1]))
+    more = {**chains, **others(facts)}
+    return entries + [Entry((label, f"after stage {len(chain)}"), chain[-1]) for label, chain in more.items()]
 
 
 def _stages(facts: Facts) -> list[Entry]:
@@ -76,7 +75,7 @@ def _stages(facts: Facts) -> list[Entry]:
 
 def _beir(facts: Facts) -> list[Entry]:
     """List the same systems for table 3, where nothing was trained on the queries."""
-    chains = {"BM25": [bm25(facts)], **methods(facts, published.GENERAL), **others(facts, published.GENERAL)}
+    chains = {"BM25": [facts.bm25], **methods(facts, published.GENERAL), **others(facts, published.GENERAL)}
     return _beside("table 3", {name: chain[-1:] for name, chain in chains.items()})
 
 
@@ -92,8 +91,8 @@ def _nano(facts: Facts) -> list[Entry]:
 
 def _projection(facts: Facts) -> list[Entry]:
     """List the two settings of table 4."""
-    with_and_without = next(iter(pairs(facts, "encoder.projection", True, False)), ("", ""))
-    return _beside("table 4", {"w/o projection": with_and_without[1:], "w/ projection": with_and_without[:1]})
+    having, lacking = next(iter(pairs(facts, "encoder.projection", True, False)), ("", ""))
+    return _beside("table 4", {"w/o projection": [lacking], "w/ projection": [having]})
 
 
 def _corpora(facts: Facts) -> list[Entry]:
@@ -154,15 +153,13 @@ def wanted(name: str, config: dict[str, Any]) -> Wanted:
     if name in ("table_latency", "table_claims"):
         return Wanted(everything=name == "table_claims", latency=True)
     if name in OF_MASKS:
-        shown = [facts.entries("systems")[a]["encoder"] for a, _ in masking_pairs(facts)]
-        encoders = facts.entries("encoders").items()
-        shown += [encoder for encoder, entry in encoders if entry.get("decoder_masking") == "importance"]
+        shown = [shown_encoder(facts)] if facts.masked_terms else []
     else:
         shown = GRIDS[name].systems(facts) if GRIDS[name].columns(facts) else []
     row = _ROWS[name]
     if len(shown) < row["least"]:
         raise InputError(f"{name} needs {row['lacks']}, which this config lacks; see {row['has']}")
-    return Wanted(encoders=shown[:1]) if name in OF_MASKS else Wanted(systems=list(dict.fromkeys(shown)))
+    return Wanted(encoders=shown) if name in OF_MASKS else Wanted(systems=list(dict.fromkeys(shown)))
 
 
 # --- what is shown ---------------------------------------------------------------------------------------------------
@@ -198,13 +195,22 @@ def _latency(facts: Facts, name: str) -> Table:
     return Table(name, caption, [*head, *(f"ms, n = {length}" for length in growth["MAE"])], body, texts=["complexity"])
 
 
-def beside_the_papers(facts: Facts) -> list[Table]:
-    """Return the tables of systems that have the paper's lines too: those whose collections were measured."""
-    return [
+def section(facts: Facts) -> Section | None:
+    """Show the claims scored on what was measured here, and the tables whose collections are the paper's."""
+    claims = claims_table(facts)
+    beside = [
         grids.table(grid, name, facts)
         for name, grid in GRIDS.items()
         if len(grid.systems(facts)) >= grid.least and any(column.key for column in grid.columns(facts))
     ]
+    tested = [row for row in claims.rows if row[1] != NOT_TESTED]
+    if not tested and not beside:
+        return None
+    untested = {row[0]: row[-1] for row in claims.rows[len(tested) :]}
+    counts = Counter(row[1] for row in claims.rows)
+    tally = ", ".join(f"{counts[outcome]} {outcome}" for outcome in OUTCOMES if counts[outcome])
+    values = {"tally": tally, "tested": replace(claims, rows=tested), "untested": untested}
+    return Section("paper", values, [claims, *beside])
 
 
 def figure(name: str, facts: Facts) -> Figure:
@@ -212,8 +218,7 @@ def figure(name: str, facts: Facts) -> Figure:
     if name == "figure_negatives":
         return grids.figure(GRIDS[name], name, facts)
     if name == "figure_steps":
-        columns = GRIDS[name].columns(facts)
-        panels = [over_steps(facts, target, column.measure) for column in columns for [target] in column.sets]
+        panels = [over_steps(column) for column in GRIDS[name].columns(facts)]
         return stacked(name, GRIDS[name].caption, panels)
     masked, row = facts.masked_terms[shown_encoder(facts)], _ROWS[name]
     panels = masked_figures(masked) if name == "figure_masked_terms" else [sampling(masked["example"])]

@@ -8,25 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from cdmae import formats
 from cdmae.report.charts import Figure, Series, lines, stacked
+from cdmae.report.columns import Column, in_domain, together, zero_shot
 from cdmae.report.facts import Facts, Target
 from cdmae.report.paper import published
 from cdmae.report.paper.published import Key, Row
-from cdmae.report.sections import (
-    Sets,
-    in_domain,
-    main_measure,
-    mean_noise,
-    mean_value,
-    system_cell,
-    zero_shot_sets,
-)
 from cdmae.report.tables import Cell, Table, number_cell
 
 MOST_ACROSS = 8  # with more collections than this a table has them down and the methods across
@@ -40,20 +32,6 @@ class Entry(NamedTuple):
     label: tuple[str, ...]
     system: str = ""
     paper: Row | None = None
-
-
-class Column(NamedTuple):
-    """What a column measures: sets of targets whose means count alike; `key` is the paper's column, if it has one."""
-
-    name: str
-    sets: Sets
-    measure: str
-    key: Key | None = None
-
-    @property
-    def head(self) -> str:
-        """Return the name with the measure."""
-        return f"{self.name}, {formats.measure_name(self.measure)}"
 
 
 @dataclass(frozen=True)
@@ -84,53 +62,51 @@ class Grid:
 
     def columns(self, facts: Facts) -> list[Column]:
         """Return the paper's columns where its queries are measured; else our own."""
-        if self.source in ("table 3", published.NANO):
+        if self.source in SETS:
             return _zero_shot(facts, self.source)
         theirs = _papers(facts, self.source) if self.source else []
         return theirs or [
-            Column(str(target), [[target]], name)
-            for target in in_domain(facts)
-            for name in [measure for measure in self.measures if measure in facts.measures_of(target)]
-            or [facts.main_measure(target)]
+            Column.of(facts, column.target, name)
+            for column in in_domain(facts)
+            for name in [measure for measure in self.measures if measure in facts.measures_of(column.target)]
+            or [column.measure]
         ]
 
 
 def _papers(facts: Facts, source: str) -> list[Column]:
     """Return the columns of one of the paper's tables that are measured here."""
-    named = {published.dataset(facts, target): target for target in in_domain(facts)}
+    named = {published.dataset(facts, column.target): column.target for column in in_domain(facts)}
     columns = []
     for key in dict.fromkeys(key for row in published.rows(source).values() for key in row.values):
         datasets = {published.DL: (published.DL19, published.DL20)}.get(key.dataset, (key.dataset,))
         targets = [named[dataset] for dataset in datasets if dataset in named]
         if len(targets) == len(datasets) and all(key.measure in facts.measures_of(target) for target in targets):
-            columns.append(Column(key.dataset, [[target] for target in targets], key.measure, key))
+            columns.append(Column(facts, key.dataset, [[target] for target in targets], key.measure, key))
     return columns
 
 
 def _zero_shot(facts: Facts, source: str) -> list[Column]:
     """Return a column per collection, and their average where there are several; of NanoBEIR its own sets alone."""
-    sets = zero_shot_sets(facts)
-    names = {name: name for name in sets}
-    if source == published.NANO:
-        datasets = {name: published.nano(facts, target) for name, [target, *_] in sets.items()}
-        names = {name: dataset for name, dataset in datasets.items() if dataset}
     theirs = {key for row in published.rows(source).values() for key in row.values} - {published.AVERAGE}
-    keys = {name: Key(dataset, main_measure(facts, [sets[name]])) for name, dataset in names.items()}
-    columns = [Column(name, [sets[name]], key.measure, key if key in theirs else None) for name, key in keys.items()]
+    columns = []
+    for column in zero_shot(facts):
+        if dataset := published.nano(facts, column.target) if source == published.NANO else column.name:
+            key = Key(dataset, column.measure)
+            columns.append(replace(column, key=key if key in theirs else None))
     if len(columns) > 1:
-        all_there = theirs <= set(keys.values()) and len(columns) == SETS[source]
-        average = published.AVERAGE if all_there else None
-        columns.append(Column("average", [sets[name] for name in names], columns[0].measure, average))
+        all_there = theirs <= {column.key for column in columns} and len(columns) == SETS[source]
+        columns.append(replace(together(columns, "average"), key=published.AVERAGE if all_there else None))
     return columns
 
 
 def planned(config: dict[str, Any]) -> Facts:
     """Return the facts as they will be when everything in the config has been measured, without any numbers."""
-    evaluation = Facts(config).evaluation
+    evaluation, encoders = Facts(config).evaluation, Facts(config).entries("encoders")
     targets = [Target(name, split) for name, splits in evaluation.collections.items() for split in splits]
     measured = [(target, measure) for target in targets for measure in evaluation.measured(*target)]
     keys = ((system, *place) for system in config["systems"] for place in measured)
-    return Facts(config=config, values=dict.fromkeys(keys, pd.Series(dtype=float)))
+    masked = [name for name, entry in encoders.items() if entry.get("decoder_masking") == "importance"]
+    return Facts(config, dict.fromkeys(keys, pd.DataFrame()), masked_terms=dict.fromkeys(masked, {}))
 
 
 def table(grid: Grid, name: str, facts: Facts) -> Table:
@@ -155,7 +131,7 @@ def table(grid: Grid, name: str, facts: Facts) -> Table:
     one = len({column.measure for column in columns}) == 1
     names = [column.name if one else column.head for column in columns]
     body = [[head, *(cells[at] for _, cells in labelled)] for at, head in enumerate(names)]
-    caption += f", {formats.measure_name(columns[0].measure)}" if one else ""
+    caption += f", {columns[0].unit}" if one else ""
     return Table(name, caption, ["collection", *across], body)
 
 
@@ -167,20 +143,17 @@ def _lines(facts: Facts, entry: Entry, columns: Sequence[Column], whose: str) ->
         yield [*entry.label, whose, paper.source], [number_cell(value, "{:.1f}".format) for value in points]
     if not entry.system:
         return
-    ours = [system_cell(facts, entry.system, column.sets, column.measure) for column in columns]
+    ours = [column.cell(entry.system) for column in columns]
     yield [*entry.label, "ours", entry.system], ours
     if paper:
         gaps = [
             math.nan if cell.value is None else cell.value - value for cell, value in zip(ours, points, strict=True)
         ]
-        bands = [100 * mean_noise(facts, column.sets, column.measure) for column in columns]
-        bands = [math.nan if math.isnan(gap) else band for gap, band in zip(gaps, bands, strict=True)]
+        bands = [math.nan if math.isnan(gap) else 100 * of.noise for gap, of in zip(gaps, columns, strict=True)]
         differences = [number_cell(gap, lambda gap: formats.signed(gap / 100)) for gap in gaps]
         yield [*entry.label, "difference", ""], differences
-        yield (
-            [*entry.label, "band", "of one seed"],
-            [number_cell(band, "\N{PLUS-MINUS SIGN}{:.1f}".format) for band in bands],
-        )
+        shown = [number_cell(band, "\N{PLUS-MINUS SIGN}{:.1f}".format) for band in bands]
+        yield [*entry.label, "band", "of one seed"], shown
 
 
 def figure(grid: Grid, name: str, facts: Facts) -> Figure:
@@ -188,18 +161,11 @@ def figure(grid: Grid, name: str, facts: Facts) -> Figure:
     panels, everything = [], grid.entries(planned(facts.config))
     for column in grid.columns(facts):
         entries = [entry for entry in everything if entry.system or column.key]
-        ours, papers = [], []
-        for at, entry in enumerate(entries):
-            if entry.system:
-                ours.append((at, 100 * mean_value(facts, entry.system, column.sets, column.measure)))
-            if entry.paper and column.key in entry.paper.values:
-                papers.append((at, entry.paper.values[column.key]))
+        ours = {at: 100 * column.value(entry.system) for at, entry in enumerate(entries) if entry.system}
+        papers = {at: entry.paper.values.get(column.key) for at, entry in enumerate(entries) if entry.paper}
+        papers = {at: value for at, value in papers.items() if value is not None}
         both = (("ours", ours, 0), ("the paper", papers, 2))
-        series = [Series(label, *zip(*points, strict=True), hue) for label, points, hue in both if points]
-        panels.append(
-            lines(
-                name, column.head, series, x_axis=grid.heads[0], x_names=[entry.label[0] for entry in entries],
-                y_axis=formats.measure_name(column.measure), markers=True,
-            )
-        )  # fmt: skip
+        series = [Series(label, list(points), list(points.values()), hue) for label, points, hue in both if points]
+        style = {"x_axis": grid.heads[0], "x_names": [entry.label[0] for entry in entries], "markers": True}
+        panels.append(lines(name, column.head, series, y_axis=column.unit, **style))
     return stacked(name, grid.caption, panels)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -12,20 +11,15 @@ import pandas as pd
 from cdmae import formats
 from cdmae.report import comparisons
 from cdmae.report.charts import Figure, Series, lines
+from cdmae.report.columns import Column, in_domain, main_column, seed_deviation
 from cdmae.report.comparisons import Change, chains, repeated
-from cdmae.report.facts import Facts, Target
+from cdmae.report.facts import Facts
 from cdmae.report.sections import (
     LONG,
     Section,
-    bm25,
-    colour,
     difference_cells,
     difference_figure,
     encoder_colour,
-    in_domain,
-    main_target,
-    seeds,
-    system_cell,
 )
 from cdmae.report.tables import Table, highlight
 
@@ -34,16 +28,13 @@ OF_GROWTH = "encoder.take_step"  # has a section of its own
 
 
 def distances(
-    facts: Facts, target: Target, labels: dict[str, Sequence[Any]], pairs: Iterable[tuple[str, str]],
-    measures: Mapping[str, str], over: str,
+    column: Column, labels: dict[str, Sequence[Any]], pairs: Iterable[tuple[str, str]], over: str,
+    shown: Mapping[str, Column] | None = None,
 ) -> pd.DataFrame:  # fmt: skip
-    """Make a row per (system, reference): labels, `measures` by their heads, and as `over` their distance."""
-    pairs, main = list(pairs), facts.main_measure(target)
-    levels = {
-        head: [system_cell(facts, system, [[target]], measure) for system, _ in pairs]
-        for head, measure in measures.items()
-    }
-    gaps = [difference_cells(facts.difference(*pair, target, main)) for pair in pairs]
+    """Make a row per (system, reference): labels, the `shown` columns by their heads, and as `over` the distance."""
+    pairs, shown = list(pairs), shown or {column.unit: column}
+    levels = {head: [one.cell(system) for system, _ in pairs] for head, one in shown.items()}
+    gaps = [difference_cells(column.difference(*pair)) for pair in pairs]
     return pd.DataFrame({**labels, **levels}).join(pd.DataFrame(gaps, columns=[over, "95 % interval", "p"]))
 
 
@@ -52,47 +43,49 @@ def distances(
 
 def stages(facts: Facts) -> Section | None:
     """Show a table and the gains per target, and the levels of the first."""
-    targets = in_domain(facts)
-    if not chains(facts) or not targets:
+    columns = in_domain(facts)
+    if not chains(facts) or not columns:
         return None
-    figures = [_levels(facts, targets[0])] if len(chains(facts)) > 1 else []
-    for target in targets:
-        pairs = [(f"{after} over {before}", after, before, [[target]]) for before, after in comparisons.steps(facts)]
-        title = f"Added by a stage, {formats.measure_name(facts.main_measure(target))}, {target}"
-        name = f"stage-differences-{target.collection}-{target.split}"
-        figures.append(difference_figure(facts, name, title, pairs))
-    return Section("stages", tables=[stage_table(facts, target) for target in targets], figures=figures)
+    figures = [_levels(columns[0])] if len(chains(facts)) > 1 else []
+    for column in columns:
+        pairs = [
+            (f"{after} over {before}", after, before, column) for after, before in comparisons.steps(facts).items()
+        ]
+        name = f"stage-differences-{column.target.collection}-{column.target.split}"
+        figures.append(difference_figure(name, f"Added by a stage, {column.unit}, {column.target}", pairs))
+    return Section("stages", tables=[stage_table(column) for column in columns], figures=figures)
 
 
-def stage_table(facts: Facts, target: Target) -> Table:
+def stage_table(column: Column) -> Table:
     """Make a row per stage of each chain: its measures, and its distance from the stage before."""
-    main, before = facts.main_measure(target), {after: before for before, after in comparisons.steps(facts)}
+    facts, target, before = column.facts, column.target, comparisons.steps(column.facts)
     recalls = [measure for measure in facts.measures_of(target) if measure.startswith(("R@", "R("))]
-    measures = {formats.measure_name(measure): measure for measure in [main, *recalls]}
+    shown = {one.unit: one for one in [column, *(Column.of(facts, target, measure) for measure in recalls)]}
     names = list(dict.fromkeys(name for chain in chains(facts) for name in chain))
     labels = {"system": names, "after": [before.get(name, formats.NONE) for name in names]}
-    pairs = [(name, before.get(name, "")) for name in names]
-    frame = distances(facts, target, labels, pairs, measures, "added")
-    frame[list(measures)] = frame[list(measures)].apply(highlight)
-    caption = f"From stage to stage on {target}; added: points of {formats.measure_name(main)} over the stage before"
+    frame = distances(column, labels, [(name, before.get(name, "")) for name in names], "added", shown)
+    frame[list(shown)] = frame[list(shown)].apply(highlight)
+    caption = f"From stage to stage on {target}; added: points of {column.unit} over the stage before"
     return Table.of(f"stages-{target.collection}-{target.split}", caption, frame, texts=["after"])
 
 
-def _levels(facts: Facts, target: Target) -> Figure:
-    measure, systems, series = facts.main_measure(target), facts.entries("systems"), []
-    encoders = [systems[chain[0]]["encoder"] for chain in chains(facts)]
+def _levels(column: Column) -> Figure | None:
+    facts, target, series = column.facts, column.target, []
+    encoders = [facts.encoder_of(chain[0]) for chain in chains(facts)]
     for chain, encoder in zip(chains(facts), encoders, strict=True):
-        heights = [100 * facts.value(name, target, measure) for name in chain]
         label = encoder if encoders.count(encoder) == 1 else chain[-1]
-        series.append(Series(label, range(len(chain)), heights, colour(facts, chain[0])))
-    base = 100 * facts.value(bm25(facts), target, measure)
+        series.append(Series(label, range(len(chain)), _heights(column, chain), encoder_colour(facts, encoder)))
+    [base] = _heights(column, [facts.bm25])
     near = base < 2 * max(height for line in series for height in line.y)  # nan is not
-    name = formats.measure_name(measure)
     return lines(
-        f"stages-{target.collection}-{target.split}", f"{name} from stage to stage, {target}", series,
-        x_axis="", y_axis=name, x_names=[f"stage {number + 1}" for number in range(max(map(len, chains(facts))))],
-        markers=True, reference=(bm25(facts), base) if near else None,
+        f"stages-{target.collection}-{target.split}", f"{column.unit} from stage to stage, {target}", series,
+        x_axis="", y_axis=column.unit, x_names=[f"stage {at + 1}" for at in range(max(map(len, chains(facts))))],
+        markers=True, reference=(facts.bm25, base) if near else None,
     )  # fmt: skip
+
+
+def _heights(column: Column, systems: Iterable[str]) -> list[float]:
+    return [100 * column.value(system) for system in systems]
 
 
 # --- steps of pre-training -------------------------------------------------------------------------------------------
@@ -100,33 +93,31 @@ def _levels(facts: Facts, target: Target) -> Figure:
 
 def growth(facts: Facts) -> Section | None:
     """Show what later steps of a pre-training are worth: a figure per target, and a table of the main one."""
-    targets = in_domain(facts) or facts.targets[:1]
-    if not targets or not comparisons.growth(facts):
-        return None
+    columns = in_domain(facts) or [Column.of(facts, target) for target in facts.targets[:1]]
     rows = [
         (encoder, step, system, points[max(at - 1, 0)][1])
         for encoder, points in comparisons.growth(facts).items()
         for at, (step, system) in enumerate(points)
     ]
+    if not columns or not rows:
+        return None
     encoders, steps, *pairs = zip(*rows, strict=True)
-    labels, measure = {"encoder": encoders, "steps": steps}, facts.main_measure(targets[0])
-    measures = {formats.measure_name(measure): measure}
-    frame = distances(facts, targets[0], labels, zip(*pairs, strict=True), measures, "over the step before")
-    caption = f"{formats.measure_name(measure)} on {targets[0]} after so many steps"
+    labels = {"encoder": encoders, "steps": steps}
+    frame = distances(columns[0], labels, zip(*pairs, strict=True), "over the step before")
+    caption = f"{columns[0].unit} on {columns[0].target} after so many steps"
     table = Table.of("steps", caption, frame, {"steps": formats.count})
-    figures = [over_steps(facts, target, facts.main_measure(target)) for target in targets]
-    return Section("growth", tables=[table], figures=figures)
+    return Section("growth", tables=[table], figures=[over_steps(column) for column in columns])
 
 
-def over_steps(facts: Facts, target: Target, measure: str) -> Figure:
+def over_steps(column: Column) -> Figure | None:
     """Draw the measure over the steps, a line per pre-training."""
     series = []
-    for encoder, points in comparisons.growth(facts).items():
-        heights = [100 * facts.value(system, target, measure) for _, system in points]
-        series.append(Series(encoder, [step for step, _ in points], heights, encoder_colour(facts, encoder)))
-    name = formats.measure_name(measure)
-    title, file = f"{name} after so many steps, {target}", f"steps-{target.collection}-{target.split}"
-    return lines(file, title, series, x_axis="pre-training steps", y_axis=name, markers=True)
+    for encoder, points in comparisons.growth(column.facts).items():
+        steps, systems = zip(*points, strict=True)
+        series.append(Series(encoder, steps, _heights(column, systems), encoder_colour(column.facts, encoder)))
+    target, title = column.target, f"{column.unit} after so many steps, {column.target}"
+    file = f"steps-{target.collection}-{target.split}"
+    return lines(file, title, series, x_axis="pre-training steps", y_axis=column.unit, markers=True)
 
 
 # --- settings --------------------------------------------------------------------------------------------------------
@@ -135,24 +126,23 @@ def over_steps(facts: Facts, target: Target, measure: str) -> Figure:
 def section(facts: Facts) -> Section | None:
     """Show a table and a figure per setting with several values, a table of the others and one of repetitions."""
     shown = [change for change in comparisons.changes(facts) if change.setting != OF_GROWTH]
-    target = main_target(facts)
-    if not target or not (shown or repeated(facts)):
+    column = main_column(facts)
+    if not column or not (shown or repeated(facts)):
         return None
     several, single = grouped(shown)
-    ladders = [ladder(facts, target, group) for group in several.values()]
-    tables = [*(table for table, _ in ladders), change_table(facts, target, single), seed_table(facts, target)]
-    band = comparisons.noise(facts, target, facts.main_measure(target))
-    values = {"any": bool(shown), "band": band, "long": LONG}
+    ladders = [ladder(column, group) for group in several.values()]
+    tables = [*(table for table, _ in ladders), change_table(column, single), seed_table(column)]
+    values = {"any": bool(shown), "band": column.noise, "long": LONG}
     return Section("changes", values, tables, [figure for _, figure in ladders])
 
 
 def grouped(shown: list[Change]) -> tuple[dict[tuple[str, str], list[Change]], list[Change]]:
-    """Group changes by (setting, reference) where a setting has several other values, ascending; and the rest."""
-    count = Counter((change.setting, change.reference) for change in shown)
-    several: dict[tuple[str, str], list[Change]] = {key: [] for key, changes in count.items() if changes > 1}
-    for change in sorted(shown, key=lambda change: _number(change.after)):
-        several.get((change.setting, change.reference), []).append(change)
-    return several, [change for change in shown if (change.setting, change.reference) not in several]
+    """Group changes by (setting, reference) where a setting has several other values; and the rest."""
+    groups: dict[tuple[str, str], list[Change]] = {}
+    for change in shown:
+        groups.setdefault((change.setting, change.reference), []).append(change)
+    several = {key: group for key, group in groups.items() if len(group) > 1}
+    return several, [group[0] for group in groups.values() if len(group) == 1]
 
 
 def _number(text: str) -> float:
@@ -169,48 +159,47 @@ def values(group: list[Change]) -> list[tuple[str, str]]:
     return sorted(both, key=lambda pair: _number(pair[0]))
 
 
-def ladder(facts: Facts, target: Target, group: list[Change]) -> tuple[Table, Figure | None]:
+def ladder(column: Column, group: list[Change]) -> tuple[Table, Figure | None]:
     """Show the values of one setting: a table, and a figure where there are three or more and all are numbers."""
-    setting, reference, measure = group[0].setting, group[0].reference, facts.main_measure(target)
-    (shown, systems), name = zip(*values(group), strict=True), formats.measure_name(measure)
+    setting, reference = group[0].setting, group[0].reference
+    shown, systems = zip(*values(group), strict=True)
     short, file = setting.rpartition(".")[2], f"changes-{setting.replace('.', '-')}-{reference}"
-    labels, pairs = {short: shown, "system": systems}, [(system, reference) for system in systems]
-    frame = distances(facts, target, labels, pairs, {name: measure}, f"over {reference}")
-    caption = f"{setting}: {name} on {target}, all else as in {reference}"
+    pairs = [(system, reference) for system in systems]
+    frame = distances(column, {short: shown, "system": systems}, pairs, f"over {reference}")
+    caption = f"{setting}: {column.unit} on {column.target}, all else as in {reference}"
     table = Table.of(file, caption, frame, texts=["system"])
     if len(shown) < 3 or not all(_number(value) < math.inf or value == "∞" for value in shown):
         return table, None
-    heights = [100 * facts.value(system, target, measure) for system in systems]
-    axis, series = AXES.get(setting, short.replace("_", " ")), [Series(name, range(len(shown)), heights)]
-    title = f"{setting}, {name} on {target}"
-    return table, lines(file, title, series, x_axis=axis, y_axis=name, x_names=shown, markers=True)
+    series = [Series(column.unit, range(len(shown)), _heights(column, systems))]
+    axis = AXES.get(setting, short.replace("_", " "))
+    title = f"{setting}, {column.unit} on {column.target}"
+    return table, lines(file, title, series, x_axis=axis, y_axis=column.unit, x_names=shown, markers=True)
 
 
-def change_table(facts: Facts, target: Target, shown: list[Change]) -> Table:
+def change_table(column: Column, shown: list[Change]) -> Table:
     """Tabulate the changed setting, both values, and the difference it made."""
-    measure = facts.main_measure(target)
-    shown = [one for one in shown if facts.difference(one.system, one.reference, target, measure)]
+    shown = [one for one in shown if column.difference(one.system, one.reference)]
     labels = {
         "setting": [one.setting for one in shown],
         "change": [f"{one.before} → {one.after}" for one in shown],
         "systems": [f"{one.reference} → {one.system}" for one in shown],
-        "before": [system_cell(facts, one.reference, [[target]], measure) for one in shown],
+        "before": [column.cell(one.reference) for one in shown],
     }
     pairs = [(one.system, one.reference) for one in shown]
-    frame = distances(facts, target, labels, pairs, {"after": measure}, "difference")
-    caption = f"{formats.measure_name(measure)} on {target}, one setting changed"
+    frame = distances(column, labels, pairs, "difference", {"after": column})
+    caption = f"{column.unit} on {column.target}, one setting changed"
     return Table.of("changes", caption, frame, texts=["change", "systems"])
 
 
-def seed_table(facts: Facts, target: Target) -> Table:
+def seed_table(column: Column) -> Table:
     """Tabulate the same recipe with other seeds."""
-    measure, body = facts.main_measure(target), []
+    facts, target, measure, body = column.facts, column.target, column.measure, []
     for group in repeated(facts):
         means = [mean for name in group for mean in facts.by_seed(name, target, measure)]
         body.append([formats.listed(group), ", ".join(map(formats.points, means))])
-    which = seeds(facts) if facts.repeated else "other seeds"
-    caption = f"The same recipe with {which}: {formats.measure_name(measure)} on {target}"
+    caption = (
+        f"The same recipe with {facts.named_seeds if facts.repeated else 'other seeds'}: {column.unit} on {target}"
+    )
     if body:
-        deviation = comparisons.seed_deviation(facts, target, measure)
-        caption += f"; standard deviation {100 * deviation:.2f} points"
+        caption += f"; standard deviation {100 * seed_deviation(facts, target, measure):.2f} points"
     return Table("seeds", caption, ["systems", "values"], body)

@@ -15,10 +15,11 @@ import pandas as pd
 from cdmae import formats
 from cdmae.collections.store import count_passages, read_qrels, read_queries, take_passages
 from cdmae.report.charts import Row, Series, lines, rows
+from cdmae.report.columns import main_column
 from cdmae.report.comparisons import masking_pairs
 from cdmae.report.facts import Facts, Target
 from cdmae.report.paper.methods import main_chain
-from cdmae.report.sections import GREY, Section, colour, main_target
+from cdmae.report.sections import GREY, Section, colour
 from cdmae.report.tables import Cell, Table
 from cdmae.runs import Run, count_queries, read_run
 
@@ -33,9 +34,9 @@ _WIDTH = 1 << 32  # more passages than any collection has
 percent = partial(formats.percent, decimals=1)
 
 
-def sampled(queries: int) -> np.ndarray:
-    """Return the rows of the queries that are looked at, int64."""
-    return np.unique(np.linspace(0, queries - 1, min(queries, SAMPLE)).astype(np.int64))
+def evenly(count: int, most: int) -> np.ndarray:
+    """Return at most so many rows of `count`, evenly spaced, int64."""
+    return np.unique(np.linspace(0, max(count - 1, 0), min(count, most)).astype(np.int64))
 
 
 def lists(run: Run, judged: np.ndarray = NOTHING, depth: int = EVERYTHING) -> pd.DataFrame:
@@ -62,23 +63,23 @@ def relevant(folder: str, split: str) -> pd.DataFrame:
 
 
 def negatives(facts: Facts) -> Section | None:
-    """Show overlap and audit, of the chain that masks by importance."""
-    pairs, (student, buckets) = overlaps(facts), audit(facts)
+    """Show how alike the lists are of the chain that masks by importance, and what the last teacher thinks of them."""
+    pairs, buckets = overlaps(facts), pd.DataFrame(columns=["negatives", "scored", "above"])
+    student = next((name for name in main_chain(facts) if name in facts.paths.get("teachers", {})), "")
+    if student:
+        mined, rows_read, judged = _negatives(facts, student)
+        buckets = above_positive(read_run(facts.paths["teachers"][student], rows_read), mined, judged)
     depths, by_pair = sorted(pairs["best K"].unique()), pairs.groupby(["negatives of", "and of"], sort=False)
     series = [
-        Series(
-            f"{first} and {second}", [depths.index(depth) for depth in pair["best K"]], list(pair["Jaccard index"]), at
-        )
-        for at, ((first, second), pair) in enumerate(by_pair)
+        Series(" and ".join(names), [depths.index(depth) for depth in pair["best K"]], list(pair["Jaccard index"]), at)
+        for at, (names, pair) in enumerate(by_pair)
     ]
     entries = [
         Row(label, percent(above), bar=100 * above, colour=GREY if label == RANDOM else colour(facts, student))
         for label, _, above in buckets.itertuples(index=False)
     ]
-    alike, preferred = (
-        "How alike the negatives of two stages are",
-        "Negatives that the teacher prefers to the judged passage",
-    )
+    alike = "How alike the negatives of two stages are"
+    preferred = "Negatives that the teacher prefers to the judged passage"
     figures = [
         lines("negatives-overlap", alike, series, x_axis="best K of each list", y_axis="Jaccard index", low=0,
               markers=True, x_names=[str(depth) for depth in depths]),
@@ -129,18 +130,9 @@ def _negatives(facts: Facts, student: str) -> tuple[pd.DataFrame, np.ndarray, np
     """Return what a student draws its mined negatives from, the rows that are looked at, and the judged keys."""
     stage = facts.entries("stages")[facts.entries("systems")[student]["stage"]]
     path = facts.paths["mined"][student]
-    rows = sampled(count_queries(path))
+    rows = evenly(count_queries(path), SAMPLE)
     judged = relevant(facts.paths["collections"][stage["collection"]], stage["split"])["key"].to_numpy()
     return lists(read_run(path, rows), judged, stage["depth"]), rows, judged
-
-
-def audit(facts: Facts) -> tuple[str, pd.DataFrame]:
-    """Return the student that is looked at, and its negatives by rank: its teacher may prefer some to the positive."""
-    student = next((name for name in main_chain(facts) if name in facts.paths.get("teachers", {})), "")
-    if not student:
-        return "", pd.DataFrame(columns=["negatives", "scored", "above"])
-    mined, rows, judged = _negatives(facts, student)
-    return student, above_positive(read_run(facts.paths["teachers"][student], rows), mined, judged)
 
 
 def above_positive(teacher: Run, mined: pd.DataFrame, judged: np.ndarray) -> pd.DataFrame:
@@ -180,7 +172,7 @@ def queries(facts: Facts) -> Section | None:
     shown[list(shown)[4:]] = shown[list(shown)[4:]].map(cut)
     table = Table.of("queries", "Queries side by side", shown, heads=2, texts=list(shown)[4:])
     by_kind = {kind: group.to_dict("records") for kind, group in frame.groupby("kind", sort=False)}
-    values = {"facts": facts, "target": main_target(facts), "before": before, "after": after, "cases": by_kind}
+    values = {"facts": facts, "target": main_column(facts).target, "before": before, "after": after, "cases": by_kind}
     return Section("queries", values | {"cut": cut, "rank": rank_in_words}, [table])
 
 
@@ -207,9 +199,10 @@ def cases(facts: Facts) -> pd.DataFrame:
     The frame has the columns kind, query, before and after (ranks of the first relevant passage, 0: not found),
     first_before and first_after (the texts of what was ranked first), and relevant (that of a relevant passage).
     """
-    pair, target = compared(facts), main_target(facts)
-    if not pair or not target or target != Target(*facts.paths["shown"]):
+    pair, column = compared(facts), main_column(facts)
+    if not pair or column.target != Target(*facts.paths["shown"]):
         return pd.DataFrame()
+    target = column.target
     runs = [read_run(facts.paths["runs"][name]) for name in pair]
     folder = facts.paths["collections"][target.collection]
     judged = relevant(folder, target.split)
@@ -217,11 +210,9 @@ def cases(facts: Facts) -> pd.DataFrame:
     ranks = np.stack([first_ranks(run, judged["key"].to_numpy()) for run in runs])
     chosen = select(ranks, np.unique(judged["query"]))
     frame = pd.DataFrame([(kind, row) for kind, rows in chosen.items() for row in rows], columns=["kind", "row"])
-    passages = frame[[]].assign(
-        first_before=[next(iter(runs[0].ranked(row)[0].tolist()), -1) for row in frame["row"]],  # -1 where it has none
-        first_after=[next(iter(runs[1].ranked(row)[0].tolist()), -1) for row in frame["row"]],
-        relevant=frame["row"].map(judged.drop_duplicates("query").set_index("query")["passage"]),
-    )
+    first = [[next(iter(run.ranked(row)[0].tolist()), -1) for row in frame["row"]] for run in runs]  # -1: has none
+    one_judged = frame["row"].map(judged.drop_duplicates("query").set_index("query")["passage"])
+    passages = frame[[]].assign(first_before=first[0], first_after=first[1], relevant=one_judged)
     needed = np.unique(passages)
     table = take_passages(folder, needed[needed >= 0])
     texts = [f"{title} {text}".strip() for title, text in zip(*map(table.column, ("title", "text")), strict=True)]
@@ -252,5 +243,5 @@ def select(ranks: np.ndarray, judged: np.ndarray) -> dict[str, list[int]]:
         rows[kind] = [row for row in np.argsort(order, kind="stable")[:SHOWN] if order[row] < 0]
     best = filled.min(0)
     hard = np.flatnonzero((best == best.max(initial=0)) & (best > 1))
-    rows["hardest"] = hard[np.unique(np.linspace(0, max(len(hard) - 1, 0), min(len(hard), SHOWN)).astype(np.int64))]
+    rows["hardest"] = hard[evenly(len(hard), SHOWN)]
     return {kind: judged[of_kind].tolist() for kind, of_kind in rows.items()}

@@ -41,7 +41,7 @@ def section(facts: Facts) -> Section | None:
 
 def shown_encoder(facts: Facts) -> str:
     """Choose the encoder whose masks are shown."""
-    encoders = [facts.entries("systems")[system]["encoder"] for system, _ in masking_pairs(facts)]
+    encoders = [facts.encoder_of(system) for system, _ in masking_pairs(facts)]
     return next(encoder for encoder in [*encoders, *facts.masked_terms] if encoder in facts.masked_terms)
 
 

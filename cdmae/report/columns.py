@@ -1,0 +1,150 @@
+"""Measure systems as a column of a table shows them: means over collections, differences, and the noise of a seed."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import fmean, stdev
+from typing import Any
+
+from cdmae import formats
+from cdmae.evaluation.significance import Difference, holm
+from cdmae.report.comparisons import repeated
+from cdmae.report.facts import Facts, Target
+from cdmae.report.tables import Cell, Spread
+
+MOST_SETS = 4  # zero-shot collections that are listed one by one beside the others
+
+
+@dataclass(frozen=True, eq=False)
+class Column:
+    """The mean over `sets` of the means over their targets, in one measure: the forums of a collection are one set.
+
+    `key` is the paper's column of these numbers, if it has one.
+    """
+
+    facts: Facts
+    name: str
+    sets: Sequence[Sequence[Target]]
+    measure: str
+    key: Any = None
+
+    @classmethod
+    def of(cls, facts: Facts, target: Target, measure: str = "") -> Column:
+        """Make the column of one target, in its main measure unless another is named."""
+        return cls(facts, str(target), [[target]], measure or facts.main_measure(target))
+
+    @property
+    def target(self) -> Target:
+        """Return the target, the first of several."""
+        return self.sets[0][0]
+
+    @property
+    def unit(self) -> str:
+        """Return the measure as a table writes it."""
+        return formats.measure_name(self.measure)
+
+    @property
+    def head(self) -> str:
+        """Return the name with the measure."""
+        return f"{self.name}, {self.unit}"
+
+    def value(self, system: str) -> float:
+        """Return the mean of a system, 0 to 1; nan unless it was measured on all targets."""
+        return fmean(fmean(self.facts.value(system, target, self.measure) for target in some) for some in self.sets)
+
+    def cell(self, system: str, *, mark: str = "", note: str = "") -> Cell:
+        """Show the mean of a system in points, and how far apart its seeds are in it; a dash where it is nan."""
+        value = self.value(system)
+        by_seed = [[self.facts.by_seed(system, target, self.measure) for target in some] for some in self.sets]
+        seeds = min(len(values) for some in by_seed for values in some)
+        means = [fmean(fmean(values[seed] for values in some) for some in by_seed) for seed in range(seeds)]
+        spread = Spread(100 * stdev(means), seeds) if seeds > 1 else None
+        number = None if math.isnan(value) else 100 * value
+        return Cell(formats.points(value), number, mark=mark, note=note, spread=spread)
+
+    def difference(self, a: str, b: str) -> Difference | None:
+        """Subtract system `b` from system `a`; None unless both were measured on all targets."""
+        by_set = [[self.facts.difference(a, b, target, self.measure) for target in some] for some in self.sets]
+        if any(None in differences for differences in by_set):
+            return None
+        return pooled([pooled(differences) for differences in by_set])
+
+    def compared(self, systems: Iterable[str], reference: str) -> dict[str, Difference]:
+        """Subtract `reference` from every other system, p corrected after Holm for all of them."""
+        gaps = {name: gap for name in systems if (gap := self.difference(name, reference))}
+        corrected = holm([gap.p for gap in gaps.values()])
+        return {name: gap._replace(p=p) for (name, gap), p in zip(gaps.items(), corrected, strict=True)}
+
+    @cached_property
+    def noise(self) -> float:
+        """Return the band in which a difference of two systems, each trained once, may be due to their seeds.
+
+        It is the mean over the targets, because one seed serves them all.
+        """
+        deviations = [seed_deviation(self.facts, target, self.measure) for some in self.sets for target in some]
+        bands = [0 if math.isnan(deviation) else 1.96 * math.sqrt(2) * deviation for deviation in deviations]
+        return fmean(max(self.facts.noise, band) for band in bands)
+
+    def verdict(self, gap: Difference) -> str:
+        """Say ``better`` or ``worse`` where queries and the noise of a seed leave no doubt, else ``open``."""
+        if gap.p >= 0.05 or abs(gap.difference) <= self.noise or gap.low <= 0 <= gap.high:
+            return "open"
+        return "better" if gap.difference > 0 else "worse"
+
+
+def seed_deviation(facts: Facts, target: Target, measure: str) -> float:
+    """Return the standard deviation over seeds, pooled over what was repeated; nan where nothing was."""
+    groups = [[mean for name in group for mean in facts.by_seed(name, target, measure)] for group in repeated(facts)]
+    squares = math.fsum(len(means) * statistics.pvariance(means) for means in groups if means)
+    freedom = sum(max(len(means) - 1, 0) for means in groups)
+    return math.sqrt(squares / freedom) if freedom else math.nan
+
+
+def pooled(several: list[Difference]) -> Difference:
+    """Average differences over collections, each counting once; the queries of different ones are independent."""
+    if len(several) == 1:
+        return several[0]
+    a, b, mean = (math.fsum(numbers) / len(several) for numbers in list(zip(*several, strict=True))[:3])
+    half = math.hypot(*((one.high - one.low) / 2 for one in several)) / len(several)
+    p = math.erfc(abs(mean) / half * 1.96 / math.sqrt(2)) if half else 1.0  # of a normal with that 95 % interval
+    return Difference(a, b, mean, p, mean - half, mean + half, sum(one.queries for one in several))
+
+
+def in_domain(facts: Facts) -> list[Column]:
+    """List the targets that are not zero-shot."""
+    return [Column.of(facts, target) for target in facts.targets if not facts.zero_shot(target)]
+
+
+def zero_shot(facts: Facts) -> list[Column]:
+    """List the zero-shot collections; CQADupStack is the mean of its forums, as in BEIR."""
+    sets: dict[str, list[Target]] = {}
+    targets = [target for target in facts.targets if facts.zero_shot(target)]
+    one_split = len({target.split for target in targets}) == 1
+    for target in targets:
+        forum = target.collection.startswith("cqadupstack-")
+        name = "cqadupstack" if forum else target.collection if one_split else str(target)
+        sets.setdefault(name, []).append(target)
+    return [Column(facts, name, [some], facts.main_measure(some[0])) for name, some in sets.items()]
+
+
+def together(columns: Sequence[Column], name: str) -> Column:
+    """Average over columns, each counting once, in the measure of the first."""
+    return Column(columns[0].facts, name, [some for column in columns for some in column.sets], columns[0].measure)
+
+
+def everywhere(facts: Facts) -> list[Column]:
+    """List everything that was measured on; many zero-shot collections are one mean."""
+    others = zero_shot(facts)
+    if len(others) > MOST_SETS:
+        return [*in_domain(facts), together(others, f"mean of {len(others)} collections, zero-shot")]
+    return [*in_domain(facts), *(together([column], f"{column.name}, zero-shot") for column in others)]
+
+
+def main_column(facts: Facts) -> Column | None:
+    """Choose what the first screen speaks of: the first target that is not zero-shot, if any."""
+    targets = sorted(facts.targets, key=facts.zero_shot)
+    return Column.of(facts, targets[0]) if targets else None
