@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 import pytest
-from test_masking import KEY, batch_of, random_batch, select, words_of
+from test_masking import KEY, NAMES, batch_of, random_batch, select, words_of
 
 from cdmae import masking
 from cdmae.errors import InputError
@@ -212,7 +212,7 @@ def test_pmi_span_masks_collocations_as_units(tmp_path):
 def test_pmi_span_reads_the_counts_as_it_reads_an_importance_of_them(tmp_path):
     """The same units, of which neither `pmi` nor `edges` of the importance decides anything; and the unit is known."""
     read, _, _ = counted(nonsense())
-    ngrams.count_to(tmp_path / "ngrams", read, unit="word", window=4, threads=1, memory=1 << 20)
+    ngrams.count_to(tmp_path / "ngrams", read, unit="word", window=4)
     folders = tmp_path / "ngrams", write(tmp_path / "importance", read)
     counts, estimated = (masking.values(["pmi_span"], read, folder)["pmi_span"] for folder in folders)
     assert np.array_equal(counts, estimated) and not counts.all()
@@ -266,7 +266,7 @@ def test_what_the_strategies_need_is_asked_for(tmp_path):
 # --- masks of single positions ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", masking.names())
+@pytest.mark.parametrize("name", NAMES)
 def test_every_position_hides_itself_and_a_mask_of_its_own(name, monkeypatch):
     batch = random_batch(passages=12, longest=20)
     side = Side(name, 0.5)

@@ -152,11 +152,5 @@ def _segment(
 @compiled
 def _find(keys, first, last, key):
     # The place of a key among keys[first:last], sorted; -1 where it is not.
-    low, high = first, last
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < last and keys[low] == key else -1
+    place = first + np.searchsorted(keys[first:last], key)
+    return place if place < last and keys[place] == key else -1
