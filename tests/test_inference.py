@@ -96,7 +96,7 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_pat
 
 def test_pieces_made_from_something_else_are_not_used(tmp_path):
     with pytest.raises(ZeroDivisionError), vectors.pieces(tmp_path / "o", ["a"]) as folder:
-        vectors.save(folder / "00000.npy", np.ones(3))
+        vectors.piece(folder / "00000.npy", lambda: np.ones(3))
         raise ZeroDivisionError
     with pytest.raises(ZeroDivisionError), vectors.pieces(tmp_path / "o", ["a"]) as folder:
         assert (folder / "00000.npy").exists()

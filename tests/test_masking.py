@@ -168,9 +168,12 @@ def test_algorithm1_the_pieces_of_a_word_share_their_noise():
     assert len(set(values[batch.candidates].tolist())) > 0.99 * batch.candidates.sum()
 
 
-def test_algorithm1_masks_at_most_one_word_in_part():
-    batch = random_batch()
-    found = select(batch, Side("importance", 0.5))
+@pytest.mark.parametrize(
+    ("name", "ratio"), [("importance", 0.5), ("idf", 0.5), ("inverse_frequency", 0.5), ("span", 0.3)]
+)
+def test_at_most_one_word_is_masked_in_part(name, ratio):
+    batch = random_batch(passages=200)
+    found = select(batch, Side(name, ratio))
     for row, words in enumerate(words_of(batch)):
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
 

@@ -66,7 +66,7 @@ def number_words(ids, edges, first, last, word_starts, size, segments, words):
                 slot = find(slots, key)
                 if not slots[slot]:
                     if known == len(keys):
-                        keys = longer(keys)
+                        keys = np.concatenate((keys, np.empty_like(keys)))
                         slots = grow(slots)
                         slot = find(slots, key)
                     keys[known] = key
@@ -99,15 +99,6 @@ def grow(slots):
             slot = find(larger, slots[old] - np.uint64(1))
             larger[slot] = slots[old]
             larger[slot + 1] = slots[old + 1]
-    return larger
-
-
-@compiled
-def longer(keys):
-    """Copy keys to an array with twice the room."""
-    larger = np.empty(2 * len(keys), np.uint64)
-    for index in range(len(keys)):
-        larger[index] = keys[index]
     return larger
 
 

@@ -8,12 +8,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cdmae.arrays import read_array
 from cdmae.errors import InputError
 from cdmae.finetuning import groups, reranker
 from cdmae.log import Progress
@@ -83,10 +83,9 @@ def teacher(
             for begin in range(0, len(examples), at_once):
                 asked = examples.queries[begin : begin + at_once]
                 lists = [examples.drawn(row, rounds) for row in range(begin, begin + len(asked))]
-                path = folder / f"{begin // at_once:05d}.npy"
-                if not path.exists():
-                    vectors.save(path, score(judge, queries, asked, passages, lists))
-                for query, best in zip(asked, ranked(lists, read_array(path)), strict=True):
+                make = partial(score, judge, queries, asked, passages, lists)
+                scores = vectors.piece(folder / f"{begin // at_once:05d}.npy", make)
+                for query, best in zip(asked, ranked(lists, scores), strict=True):
                     taught[query] = best
                 progress.advance(len(asked))
         write_run(output, Run.of(*map(list, zip(*taught, strict=True))))
@@ -143,13 +142,8 @@ def reorder(
         for begin in range(0, len(run), at_once):
             rows = range(begin, min(begin + at_once, len(run)))
             tops = [run.ranked(row)[0][:depth] for row in rows]
-            path = kept and kept.with_name(f"{kept.name}{begin // at_once:05d}.npy")
-            if path and path.exists():
-                scores = read_array(path)
-            else:
-                scores = score(judge, queries, np.array(rows), passages, tops)
-                if path:
-                    vectors.save(path, scores)
+            make = partial(score, judge, queries, np.array(rows), passages, tops)
+            scores = vectors.piece(kept.with_name(f"{kept.name}{begin // at_once:05d}.npy"), make) if kept else make()
             for row, (best, values) in zip(rows, ranked(tops, scores), strict=True):
                 rest = run.ranked(row)[0][depth:]
                 below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
