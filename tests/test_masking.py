@@ -238,23 +238,6 @@ def test_words_of_equal_importance_are_masked_equally_often(name):
     assert np.abs(found - 0.5).max() < 4 * math.sqrt(0.25 / number)
 
 
-def test_whole_words_are_masked_in_part_only_where_none_fits():
-    batch = random_batch(passages=200)
-    found = select(batch, Side("whole_word", 0.3))
-    parted = 0
-    for row, words in enumerate(words_of(batch)):
-        partly = [word for word in words if 0 < found[row, word].sum() < len(word)]
-        assert len(partly) <= 1
-        if partly:
-            parted += 1
-            masked = found[row, partly[0]].sum()
-            assert all(found[row, word].all() or len(word) > masked for word in words)
-    assert parted < 40
-    # a word longer than all that may be masked
-    batch = batch_of([[11, 150, 151, 152]])
-    assert select(batch, Side("whole_word", 0.5)).tolist() == [[True, True, False, False]]
-
-
 def test_whole_words_are_gone_through_in_the_drawn_order():
     """The walk in plain Python: one of the words that are left, masked where it fits, else passed over."""
     batch = random_batch(passages=200)
@@ -280,6 +263,8 @@ def test_whole_words_are_gone_through_in_the_drawn_order():
                 passed_over.append(word)
         masked += passed_over[0][:left] if left else []
         assert np.flatnonzero(found[row]).tolist() == sorted(masked)
+    longer_than_all = batch_of([[11, 150, 151, 152]])
+    assert select(longer_than_all, Side("whole_word", 0.5)).tolist() == [[True, True, False, False]]
 
 
 def test_the_sides_of_an_encoder():

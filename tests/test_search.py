@@ -6,7 +6,7 @@ import pytest
 
 from cdmae.errors import InputError
 from cdmae.retrieval import search as module
-from cdmae.retrieval.search import search, search_together
+from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import Shard
 
 
@@ -90,7 +90,7 @@ def test_shards_that_are_made_when_they_are_read_are_read_once(device):
 
     shards = [made(0, 110), made(110, 110), made(110, 130)]  # the first is longer than a block
     sets = [whole_numbers(rng, count, 4) for count in (5, 0, 9)]
-    runs = search_together(sets, shards, 30, device=device)
+    runs = search(np.concatenate(sets), shards, 30, device=device).split(map(len, sets))
     assert calls == [0, 110, 110]
     for queries, run in zip(sets, runs, strict=True):
         same(run, search(queries, [passages], 30, device=device))

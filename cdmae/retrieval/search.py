@@ -40,14 +40,6 @@ Shards = Sequence[np.ndarray | Shard]
 Knn = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]  # [b, D], [n, D], k -> two of [b, k]
 
 
-def search_together(
-    queries: Sequence[np.ndarray], shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu"
-) -> list[Run]:
-    """Search for several sets of queries [Q, D] in one go: a run for each, the same as if it were searched alone."""
-    run = search(np.concatenate(queries), shards, depth, threads=threads, device=device)
-    return run.split(map(len, queries))
-
-
 def search(queries: np.ndarray, shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu") -> Run:
     """Find the `depth` passages of `shards` with the greatest inner product for each of `queries`, ties by row.
 

@@ -22,7 +22,7 @@ from cdmae.files import read_json
 from cdmae.log import say
 from cdmae.runs import Run, write_run
 
-Find = Callable[[int, list[list[str]], int], list[Run]]  # number of a target, queries of splits, depth; their runs
+Find = Callable[[int, list[list[str]], int], Run]  # number of a target, queries of splits, depth; one run of them all
 
 
 def search(collections: Sequence[Path], splits: Sequence[str], outputs: Sequence[Path], depth: int, find: Find) -> None:
@@ -35,8 +35,8 @@ def search(collections: Sequence[Path], splits: Sequence[str], outputs: Sequence
         queries = [read_queries(collection, splits[number]) for number in numbers]
         excluded = [left_out(collection, splits[n], frame) for n, frame in zip(numbers, queries, strict=True)]
         extra = max(int(np.bincount(pairs[:, 0]).max(initial=0)) for pairs in excluded)
-        runs = find(numbers[0], [frame["text"].tolist() for frame in queries], depth + extra)
-        for number, run, pairs in zip(numbers, runs, excluded, strict=True):
+        together = find(numbers[0], [frame["text"].tolist() for frame in queries], depth + extra)
+        for number, run, pairs in zip(numbers, together.split(map(len, queries)), excluded, strict=True):
             write_run(outputs[number], without(run, pairs, depth) if extra else run)
 
 
