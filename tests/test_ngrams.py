@@ -1,5 +1,6 @@
 """Counting n-grams: equal to a slow obvious counter, whatever the threads."""
 
+import itertools
 from collections import Counter
 
 import numpy as np
@@ -16,10 +17,9 @@ WORD_STARTS = np.array([True] * 9 + [False] * 3)
 
 def tokens_of(passages, word_starts=WORD_STARTS):
     """Tokens from (title ids, text ids) per passage."""
-    ids = [each for title, text in passages for each in (*title, *text)]
-    lengths = np.array([[len(title), len(text)] for title, text in passages], np.int64).reshape(-1, 2)
-    edges = np.concatenate([[0], np.cumsum(lengths.ravel())])
-    return Tokens(np.array(ids, np.uint16), edges[::2], edges[1::2], word_starts)
+    segments = [segment for passage in passages for segment in passage]
+    lengths = np.array([len(segment) for segment in segments], np.int64)
+    return Tokens.of(np.array([*itertools.chain(*segments)], np.uint16), lengths, word_starts)
 
 
 def random_tokens(seed, passages=60, length=25):

@@ -215,10 +215,7 @@ def vocabulary_of(pieces, read):
 
 def write(folder, read, unit="word"):
     """An importance of the collection, as its rule writes it."""
-    made = ngrams.count(read, unit=unit)
-    values = ami.broadcast(ami.ami(made.counts, made.totals), read, unit)
-    settings = {"pmi": "min", "normaliser": "order", "edges": "literal"}
-    ami.write(folder, values, ami.Table(made.table, settings))
+    ami.estimate(folder, ngrams.count(read, unit=unit), read, {"pmi": "min", "normaliser": "order", "edges": "literal"})
     return folder
 
 

@@ -30,15 +30,13 @@ from cdmae.errors import InputError
 from cdmae.evaluation.compare import against_first
 from cdmae.evaluation.measures import measure
 from cdmae.retrieval import targets
-from cdmae.retrieval.search import search
+from cdmae.retrieval.search import Shards, search
 from cdmae.retrieval.vectors import Shard
 from cdmae.runs import Run
 
 BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
 RESCORED = 4  # as in the library's examples
 UNIT = 1e-2  # how far from 1 the lengths of normalised vectors may be, of bfloat16 ones too
-
-Shards = Sequence[np.ndarray | Shard]
 
 
 def compare_sizes(

@@ -161,13 +161,19 @@ class Table:
         return cls(ngram_table.read(folder), read_json(Path(folder) / "settings.json"))
 
 
-def write(folder: Path | str, values: np.ndarray, table: Table) -> None:
-    """Write an importance: ``values.npy`` float16 [T], aligned with the ids of the tokens, and the table."""
+def estimate(
+    folder: Path | str, counts: ngrams.Counts, tokens: Tokens, settings: dict[str, Any], threads: int = 1
+) -> None:
+    """Write the importance of `tokens`, ``values.npy`` float16 [T] aligned with the ids, and the table of new text.
+
+    counts: of their n-grams; `settings` are those of `ami`.
+    """
+    values = ami(counts.counts, counts.totals, **settings, threads=threads)
     with complete(folder) as aside:
         aside.mkdir()
-        write_array(aside / "values.npy", values)
-        ngram_table.write(aside, table.ngrams)
-        write_json(aside / "settings.json", table.settings)
+        write_array(aside / "values.npy", broadcast(values, tokens, counts.table.unit))
+        ngram_table.write(aside, counts.table)
+        write_json(aside / "settings.json", settings)
 
 
 def read_values(folder: Path | str) -> np.ndarray:

@@ -50,7 +50,7 @@ def search(queries: np.ndarray, shards: Shards, depth: int, *, threads: int = 1,
     if depth < 1:
         raise InputError(f"the search depth is {depth}; allowed: from 1")
     for shard in shards:
-        if shard.ndim != 2 or queries.ndim != 2 or shard.shape[1] != queries.shape[1]:
+        if shard.shape[1] != queries.shape[1]:
             raise InputError(
                 f"the passages' vectors have the shape {list(shard.shape)} and the queries' {list(queries.shape)}:"
                 " they are not from the same model"

@@ -48,7 +48,6 @@ class Shard:
 
     shape: tuple[int, int]
     make: Callable[[], np.ndarray]
-    ndim = 2
 
     def __len__(self) -> int:
         """Count the passages p."""
