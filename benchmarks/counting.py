@@ -27,7 +27,6 @@ import numpy as np
 
 from benchmarks import texts
 from benchmarks.tables import table
-from cdmae.compiled import Threads
 from cdmae.importance import ami, ngrams
 from cdmae.plan.describe import describe
 from cdmae.tokens import tokenise
@@ -39,7 +38,6 @@ FORMS = {
     "duckdb": "DuckDB GROUP BY, counts only",
     "counts": "ours, counts only",
     "ours": "ours, counts and importance",
-    "memory": "ours, in an eighth of the memory for keys",
     "threads": "ours, on all threads",
     "pieces": "ours, from word-pieces",
 }
@@ -54,8 +52,7 @@ def prepare(folder: Path, words: int, collection: Path | None) -> None:
 
 def numbered(read: Tokens) -> tuple[np.ndarray, np.ndarray]:
     """Give the words numbers, and tell how many there are from each to the end of its segment."""
-    with Threads(1) as pool:
-        words, segments, _ = ngrams.words_of(read, "word", pool)
+    words, segments, _ = ngrams.words_of(read, "word")
     return words, np.repeat(segments[1:], np.diff(segments)) - np.arange(len(words))
 
 
@@ -71,7 +68,7 @@ def measure(form: str, folder: Path, threads: int) -> dict[str, float]:
     if work:
         given = (words, left)
     else:
-        given = (read if form == "pieces" else _as_pieces(words, left), form, threads, len(words))
+        given = (read if form == "pieces" else _as_pieces(words, left), form, threads)
     before, taken = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, []
     for _ in range(1 if form == "counter" else 3):
         cpu, wall = time.process_time(), time.perf_counter()
@@ -88,10 +85,10 @@ def _as_pieces(words: np.ndarray, left: np.ndarray) -> Tokens:
     return Tokens(words, starts, starts[:-1], np.ones(int(words.max()) + 1, bool))
 
 
-def _ours(read: Tokens, form: str, threads: int, words: int) -> int:
+def _ours(read: Tokens, form: str, threads: int) -> int:
     threads = threads if form == "threads" else 1
     unit = "word" if form == "pieces" else "wordpiece"
-    counted = ngrams.count(read, unit=unit, window=WINDOW, threads=threads, memory=words if form == "memory" else None)
+    counted = ngrams.count(read, unit=unit, window=WINDOW, threads=threads)
     if form != "counts":
         ami.ami(counted.counts, counted.totals, threads=threads)
     return int(counted.counts.sum(dtype=np.int64))

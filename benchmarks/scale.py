@@ -4,16 +4,14 @@
     python -m benchmarks.scale --folder /scratch --output results      MS MARCO's size: 40 GB of disk, half an hour
 
 Counting starts from word-pieces as the rule `tokens` leaves them (benchmarks/zipf.py makes them up, since tokenising is
-measured elsewhere) and runs the scripts of the rules `ngrams` and `importance`, once as the workflow does and once with
-little memory for keys: both must leave the same bytes. Search runs over random vectors in files as the rule `vectors`
-leaves them. Each runs as a process of its own. Own memory leaves out what files are mapped to (the counts, the tokens,
-the vectors), which the system takes back where memory is scarce.
+measured elsewhere) and runs the scripts of the rules `ngrams` and `importance`. Search runs over random vectors in
+files as the rule `vectors` leaves them. Each runs as a process of its own. Own memory leaves out what files are mapped
+to (the counts, the tokens, the vectors), which the system takes back where memory is scarce.
 """
 
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import shutil
@@ -36,7 +34,6 @@ from cdmae.retrieval.vectors import read_vectors
 ROOT = Path(__file__).resolve().parent.parent
 SETTINGS = {"window": 4, "unit": "word", "pmi": "min", "normaliser": "order", "edges": "literal"}
 SHARES = (0.01, 0.1, 1.0)
-ROUNDS = 8  # that the keys of an order are counted in where memory is scarce
 
 
 @dataclass(frozen=True)
@@ -66,39 +63,22 @@ class Point:
 
 
 def counting(folder: Path, passages: int, threads: int) -> list[Point]:
-    """Count and score a collection in both modes; raises where a byte differs."""
-    tokens, settings = folder / "tokens", json.dumps(SETTINGS)
+    """Count and score a collection."""
+    tokens, ngrams, importance = (folder / name for name in ("tokens", "ngrams", "importance"))
     words = zipf.write_tokens(tokens, passages)
-    points, digests = [], []
-    for mode, memory in (("", 0), (f", keys in {ROUNDS} rounds", 8 * words // ROUNDS)):
-        ngrams, importance = folder / "ngrams", folder / "importance"
-        common = ["--tokens", tokens, "--settings", settings, "--threads", threads]
-        count = ["ngrams", *common, "--memory", memory, "--output", ngrams]
-        score = ["importance", *common, "--ngrams", ngrams, "--output", importance]
-        points.append(Point(f"n-grams{mode}", words, _script(*count)))
-        points.append(Point("importance", words, _script(*score)))
-        digests.append(_digest(ngrams) | _digest(importance))
-        shutil.rmtree(ngrams)
-        shutil.rmtree(importance)
-    different = [name for name, digest in digests[0].items() if digests[1][name] != digest]
-    if different or digests[0].keys() != digests[1].keys():
-        raise AssertionError(f"the modes differ in {different or 'their files'}")
-    shutil.rmtree(tokens)
-    del points[3]  # the same work on the same files
+    common = ["--tokens", tokens, "--settings", json.dumps(SETTINGS), "--threads", threads]
+    points = [
+        Point("n-grams", words, _script("ngrams", *common, "--output", ngrams)),
+        Point("importance", words, _script("importance", *common, "--ngrams", ngrams, "--output", importance)),
+    ]
+    for output in (tokens, ngrams, importance):
+        shutil.rmtree(output)
     return points
 
 
 def _script(rule: str, *arguments: object) -> Taken:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     return processes.measure([sys.executable, ROOT / f"workflow/scripts/{rule}.py", *arguments], env=environment)
-
-
-def _digest(folder: Path) -> dict[str, str]:
-    found = {}
-    for path in sorted(folder.iterdir()):
-        with open(path, "rb") as file:
-            found[f"{folder.name}/{path.name}"] = hashlib.file_digest(file, "blake2b").hexdigest()
-    return found
 
 
 # --- search ----------------------------------------------------------------------------------------------------------

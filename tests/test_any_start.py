@@ -113,8 +113,7 @@ def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path)
     write_tokens(tmp_path / "tokens", tokens)
     counts = ngrams.count(tokens, window=3)
     formula = {"pmi": "min", "normaliser": "order", "edges": "literal"}
-    values = ami.broadcast(ami.ami(counts.counts, counts.totals, **formula, threads=1), tokens, "word")
-    ami.write(tmp_path / "importance", values, ami.Table(counts.table, formula))
+    ami.estimate(tmp_path / "importance", counts, tokens, formula)
     settings = Encoder(start="s", max_length=24, batch=4, steps=2, learning_rate=1e-3, precision="fp32")
     trainer.pretrain(
         name="x", settings=settings, start=Start(checkpoint=str(published[0])), tokenizer=encoder,

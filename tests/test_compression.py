@@ -40,7 +40,7 @@ def test_the_full_size_is_the_evaluations_and_the_others_are_tested_against_it(c
     frame = compare_sizes(lambda texts: queries[: len(texts)], shards, collection, "test", "RR@10", 10)
 
     def whole(_, texts, depth):
-        return [search(queries, shards, depth)]
+        return search(queries, shards, depth)
 
     targets.search([collection], ["test"], [collection / "run"], 10, whole)
     full = measure(read_run(collection / "run"), read_qrels(collection, "test"), names, ["RR@10"])["value"]

@@ -18,6 +18,7 @@ from tiny_objectives import V, language_model, learnt, vocabulary
 from cdmae import masking
 from cdmae.collections.sources import ir_datasets, pydocs
 from cdmae.config import systems
+from cdmae.config.encoders import concepts
 from cdmae.config.load import gather, load
 from cdmae.config.schema import Encoder, Stage
 from cdmae.errors import InputError
@@ -238,7 +239,7 @@ def test_the_settings_that_count_are_those_that_change_the_loss(name):
             assert differs == (key in told) == reads(settings, key), (key, encoder, decoder)
 
 
-@pytest.mark.parametrize("name", masking.names())
+@pytest.mark.parametrize("name", concepts("masking/strategies"))
 def test_only_masks_by_importance_know_of_noise(name):
     rng, shape = np.random.default_rng(0), (4, 60)
     batch = masking.Batch(

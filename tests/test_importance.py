@@ -153,10 +153,9 @@ def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
     tokens = random_tokens(3)
     counted = ngrams.count(tokens, unit=unit)
     settings = {"pmi": "product", "normaliser": "pooled", "edges": "mean"}
-    values = ami.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit)
-    ami.write(tmp_path / "importance", values, ami.Table(counted.table, settings))
-    table = ami.Table.read(tmp_path / "importance")
-    assert np.array_equal(ami.read_values(tmp_path / "importance"), values)
+    ami.estimate(tmp_path / "importance", counted, tokens, settings)
+    table, values = ami.Table.read(tmp_path / "importance"), ami.read_values(tmp_path / "importance")
+    assert np.array_equal(values, ami.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit))
     for begin, end in itertools.pairwise(ngrams.segment_edges(tokens).tolist()):
         assert table.score(tokens.ids[begin:end], VOCABULARY).astype(np.float16).tolist() == values[begin:end].tolist()
 

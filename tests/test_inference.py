@@ -48,6 +48,9 @@ def test_vectors_do_not_depend_on_shards_or_on_the_company(retriever, tiny, tmp_
     assert [len(each) for each in three] == [50, 50, 20]
     np.testing.assert_allclose(np.concatenate(three), one[0], atol=2e-6)
     assert [path.name for path in (tmp_path / "three").iterdir() if not path.name.endswith(".npy")] == []
+    for kept, shard in zip(three, vectors.shards(retriever, tiny.tokens, 1), strict=True):  # that is not kept
+        assert shard.shape == kept.shape
+        np.testing.assert_array_equal(shard[:], kept)
 
 
 def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tmp_path):
@@ -59,15 +62,6 @@ def test_a_length_of_a_collection_stands_for_the_model_s_own(retriever, tiny, tm
     assert (vectors.shards(retriever, tiny.tokens, 1, 9)[0][:] == vectors.shards(other, tiny.tokens, 1)[0][:]).all()
     with pytest.raises(InputError, match="evaluation.lengths has 65; allowed: up to 64, the positions of the model"):
         vectors.encode_queries(retriever, tiny.queries, length=65)
-
-
-def test_shards_that_are_not_kept_are_those_that_are(retriever, tiny, tmp_path, monkeypatch):
-    monkeypatch.setattr(vectors, "SHARD", 50)
-    vectors.encode_passages(retriever, tiny.tokens, tmp_path / "kept", 1)
-    made = vectors.shards(retriever, tiny.tokens, 1)
-    for kept, shard in zip(read_vectors(tmp_path / "kept"), made, strict=True):
-        assert shard.shape == kept.shape
-        np.testing.assert_array_equal(shard[:], kept)
 
 
 def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_path, monkeypatch, capsys):
@@ -96,7 +90,7 @@ def test_a_killed_encoding_goes_on_after_its_last_shard(retriever, tiny, tmp_pat
 
 def test_pieces_made_from_something_else_are_not_used(tmp_path):
     with pytest.raises(ZeroDivisionError), vectors.pieces(tmp_path / "o", ["a"]) as folder:
-        vectors.save(folder / "00000.npy", np.ones(3))
+        vectors.piece(folder / "00000.npy", lambda: np.ones(3))
         raise ZeroDivisionError
     with pytest.raises(ZeroDivisionError), vectors.pieces(tmp_path / "o", ["a"]) as folder:
         assert (folder / "00000.npy").exists()

@@ -47,10 +47,8 @@ def made(tmp_path_factory):
     write_collection(folder / "collection", Collection(passages, {}, {}, {}))
     write_tokens(folder / "tokens", tokenise.tokenise(passages, folder / "tokenizer", 1))
     read = read_tokens(folder / "tokens")
-    ngrams.count_to(folder / "ngrams", read, unit="word", window=4, threads=1, memory=1 << 30)
-    counted = ngrams.Counts.read(folder / "ngrams")
-    values = ami.broadcast(ami.ami(counted.counts, counted.totals), read, "word")
-    ami.write(folder / "importance", values, ami.Table(counted.table, FORMULA))
+    ngrams.count_to(folder / "ngrams", read, unit="word", window=4)
+    ami.estimate(folder / "importance", ngrams.Counts.read(folder / "ngrams"), read, FORMULA)
     return folder
 
 

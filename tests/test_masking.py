@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from cdmae import masking
-from cdmae.errors import InputError
+from cdmae.config.encoders import concepts
 from cdmae.masking import Batch, Side
 from cdmae.masking.noise import draws
 from cdmae.masking.strategies._top import budget, top
@@ -24,6 +24,7 @@ VOCABULARY = Vocabulary(
     SIZE, 0, 2, 3, 4, SPECIAL, np.arange(10, SIZE, dtype=np.int32), word_starts=np.arange(SIZE) < 150
 )
 KEY = masking.key(42, "decoder", 0)
+NAMES = concepts("masking/strategies")
 
 
 def batch_of(texts, importance=None, rows=None, length=1000):
@@ -76,7 +77,7 @@ def test_a_batch_is_cut_padded_and_told_apart():
 
 def test_a_batch_of_nothing():
     batch = batch_of([])
-    for name in masking.names():
+    for name in NAMES:
         batch = replace(batch, importance=np.zeros(batch.ids.shape, np.float32))
         inputs, chosen = masking.mask(batch, Side(name, 0.5), VOCABULARY, KEY)
         assert inputs.shape == chosen.shape == (0, 0)
@@ -167,9 +168,12 @@ def test_algorithm1_the_pieces_of_a_word_share_their_noise():
     assert len(set(values[batch.candidates].tolist())) > 0.99 * batch.candidates.sum()
 
 
-def test_algorithm1_masks_at_most_one_word_in_part():
-    batch = random_batch()
-    found = select(batch, Side("importance", 0.5))
+@pytest.mark.parametrize(
+    ("name", "ratio"), [("importance", 0.5), ("idf", 0.5), ("inverse_frequency", 0.5), ("span", 0.3)]
+)
+def test_at_most_one_word_is_masked_in_part(name, ratio):
+    batch = random_batch(passages=200)
+    found = select(batch, Side(name, ratio))
     for row, words in enumerate(words_of(batch)):
         assert sum(0 < found[row, word].sum() < len(word) for word in words) <= 1
 
@@ -188,7 +192,7 @@ def test_the_highest_are_those_of_sorting():
 
 # --- every strategy --------------------------------------------------------------------------------------------------
 
-STRATEGIES = pytest.mark.parametrize("name", masking.names())
+STRATEGIES = pytest.mark.parametrize("name", NAMES)
 
 
 @STRATEGIES
@@ -226,29 +230,12 @@ def test_epochs_seeds_and_passages_are_masked_differently(name):
         assert abs((one & other).mean() - 0.25) < 0.03
 
 
-@pytest.mark.parametrize("name", [name for name in masking.names() if name != "span"])
+@pytest.mark.parametrize("name", [name for name in NAMES if name != "span"])
 def test_words_of_equal_importance_are_masked_equally_often(name):
     number = 4000  # spans reach the edges of a passage less often than its middle
     batch = batch_of([[11, 12, 13, 14, 15, 16]] * number, [[2.0] * 6] * number)
     found = select(batch, Side(name, 0.5)).mean(axis=0)
     assert np.abs(found - 0.5).max() < 4 * math.sqrt(0.25 / number)
-
-
-def test_whole_words_are_masked_in_part_only_where_none_fits():
-    batch = random_batch(passages=200)
-    found = select(batch, Side("whole_word", 0.3))
-    parted = 0
-    for row, words in enumerate(words_of(batch)):
-        partly = [word for word in words if 0 < found[row, word].sum() < len(word)]
-        assert len(partly) <= 1
-        if partly:
-            parted += 1
-            masked = found[row, partly[0]].sum()
-            assert all(found[row, word].all() or len(word) > masked for word in words)
-    assert parted < 40
-    # a word longer than all that may be masked
-    batch = batch_of([[11, 150, 151, 152]])
-    assert select(batch, Side("whole_word", 0.5)).tolist() == [[True, True, False, False]]
 
 
 def test_whole_words_are_gone_through_in_the_drawn_order():
@@ -276,11 +263,8 @@ def test_whole_words_are_gone_through_in_the_drawn_order():
                 passed_over.append(word)
         masked += passed_over[0][:left] if left else []
         assert np.flatnonzero(found[row]).tolist() == sorted(masked)
-
-
-def test_an_unknown_strategy_is_refused():
-    with pytest.raises(InputError, match="masking is 'spans'; allowed: idf, importance, .*, uniform, whole_word"):
-        masking.strategy("spans")
+    longer_than_all = batch_of([[11, 150, 151, 152]])
+    assert select(longer_than_all, Side("whole_word", 0.5)).tolist() == [[True, True, False, False]]
 
 
 def test_the_sides_of_an_encoder():

@@ -333,7 +333,7 @@ def test_a_damaged_record_tells_nothing(tmp_path, text):
 def test_what_is_held_at_a_time_is_what_is_planned():
     """Kept twice, since importing torch and faiss for a plan would take seconds."""
     assert (sizes.ROW_GROUP, work.SHARD, work.PIECE) == (ROW_GROUP, vectors.SHARD, reranking.PIECE)
-    assert (work.QUERY_BLOCK, work.BLOCK, work.KEPT) == (search.QUERIES, search.PASSAGES, search.KEPT)
+    assert (work.QUERY_BLOCK, work.BLOCK) == (search.QUERIES, search.PASSAGES)
     assert trainer.MOST_ROWS["cpu"] == work.MICRO_BATCH
 
 

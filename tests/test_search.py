@@ -1,4 +1,4 @@
-"""Exact search: against argsort over the whole product, with ties, in blocks and passes, on a CPU and as on a GPU."""
+"""Exact search: against argsort over the whole product, with ties, in blocks, on a CPU and as on a GPU."""
 
 import faiss
 import numpy as np
@@ -6,7 +6,7 @@ import pytest
 
 from cdmae.errors import InputError
 from cdmae.retrieval import search as module
-from cdmae.retrieval.search import search, search_together
+from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import Shard
 
 
@@ -71,11 +71,10 @@ def test_ties_come_by_row_and_are_cut_by_row(device, depth):
     np.testing.assert_array_equal(run.scores, reference(queries, passages, depth)[1].ravel())
 
 
-def test_shards_passes_and_threads_do_not_matter(device, monkeypatch):
+def test_shards_and_threads_do_not_matter(device):
     rng = np.random.default_rng(3)
     queries, passages = whole_numbers(rng, 40, 4), whole_numbers(rng, 400, 4)
     whole = search(queries, [passages], 30, device=device)
-    monkeypatch.setattr(module, "KEPT", 30 * 9)
     cut = [passages[:1], passages[1:1], passages[1:120], passages[120:]]
     for threads in (1, 3):
         same(search(queries, cut, 30, threads=threads, device=device), whole)
@@ -91,7 +90,7 @@ def test_shards_that_are_made_when_they_are_read_are_read_once(device):
 
     shards = [made(0, 110), made(110, 110), made(110, 130)]  # the first is longer than a block
     sets = [whole_numbers(rng, count, 4) for count in (5, 0, 9)]
-    runs = search_together(sets, shards, 30, device=device)
+    runs = search(np.concatenate(sets), shards, 30, device=device).split(map(len, sets))
     assert calls == [0, 110, 110]
     for queries, run in zip(sets, runs, strict=True):
         same(run, search(queries, [passages], 30, device=device))

@@ -30,7 +30,7 @@ def test_runs_are_searched_one_deeper_and_cut_and_empty_ones_stay_empty(tmp_path
         asked.append((number, texts, depth))
         rows = np.array([3, 0, 1, 2], np.int32)[:depth]
         scores = np.arange(len(rows), 0, -1, dtype=np.float32)
-        return [Run.of([rows, rows, rows[:0]], [scores, scores, scores[:0]])]
+        return Run.of([rows, rows, rows[:0]], [scores, scores, scores[:0]])
 
     collection(tmp_path)
     targets.search([tmp_path], ["test"], [tmp_path / "run.parquet"], 2, find)
@@ -56,7 +56,7 @@ def test_the_splits_of_a_collection_are_searched_together(tmp_path):
     def find(number, texts, depth):
         asked.append((number, texts, depth))
         rows = np.array([0, 1, 2], np.int32)[:depth] if number else np.array([2, 1, 0], np.int32)[:depth]
-        return [Run.of([rows], [-np.arange(len(rows), dtype=np.float32)]) for _ in texts]
+        return Run.of([rows] * len(texts), [-np.arange(len(rows), dtype=np.float32)] * len(texts))
 
     order = [("first", "test"), ("second", "dev"), ("first", "dev")]
     outputs = [tmp_path / f"{name}.{split}.parquet" for name, split in order]
@@ -76,7 +76,7 @@ def test_what_the_judgments_exclude_is_left_out_of_the_run_of_its_query(tmp_path
 
     def find(number, texts, depth):
         rows = np.arange(4, dtype=np.int32)[:depth]
-        return [Run.of([rows] * 2, [-np.arange(len(rows), dtype=np.float32)] * 2) for _ in texts]
+        return Run.of([rows] * 4, [-np.arange(len(rows), dtype=np.float32)] * 4)
 
     targets.search([tmp_path] * 2, ["test", "dev"], [tmp_path / "t.parquet", tmp_path / "d.parquet"], 2, find)
     found = [read_run(tmp_path / name) for name in ("t.parquet", "d.parquet")]

@@ -81,11 +81,10 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     texts = stream_passages(paths["collection"], ["title", "text"])
     tokenise.tokenise_to(paths["tokens"], texts, paths["tokenizer"], threads)
     tokens = read_tokens(paths["tokens"])
-    ngrams.count_to(paths["counts"], tokens, unit="word", window=4, threads=threads, memory=1 << 30)
+    ngrams.count_to(paths["counts"], tokens, unit="word", window=4, threads=threads)
     counts = ngrams.Counts.read(paths["counts"])
     formula = {name: getattr(Importance(), name) for name in ("pmi", "normaliser", "edges")}
-    words = ami.ami(counts.counts, counts.totals, **formula, threads=threads)
-    ami.write(paths["importance"], ami.broadcast(words, tokens, "word"), ami.Table(counts.table, formula))
+    ami.estimate(paths["importance"], counts, tokens, formula, threads)
     draw = np.random.default_rng(1)
     lists = [draw.choice(count, 50, replace=False) for _ in range(asked)]
     write_run(paths["negatives"], Ranked.of(lists, [np.arange(50, 0, -1, dtype=np.float32)] * asked))

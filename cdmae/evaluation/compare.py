@@ -30,16 +30,10 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.Da
         pd.Index(pd.concat([judged[column], *(run[column] for run in lines)]).unique())
         for column in ("query_id", "passage_id")
     )
-    rows = pd.DataFrame(
-        {
-            "query": query_ids.get_indexer(judged["query_id"]),
-            "passage": passage_ids.get_indexer(judged["passage_id"]),
-            "grade": judged["grade"].to_numpy(),
-        }
-    )
-    values = {}
+    judged["query"] = query_ids.get_indexer(judged["query_id"])
+    judged["passage"] = passage_ids.get_indexer(judged["passage_id"])
+    asked, values = judged["query_id"].drop_duplicates(), {}
     for path, run in zip(runs, lines, strict=True):
-        asked = judged["query_id"].drop_duplicates()
         answered = asked.isin(run["query_id"]).sum()
         if not answered:
             raise InputError(f"{path} and {qrels} have no query in common")
@@ -47,9 +41,8 @@ def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.Da
             say(f"{path} has {answered} of {len(asked)} judged queries; the others count 0")
         run["query_id"] = query_ids.get_indexer(run["query_id"])
         run["passage_id"] = passage_ids.get_indexer(run["passage_id"])
-        measured = measure(
-            trec.as_run(run, len(query_ids), len(run)), rows, query_ids, measures, f"the judgments of {qrels}"
-        )
+        ranked = trec.as_run(run, len(query_ids), len(run))
+        measured = measure(ranked, judged, query_ids, measures, f"the judgments of {qrels}")
         values[str(path)] = measured.pivot(index="query_id", columns="measure", values="value")
     compared = []
     for name in measures:

@@ -23,23 +23,20 @@ from pathlib import Path
 import faiss
 import numpy as np
 import pandas as pd
-from sentence_transformers.util.quantization import quantize_embeddings, semantic_search_faiss
+from sentence_transformers.util.quantization import quantize_embeddings
 
 from cdmae.collections.store import read_qrels, read_queries
 from cdmae.errors import InputError
 from cdmae.evaluation.compare import against_first
 from cdmae.evaluation.measures import measure
 from cdmae.retrieval import targets
-from cdmae.retrieval.search import search
+from cdmae.retrieval.search import Shards, search
 from cdmae.retrieval.vectors import Shard
 from cdmae.runs import Run
 
 BITS = {"float32": 32, "float16": 16, "int8": 8, "binary": 1}
 RESCORED = 4  # as in the library's examples
-AT_ONCE = 1 << 24  # signs unpacked at a time, 8 bytes each
 UNIT = 1e-2  # how far from 1 the lengths of normalised vectors may be, of bfloat16 ones too
-
-Shards = Sequence[np.ndarray | Shard]
 
 
 def compare_sizes(
@@ -111,19 +108,15 @@ def _in_steps(vectors: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndar
 
 
 def _by_signs(queries: np.ndarray, shards: Shards, depth: int) -> Run:
-    """Find by Hamming distance, and order what is found by the product of the query and the signs."""
-    index = faiss.IndexBinaryFlat(8 * ceil(queries.shape[1] / 8))
-    for shard in shards:
-        index.add(quantize_embeddings(shard[:], "ubinary"))
-    queries, step = np.ascontiguousarray(queries, np.float32), max(1, AT_ONCE // (RESCORED * depth * queries.shape[1]))
-    rows, scores = [], []
-    for start in range(0, len(queries), step):
-        hits, _ = semantic_search_faiss(
-            queries[start : start + step], corpus_index=index, corpus_precision="ubinary", top_k=depth,
-            rescore_multiplier=RESCORED,
-        )  # fmt: skip
-        for best in hits:
-            best.sort(key=lambda hit: (-hit["score"], hit["corpus_id"]))
-            rows.append(np.array([hit["corpus_id"] for hit in best], np.int32))
-            scores.append(np.array([hit["score"] for hit in best], np.float32))
-    return Run.of(rows, scores)
+    """Find by Hamming distance, and order what is found by the product of the query and the signs, ties by row."""
+    signs = np.concatenate([np.packbits(shard[:] > 0, axis=1) for shard in shards])
+    index = faiss.IndexBinaryFlat(8 * signs.shape[1])
+    index.add(signs)
+    _, near = index.search(np.packbits(queries > 0, axis=1), min(RESCORED * depth, len(signs)))
+    passages, scores = [], []
+    for query, rows in zip(np.asarray(queries, np.float64), np.sort(near, axis=1), strict=True):
+        products = np.unpackbits(signs[rows], axis=1, count=len(query)) @ query
+        best = np.argsort(-products, kind="stable")[:depth]
+        passages.append(rows[best])
+        scores.append(products[best])
+    return Run.of(passages, scores)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import product
 
 import pandas as pd
 
@@ -15,15 +16,10 @@ STEPS = {2: 20, 3: 10, 4: 5}  # between weight 0 and 1, by the number of systems
 
 def mixtures(systems: int) -> Iterator[tuple[float, ...]]:
     """Yield all weights of so many systems that are whole steps and sum to 1, each system alone among them."""
-
-    def parts(of: int, rest: int) -> Iterator[tuple[int, ...]]:
-        if of == 1:
-            yield (rest,)
-        else:
-            yield from ((first, *others) for first in range(rest + 1) for others in parts(of - 1, rest - first))
-
     steps = STEPS[systems]
-    yield from (tuple(part / steps for part in mixture) for mixture in parts(systems, steps))
+    for parts in product(range(steps + 1), repeat=systems):
+        if sum(parts) == steps:
+            yield tuple(part / steps for part in parts)
 
 
 def best_weights(

@@ -29,16 +29,6 @@ LARGEST = 65504.0  # of float16
 BLOCK = 1024  # words
 
 
-def log_normalisers(totals: np.ndarray, normaliser: str) -> np.ndarray:
-    """Return the logarithm of what the counts of each order are divided by, float64 [L].
-
-    `order`: the number of n-grams of that order, as equation 7 says; `pooled`: the number of n-grams of all orders.
-    """
-    _check("normaliser", normaliser, NORMALISERS)
-    totals = np.maximum(1, np.asarray(totals, dtype=np.float64))
-    return np.log(totals) if normaliser == "order" else np.full(len(totals), np.log(totals.sum()))
-
-
 def ami(
     counts: np.ndarray,
     totals: np.ndarray,
@@ -54,23 +44,21 @@ def ami(
 
     Equation 7 defines PMI for two words. For more, `min` takes the minimum over all ways of cutting the n-gram into at
     least two pieces, log p(w_1..w_n) - max sum log p(piece) (Levine et al. 2021, eq. 3), and `product` cuts it into
-    single words. `literal` divides each side by L - 1, with 0 for n-grams that do not exist at the segment's edges;
+    single words. Counts are divided by the number of n-grams of their order, as equation 7 says, or, `pooled`, of all
+    orders. `literal` divides each side by L - 1, with 0 for n-grams that do not exist at the segment's edges;
     `mean` takes twice the mean of those that exist, which is the same inside a segment.
     """
-    _check("pmi", pmi, PMI)
-    _check("edges", edges, EDGES)
-    norms = log_normalisers(totals, normaliser)
+    for name, value, allowed in (("pmi", pmi, PMI), ("normaliser", normaliser, NORMALISERS), ("edges", edges, EDGES)):
+        if value not in allowed:
+            raise InputError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
+    totals = np.maximum(1, np.asarray(totals, dtype=np.float64))
+    norms = np.log(totals if normaliser == "order" else np.full(len(totals), totals.sum()))
     logs = np.log(np.arange(1 << 16, dtype=np.float64).clip(1))
     values = np.empty(counts.shape[1], np.float32)
     cuts = np.linspace(0, len(values), max(1, threads) + 1).astype(np.int64)
     with Threads(threads) as pool:
         pool.run(lambda a, b: _ami(counts, a, b, norms, logs, pmi == "min", edges == "mean", values), cuts, cuts[1:])
     return values
-
-
-def _check(name: str, value: str, allowed: tuple[str, ...]) -> None:
-    if value not in allowed:
-        raise InputError(f"{name} is {value!r}; allowed: {', '.join(allowed)}")
 
 
 @compiled
@@ -173,13 +161,19 @@ class Table:
         return cls(ngram_table.read(folder), read_json(Path(folder) / "settings.json"))
 
 
-def write(folder: Path | str, values: np.ndarray, table: Table) -> None:
-    """Write an importance: ``values.npy`` float16 [T], aligned with the ids of the tokens, and the table."""
+def estimate(
+    folder: Path | str, counts: ngrams.Counts, tokens: Tokens, settings: dict[str, Any], threads: int = 1
+) -> None:
+    """Write the importance of `tokens`, ``values.npy`` float16 [T] aligned with the ids, and the table of new text.
+
+    counts: of their n-grams; `settings` are those of `ami`.
+    """
+    values = ami(counts.counts, counts.totals, **settings, threads=threads)
     with complete(folder) as aside:
         aside.mkdir()
-        write_array(aside / "values.npy", values)
-        ngram_table.write(aside, table.ngrams)
-        write_json(aside / "settings.json", table.settings)
+        write_array(aside / "values.npy", broadcast(values, tokens, counts.table.unit))
+        ngram_table.write(aside, counts.table)
+        write_json(aside / "settings.json", settings)
 
 
 def read_values(folder: Path | str) -> np.ndarray:

@@ -6,9 +6,8 @@ without collisions. If the first or the last n-1 words of an n-gram occur once, 
 Keys are spread over partitions by a hash of the whole key (the commonest word alone begins 5 % of the bigrams), so that
 a partition's table fits the cache. A partition keeps the order of the text: after it is counted, the counts stand where
 the keys stood, and one more walk over the text collects them, partition by partition, in order. Nothing is looked up,
-nothing is written at random, and neither the number of threads nor of rounds changes a bit. No processor follows so
-many streams by itself: each read and each write asks for its partition's next cache line, which makes both walks up to
-three times as fast.
+nothing is written at random, and the number of threads changes no bit. No processor follows so many streams by itself:
+each read and each write asks for its partition's next cache line, which makes both walks up to three times as fast.
 
 W words, S segments (titles and texts; no n-gram crosses from one to the next), V words in the vocabulary.
 """
@@ -67,7 +66,7 @@ def number_words(ids, edges, first, last, word_starts, size, segments, words):
                 slot = find(slots, key)
                 if not slots[slot]:
                     if known == len(keys):
-                        keys = longer(keys)
+                        keys = np.concatenate((keys, np.empty_like(keys)))
                         slots = grow(slots)
                         slot = find(slots, key)
                     keys[known] = key
@@ -100,15 +99,6 @@ def grow(slots):
             slot = find(larger, slots[old] - np.uint64(1))
             larger[slot] = slots[old]
             larger[slot + 1] = slots[old + 1]
-    return larger
-
-
-@compiled
-def longer(keys):
-    """Copy keys to an array with twice the room."""
-    larger = np.empty(2 * len(keys), np.uint64)
-    for index in range(len(keys)):
-        larger[index] = keys[index]
     return larger
 
 
@@ -207,41 +197,38 @@ def partition(order, words, vocabulary, numbers, shorter, left, shift, where, si
 
 
 @compiled
-def scatter(order, words, vocabulary, numbers, where, steps, ends, entries):
-    """Write the keys of a round's partitions to where each lies among the `entries`.
+def scatter(order, words, vocabulary, numbers, where, ends, entries):
+    """Write the keys to where each lies among the `entries`.
 
-    steps int64 [partitions + 2]: 1 for a partition of this round, 0 for the two that stay where they are, -1 for those
-    of other rounds; ends uint64 [partitions + 2]: where the next key of each partition goes, moved on.
+    ends uint64 [partitions + 2]: where the next key of each partition goes, moved on, but for the last two.
     """
     last = words[order - 1 :]
+    partitions = len(ends) - 2
     for place in range(len(where) if len(where) < len(last) else len(last)):
         partition = where[place]
-        step = steps[partition]
-        if step >= 0:  # always, where there is one round
-            free = ends[partition]
-            prefetch_to_write(entries, np.int64(free) + LINE)
-            entries[free] = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(last[place])
-            ends[partition] = free + np.uint64(step)
+        free = ends[partition]
+        prefetch_to_write(entries, np.int64(free) + LINE)
+        entries[free] = np.uint64(numbers[place]) * np.uint64(vocabulary) + np.uint64(last[place])
+        ends[partition] = free + np.uint64(partition < partitions)
 
 
 @compiled
-def collect(where, steps, ends, entries, bases, numbers, counts):
+def collect(where, ends, entries, bases, numbers, counts):
     """Copy number and count of each n-gram from where `scatter` wrote its key to `numbers` and `counts`.
 
     bases uint64 [partitions + 2]: what to add to the numbers of each partition.
     """
-    entries[ends[len(ends) - 2]] = OUTSIDE
-    entries[ends[len(ends) - 1]] = ONCE
+    partitions = len(ends) - 2
+    entries[ends[partitions]] = OUTSIDE
+    entries[ends[partitions + 1]] = ONCE
     for place in range(len(where)):
         partition = where[place]
-        step = steps[partition]
-        if step >= 0:
-            at = ends[partition]
-            prefetch_to_read(entries, np.int64(at) + LINE)
-            entry = entries[at]
-            ends[partition] = at + np.uint64(step)
-            numbers[place] = (entry >> np.uint64(32)) + bases[partition]
-            counts[place] = entry & COUNT
+        at = ends[partition]
+        prefetch_to_read(entries, np.int64(at) + LINE)
+        entry = entries[at]
+        ends[partition] = at + np.uint64(partition < partitions)
+        numbers[place] = (entry >> np.uint64(32)) + bases[partition]
+        counts[place] = entry & COUNT
 
 
 @compiled

@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,6 @@ from cdmae.tokens.corpus import Tokens
 PARTITION = 1 << 14  # keys a partition should hold: its table then fits a core's second-level cache
 PARTITIONS = 1 << 12  # partitions at most: each is written and read in turns, a cache line of it at a time
 GROUP = 64  # partitions counted at a time
-ENTRY = 8  # bytes of a key
 MOST_WORDS = (1 << 32) - 1  # their numbers are uint32
 UNITS = ("word", "wordpiece")
 
@@ -57,7 +57,7 @@ class Counts:
         return cls(read_array(folder / "counts.npy"), segments, table.totals, table)
 
 
-def count_to(folder: Path | str, tokens: Tokens, *, unit: str, window: int, threads: int, memory: int) -> None:
+def count_to(folder: Path | str, tokens: Tokens, *, unit: str, window: int, threads: int = 1) -> None:
     """Count as `count` does, straight into a file of the folder, and write the rest beside it."""
     with complete(folder) as aside:
         aside.mkdir()
@@ -69,7 +69,7 @@ def count_to(folder: Path | str, tokens: Tokens, *, unit: str, window: int, thre
                     os.posix_fallocate(file.fileno(), 0, os.fstat(file.fileno()).st_size)
             return array
 
-        counts = count(tokens, unit=unit, window=window, threads=threads, memory=memory, allocate=allocate)
+        counts = count(tokens, unit=unit, window=window, threads=threads, allocate=allocate)
         write_array(aside / "segments.npy", counts.segments)
         ngram_table.write(aside, counts.table)
 
@@ -80,24 +80,24 @@ def count(
     unit: str = "word",
     window: int = 4,
     threads: int = 1,
-    memory: int | None = None,
     allocate: Callable[[tuple[int, int], type], np.ndarray] = np.empty,
 ) -> Counts:
     """Count the n-grams of orders 1 to `window` (L) at every position of `tokens`.
 
-    memory: bytes for the keys of one order, 8 per n-gram; what does not fit is counted in several walks over the text,
-    one range of the keys' hashes at a time. `allocate` makes the array of the counts, in a file if they do not fit
-    either. None of these, nor `threads`, changes a bit of the result.
+    `allocate` makes the array of the counts, in a file if they do not fit into memory. Neither it nor `threads` changes
+    a bit of the result.
     """
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}; allowed: {', '.join(UNITS)}")
+    words, segments, word_keys = words_of(tokens, unit, threads)
+    if len(words) > MOST_WORDS:
+        raise InputError(f"the collection has {len(words)} words; at most {MOST_WORDS} can be counted together")
+    pieces = len(tokens.word_starts)
     with Threads(threads) as pool:
-        words, segments, word_keys = words_of(tokens, unit, pool)
-        pieces = len(tokens.word_starts)
         left = np.empty(len(words), np.uint8)
         parts = shares(segments, pool.number)
         pool.run(lambda part: counting.room_left(segments, *part, window, left), parts)
-        text = _Text(words, pieces + len(word_keys), left, pool, memory)
+        text = _Text(words, pieces + len(word_keys), left, pool)
         counts = allocate((window, len(words)), np.uint32)
         occurrences = _occurrences(text, counts[0])
         numbers, rows, repeated = words, None, []
@@ -129,39 +129,32 @@ def segment_edges(tokens: Tokens) -> np.ndarray:
 def shares(edges: np.ndarray, threads: int) -> list[tuple[int, int]]:
     """Ranges of segments with about equal numbers of words, one a thread; edges int64 [S + 1]."""
     goals = np.linspace(0, edges[-1], threads + 1)[1:-1]
-    cuts = [0, *np.searchsorted(edges, goals).tolist(), len(edges) - 1]
-    return list(zip(cuts[:-1], cuts[1:], strict=True))
+    return list(pairwise([0, *np.searchsorted(edges, goals).tolist(), len(edges) - 1]))
 
 
 # --- words -----------------------------------------------------------------------------------------------------------
 
 
-def words_of(tokens: Tokens, unit: str, pool: Threads) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def words_of(tokens: Tokens, unit: str, threads: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Return the words as numbers, uint32 [W], the segments in words, int64 [2 P + 1], and longer words' keys."""
     ids, pieces, edges = np.asarray(tokens.ids), len(tokens.word_starts), segment_edges(tokens)
     if unit == "wordpiece":
-        _check_size(len(ids))
         return ids.astype(np.uint32), edges, np.empty(0, np.uint64)
     segments = np.zeros(len(edges), np.int64)
-    parts = shares(edges, pool.number)
-    pool.run(lambda part: counting.count_words(ids, edges, *part, tokens.word_starts, segments[1:]), parts)
-    np.cumsum(segments, out=segments)
-    _check_size(segments[-1])
-    words = np.empty(segments[-1], np.uint32)
+    with Threads(threads) as pool:
+        parts = shares(edges, pool.number)
+        pool.run(lambda part: counting.count_words(ids, edges, *part, tokens.word_starts, segments[1:]), parts)
+        np.cumsum(segments, out=segments)
+        words = np.empty(segments[-1], np.uint32)
 
-    def number(part: tuple[int, int]) -> np.ndarray:
-        return counting.number_words(ids, edges, *part, tokens.word_starts, pieces, segments, words)
+        def number(part: tuple[int, int]) -> np.ndarray:
+            return counting.number_words(ids, edges, *part, tokens.word_starts, pieces, segments, words)
 
-    keys, *others = pool.run(number, parts)
+        keys, *others = pool.run(number, parts)
     for (first, last), more in zip(parts[1:], others, strict=True):
         keys, numbers = counting.merge_words(pieces, keys, more)
         counting.renumber(words[segments[first] : segments[last]], pieces, numbers)
     return words, segments, keys
-
-
-def _check_size(words: int) -> None:
-    if words > MOST_WORDS:
-        raise InputError(f"the collection has {words} words; at most {MOST_WORDS} can be counted together")
 
 
 def _occurrences(text: _Text, counts: np.ndarray) -> np.ndarray:
@@ -188,12 +181,11 @@ class _Text:
     vocabulary: int
     left: np.ndarray
     pool: Threads
-    memory: int | None
 
     def parts(self) -> list[slice]:
         """Return a stretch of the text for each thread."""
         edges = np.linspace(0, len(self.words), self.pool.number + 1).astype(int).tolist()
-        return [slice(begin, end) for begin, end in zip(edges[:-1], edges[1:], strict=True)]
+        return [slice(*edge) for edge in pairwise(edges)]
 
     def count(
         self, order: int, numbers: np.ndarray, shorter: np.ndarray, counts: np.ndarray
@@ -203,10 +195,9 @@ class _Text:
         Returns the number of the n-gram at each position, uint32 [W], and the n-grams that are repeated.
         """
         bits = min(max(1, (len(self.words) // PARTITION).bit_length()), PARTITIONS.bit_length() - 1)
-        shift = 64 - bits
-        parts = self.parts()
+        partitions, shift, parts = 1 << bits, 64 - bits, self.parts()
         where = np.empty(len(self.words), np.uint16)
-        sizes = np.zeros((len(parts), (1 << bits) + 2), np.int64)
+        sizes = np.zeros((len(parts), partitions + 2), np.int64)
 
         def partition(part: slice, size: np.ndarray) -> None:
             rest = slice(part.start, None)
@@ -214,65 +205,29 @@ class _Text:
             counting.partition(order, *columns, shift, where[part], size)
 
         self.pool.run(partition, parts, sizes)
-        following, repeated = np.empty(len(self.words), np.uint32), []
-        for low, high in _rounds(sizes[:, :-2].sum(axis=0), self.memory):
-            known = sum(len(keys) for keys, _ in repeated)
-            repeated += self._round(order, numbers, where, sizes, (low, high), shift, known, following, counts)
-        return following, repeated
-
-    def _round(
-        self, order: int, numbers: np.ndarray, where: np.ndarray, sizes: np.ndarray, between: tuple[int, int],
-        shift: int, known: int, following: np.ndarray, counts: np.ndarray,
-    ) -> list[Repeated]:  # fmt: skip
-        """Count the n-grams of the partitions `between` two; `known` repeated ones have a number already."""
-        low, high = between
-        begins, steps, ends = _layout(sizes, low, high)
-        entries, bases = np.empty(ends.max() + np.uint64(1), np.uint64), np.zeros(sizes.shape[1], np.uint64)
-        groups = range(0, high - low, GROUP)
+        begins = np.append(0, np.cumsum(sizes[:, :-2].sum(axis=0)))
+        # where the threads' parts of each partition begin; each thread's two entries for what is not counted come last
+        ends = np.empty(sizes.shape, np.uint64)
+        ends[:, :-2] = begins[:-1] + np.cumsum(sizes[:, :-2], axis=0) - sizes[:, :-2]
+        ends[:, -2:] = begins[-1] + np.arange(2 * len(parts)).reshape(-1, 2)
+        entries = np.empty(begins[-1] + 2 * len(parts), np.uint64)
 
         def scatter(part: slice, end: np.ndarray) -> None:
             rest = slice(part.start, None)
-            counting.scatter(order, self.words[rest], self.vocabulary, numbers[rest], where[part], steps, end, entries)
+            counting.scatter(order, self.words[rest], self.vocabulary, numbers[rest], where[part], end, entries)
 
-        def collect(part: slice, end: np.ndarray) -> None:
-            counting.collect(where[part], steps, end, entries, bases, following[part], counts[part])
-
-        self.pool.run(scatter, self.parts(), ends.copy())
-        repeated = self.pool.run(
-            lambda at: counting.count_partitions(entries, begins[at : at + GROUP + 1], shift), groups
+        self.pool.run(scatter, parts, ends.copy())
+        groups = [begins[first : first + GROUP + 1] for first in range(0, partitions, GROUP)]
+        repeated = self.pool.run(lambda group: counting.count_partitions(entries, group, shift), groups)
+        known = np.cumsum([0, *(len(keys) for keys, _ in repeated)])
+        bases = np.append(np.repeat(known[:-1], GROUP)[:partitions], [0, 0]).astype(np.uint64)
+        following = np.empty(len(self.words), np.uint32)
+        self.pool.run(
+            lambda part, end: counting.collect(where[part], end, entries, bases, following[part], counts[part]),
+            parts,
+            ends,
         )
-        for at, (keys, _) in zip(groups, repeated, strict=True):
-            bases[low + at : min(high, low + at + GROUP)] = known
-            known += len(keys)
-        self.pool.run(collect, self.parts(), ends)
-        return repeated
-
-
-def _layout(sizes: np.ndarray, low: int, high: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return where each partition of a round begins, [high - low + 1]; the steps; where the threads' parts of it begin.
-
-    Each thread's two entries for what is not counted come last.
-    """
-    begins = np.append(0, np.cumsum(sizes[:, low:high].sum(axis=0)))
-    steps = np.full(sizes.shape[1], -1)
-    steps[low:high], steps[-2:] = 1, 0
-    ends = np.zeros(sizes.shape, np.uint64)
-    ends[:, low:high] = begins[:-1] + np.cumsum(sizes[:, low:high], axis=0) - sizes[:, low:high]
-    ends[:, -2:] = begins[-1] + np.arange(2 * len(sizes)).reshape(-1, 2)
-    return begins, steps, ends
-
-
-def _rounds(sizes: np.ndarray, memory: int | None) -> list[tuple[int, int]]:
-    """Ranges of partitions whose keys fit into `memory` bytes; a single partition always goes."""
-    if memory is None:
-        return [(0, len(sizes))]
-    rounds, low, taken = [], 0, 0
-    for index, size in enumerate((sizes * ENTRY).tolist()):
-        if index > low and taken + size > memory:
-            rounds.append((low, index))
-            low, taken = index, 0
-        taken += size
-    return [*rounds, (low, len(sizes))]
+        return following, repeated
 
 
 def _canonical(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +25,13 @@ def score(text: str, table: Path | str, tokenizer: Path | str) -> list[tuple[str
         raise InputError(f"the text {text!r} has no words; allowed: a text with at least one")
     values = ami.Table.read(table).score(ids, vocabulary)
     begins = np.flatnonzero(vocabulary.word_starts[ids] | (np.arange(len(ids)) == 0))
-    ends = np.append(begins[1:], len(ids))
-    spelt = ["".join(pieces[piece].removeprefix("##") for piece in ids[a:b]) for a, b in zip(begins, ends, strict=True)]
-    return [(word, float(values[begin])) for word, begin in zip(spelt, begins, strict=True)]
+    words = np.split(ids, begins[1:])
+    return [(spell(word, pieces), float(values[begin])) for word, begin in zip(words, begins, strict=True)]
+
+
+def spell(word: Iterable[int], pieces: list[str]) -> str:
+    """Write a word of some word-pieces."""
+    return "".join(pieces[piece].removeprefix("##") for piece in word)
 
 
 def for_terminal(words: list[tuple[str, float]]) -> str:

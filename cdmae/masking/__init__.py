@@ -14,10 +14,8 @@ B passages, n the longest one's word-pieces (without [CLS] and [SEP]).
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -25,7 +23,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdmae.compiled import compiled
-from cdmae.errors import InputError
 from cdmae.masking.noise import Key, draws, key
 
 if TYPE_CHECKING:
@@ -33,8 +30,8 @@ if TYPE_CHECKING:
     from cdmae.tokens.vocabulary import Vocabulary
 
 __all__ = [
-    "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "hide", "key", "mask", "read", "names", "read_spans", "sides",
-    "strategy", "values",
+    "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "hide", "key", "mask", "read", "read_spans", "sides", "strategy",
+    "values",
 ]  # fmt: skip
 
 SELECT, CORRUPT, SAMPLE = 1, 2, 3  # salts of the streams
@@ -89,32 +86,19 @@ class Side:
 
 
 PLAIN = Side("", 0.0)
-SHARES = ("mask_share", "random_share")
 
 
 def sides(settings: Any, unit: str = "word") -> dict[str, Side]:
     """Return the ``encoder``'s and the ``decoder``'s side of an encoder's settings; `unit` is the importance's."""
-    rest = {"sigma": settings.sigma, "unit": unit, **{key: getattr(settings, key) for key in SHARES}}
+    rest = settings.sigma, unit, settings.mask_share, settings.random_share
     return {
-        "encoder": Side(settings.encoder_masking, settings.encoder_ratio, **rest),
-        "decoder": Side(settings.decoder_masking, settings.decoder_ratio, **rest),
+        "encoder": Side(settings.encoder_masking, settings.encoder_ratio, *rest),
+        "decoder": Side(settings.decoder_masking, settings.decoder_ratio, *rest),
     }
 
 
-def names() -> list[str]:
-    """List the names of the strategies: the files of the folder `strategies`."""
-    return sorted(
-        module.name
-        for module in pkgutil.iter_modules([str(Path(__file__).with_name("strategies"))])
-        if not module.name.startswith("_")
-    )
-
-
-@cache  # listing the folder takes as long as masking a batch
 def strategy(name: str) -> ModuleType:
-    """Return the module of a strategy; raises `InputError` for an unknown name."""
-    if name not in names():
-        raise InputError(f"masking is {name!r}; allowed: {', '.join(names())}")
+    """Return the module of a strategy; the config has refused unknown names."""
     return importlib.import_module(f"{__name__}.strategies.{name}")
 
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from cdmae import masking
 from cdmae.importance import ami
+from cdmae.importance.shading import spell
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.tokenise import tokenise
 from cdmae.tokens.vocabulary import Vocabulary, read_pieces
@@ -56,48 +57,50 @@ def describe(
     epoch masks again, per standard deviation of the noise. ``example``: words, importance, how often each is masked.
     """
     vocabulary, pieces = Vocabulary.read(tokenizer), read_pieces(tokenizer)
-    table = ami.Table.read(importance_folder)
-    values = ami.read_values(importance_folder)
+    table, values = ami.Table.read(importance_folder), ami.read_values(importance_folder)
     side = masking.Side("importance", settings["decoder_ratio"], settings["sigma"], table.ngrams.unit)
     rows = np.unique(np.linspace(0, max(0, len(tokens) - 1), SAMPLE).astype(np.int64))[: len(tokens)]
     batch = masking.read(tokens, rows, settings["max_length"] - 2, vocabulary, values)
     stop = np.array([piece in STOP_WORDS or not any(map(str.isalnum, piece)) for piece in pieces])  # or punctuation
-    masks = {name: _select(batch, replace(side, strategy=name), seed) for name in ("uniform", "importance")}
+
+    def select(epoch: int = 0, **changed: Any) -> np.ndarray:
+        return _select(batch, replace(side, **changed), seed, epoch)
+
+    def share(mask: np.ndarray) -> float:
+        return round(float((stop[batch.ids] & whole)[mask].mean()), 4) if mask.any() else 0.0
+
+    ends = _ends(batch)
+    whole = batch.word_starts & (ends == np.arange(1, batch.ids.shape[1] + 1))  # "a" of "aorta" is no stop-word
+    described = {}
+    for name in ("uniform", "importance"):
+        mask = select(strategy=name)
+        described[name] = {
+            "top": _top(batch, mask, ends, pieces),
+            "stop_word_share": share(mask),
+            "entropy": _entropy(batch.ids[mask]),
+        }
     noise = {}
     for sigma in sorted({*SIGMAS, side.sigma}):
-        first, second = (_select(batch, replace(side, sigma=sigma), seed, epoch) for epoch in (0, 1))
+        first, second = (select(epoch, sigma=sigma) for epoch in (0, 1))
         noise[f"{sigma:g}"] = {
-            "stop_word_share": _share(batch, first, stop),
+            "stop_word_share": share(first),
             "overlap": round(float((first & second).sum() / max(1, first.sum())), 4),
             "entropy": _entropy(batch.ids[first]),
         }
-    return {
-        **{
-            name: {
-                "top": _top(batch, mask, pieces),
-                "stop_word_share": _share(batch, mask, stop),
-                "entropy": _entropy(batch.ids[mask]),
-            }
-            for name, mask in masks.items()
-        },
-        "sigma": noise,
-        "example": _example(example, tokenizer, vocabulary, pieces, table, side, seed),
-    }
+    example_ = _example(example, tokenizer, vocabulary, pieces, table, side, seed)
+    return {**described, "sigma": noise, "example": example_}
 
 
 def _select(batch: masking.Batch, side: masking.Side, seed: int, epoch: int = 0) -> np.ndarray:
     return masking.strategy(side.strategy).select(batch, side, masking.key(seed, "decoder", epoch))
 
 
-def _whole(batch: masking.Batch) -> np.ndarray:
-    """Return the word-pieces that are a whole word: bool [B, n]; "##" continues, so "a" of "aorta" is no stop-word."""
-    after = np.ones_like(batch.word_starts)
-    after[:, :-1] = batch.word_starts[:, 1:] | (np.arange(1, batch.ids.shape[1]) >= batch.lengths[:, None])
-    return batch.word_starts & after
-
-
-def _share(batch: masking.Batch, mask: np.ndarray, stop: np.ndarray) -> float:
-    return round(float((stop[batch.ids] & _whole(batch))[mask].mean()), 4) if mask.any() else 0.0
+def _ends(batch: masking.Batch) -> np.ndarray:
+    """Return the place behind the word that each word-piece belongs to: int64 [B, n]."""
+    places = np.arange(batch.ids.shape[1] + 1)
+    begins = np.pad(batch.word_starts, ((0, 0), (0, 1))) | (places >= batch.lengths[:, None])
+    nearest = np.where(begins, places, len(places))[:, ::-1]
+    return np.minimum.accumulate(nearest, axis=1)[:, -2::-1]
 
 
 def _entropy(ids: np.ndarray) -> float:
@@ -107,24 +110,13 @@ def _entropy(ids: np.ndarray) -> float:
     return round(float(-(p * np.log2(p)).sum()), 3)
 
 
-def _top(batch: masking.Batch, mask: np.ndarray, pieces: list[str]) -> list[list[Any]]:
+def _top(batch: masking.Batch, mask: np.ndarray, ends: np.ndarray, pieces: list[str]) -> list[list[Any]]:
     """Return the commonest masked words (a word counts where its first piece is masked) and their shares."""
-    counts: Counter[tuple[int, ...]] = Counter()
-    rows, places = np.nonzero(mask & batch.word_starts)
-    is_single = _whole(batch)[rows, places]
-    values, times = np.unique(batch.ids[rows, places][is_single], return_counts=True)
-    counts.update({(int(value),): int(count) for value, count in zip(values, times, strict=True)})
-    for row, place in zip(rows[~is_single].tolist(), places[~is_single].tolist(), strict=True):
-        end = place + 1
-        while end < batch.lengths[row] and not batch.word_starts[row, end]:
-            end += 1
-        counts[tuple(batch.ids[row, place:end].tolist())] += 1
+    rows, begins = np.nonzero(mask & batch.word_starts)
+    places = zip(rows.tolist(), begins.tolist(), ends[rows, begins].tolist(), strict=True)
+    counts = Counter(tuple(batch.ids[row, begin:end].tolist()) for row, begin, end in places)
     best = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP]
-    return [[_spell(word, pieces), round(count / len(rows), 4)] for word, count in best]
-
-
-def _spell(word: tuple[int, ...], pieces: list[str]) -> str:
-    return "".join(pieces[piece].removeprefix("##") if at else pieces[piece] for at, piece in enumerate(word))
+    return [[spell(word, pieces), round(count / len(rows), 4)] for word, count in best]
 
 
 def _example(
@@ -145,14 +137,14 @@ def _example(
     many = masking.Batch(**{name: np.repeat(array, DRAWS, axis=0) for name, array in vars(one).items()})
     many = replace(many, rows=np.arange(DRAWS))
     begins = np.flatnonzero(one.word_starts[0])
-    ends = np.append(begins[1:], len(ids))
-    shares = {
-        strategy: _select(many, replace(side, strategy=strategy), seed).mean(axis=0)
-        for strategy in ("uniform", "importance")
-    }
+
+    def shares(strategy: str) -> list[float]:
+        masked = _select(many, replace(side, strategy=strategy), seed).mean(axis=0)
+        return (np.add.reduceat(masked, begins) / np.diff(begins, append=len(ids))).round(4).tolist()
+
     return {
-        "words": [_spell(tuple(ids[a:b].tolist()), pieces) for a, b in zip(begins, ends, strict=True)],
+        "words": [spell(word, pieces) for word in np.split(ids, begins[1:])],
         "importance": [round(float(value), 4) for value in values[begins]],
-        "uniform": (np.add.reduceat(shares["uniform"], begins) / (ends - begins)).round(4).tolist(),
-        "importance_aware": (np.add.reduceat(shares["importance"], begins) / (ends - begins)).round(4).tolist(),
+        "uniform": shares("uniform"),
+        "importance_aware": shares("importance"),
     }

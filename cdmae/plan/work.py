@@ -40,7 +40,7 @@ MEASURE, FUSE, WEIGH = 7e-4, 4e-4, 4e-3  # a query of 1,000 passages
 VOCABULARY = 8e-6  # a word of a text that a tokenizer is trained on
 TEXT_ON_DISK = 0.6  # of its size, in Parquet
 # what is held at a time, as in vectors, reranking, search and trainer, whose imports take seconds
-SHARD, PIECE, QUERY_BLOCK, BLOCK, KEPT, MICRO_BATCH = 1 << 15, 1 << 15, 4096, 1 << 16, 1 << 27, 4096
+SHARD, PIECE, QUERY_BLOCK, BLOCK, MICRO_BATCH = 1 << 15, 1 << 15, 4096, 1 << 16, 4096
 # bytes of memory: of a process that works on next to nothing, by what it imports
 PLAIN, NUMBA, PANDAS, TRANSFORMERS, JAVA = 0.15 * GB, 0.2 * GB, 0.25 * GB, 0.28 * GB, 0.38 * GB
 TORCH, TRAINER, SEARCHER, FOREIGN = 0.45 * GB, 0.55 * GB, 0.55 * GB, 0.6 * GB
@@ -316,7 +316,7 @@ def search(planned: Planned, name: str, *mined: str) -> Work:
     operations = sum(queries * (a_query + passages * a_pair) for queries, passages in targets)
     kept = max(queries for queries, _ in targets) * depth  # hits of a target: their keys, sorted, and the run
     memory = FOREIGN if planned.config.systems[name].kind == "external" else SEARCHER
-    memory += HIT * min(kept, QUERY_BLOCK * depth) + 16 * min(kept, KEPT) + 8 * kept + 8 * BLOCK * network.width
+    memory += HIT * min(kept, QUERY_BLOCK * depth) + 24 * kept + 8 * BLOCK * network.width
     if not planned.config.evaluation.keep_vectors:  # they are made while they are searched
         encoded = [vectors(planned, name, collection) for collection in dict.fromkeys(on)]
         operations += sum(work.flops for work in encoded)

@@ -25,14 +25,11 @@ class Answer(NamedTuple):
 
 def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool) -> str:
     """Write the answers, best first, in lines of `width` columns; with a terminal's escape sequences if `coloured`."""
-    words = question_words(question)
+    words, dim, plain = (question_words(question), DIM, PLAIN) if coloured else (set(), "", "")
     blocks = []
     for rank, answer in enumerate(answers, 1):
-        title, name, score = _clean(answer.title), _clean(answer.passage_id), f"{answer.score:.2f}"
-        if coloured:
-            head = f"{rank}. {_emphasised(title, words)}{'  ' * bool(title)}{DIM}{score}  {name}{PLAIN}"
-        else:
-            head = f"{rank}. {title}{'  ' * bool(title)}{score}  {name}"
+        title, name = _emphasised(_clean(answer.title), words), _clean(answer.passage_id)
+        head = f"{rank}. {title}{'  ' * bool(title)}{dim}{answer.score:.2f}  {name}{plain}"
         lines = textwrap.wrap(
             _clean(answer.text),
             max(width, 20),
@@ -42,7 +39,7 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
             placeholder=" …",
             break_on_hyphens=False,
         )
-        blocks.append("\n".join([head, *(_emphasised(line, words) if coloured else line for line in lines)]))
+        blocks.append("\n".join([head, *(_emphasised(line, words) for line in lines)]))
     return "\n\n".join(blocks) or "no passage was found"
 
 

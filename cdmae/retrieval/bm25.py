@@ -41,10 +41,12 @@ OPTIONS = (
 )
 BUFFER = 256  # MB of postings in memory, over all threads
 HITS = 1 << 20  # of a call: Anserini keeps them all as objects of some 150 bytes until it writes them
-COLUMNS = {
-    "query": pa.int32(), "Q0": pa.string(), "passage": pa.int32(), "rank": pa.int32(), "score": pa.float32(),
-    "tag": pa.string(),
-}  # fmt: skip
+READ = {"query": pa.int32(), "passage": pa.int32(), "score": pa.float32()}  # of the columns of a TREC file
+TREC = (
+    csv.ReadOptions(column_names=["query", "Q0", "passage", "rank", "score", "tag"]),
+    csv.ParseOptions(delimiter=" "),
+    csv.ConvertOptions(column_types=READ, include_columns=list(READ)),
+)
 
 
 def build(collection: Path | str, folder: Path | str, threads: int = 1) -> None:
@@ -96,22 +98,13 @@ def search(folder: Path | str, texts: list[str], depth: int, k1: float = 0.9, b:
             topics.write_text("".join(f"{row}\t{text} .\n" for row, text in enumerate(some)), encoding="utf-8")
             files = ["-index", folder, "-topics", topics, "-topicReader", "TsvInt", "-output", ranked]
             _anserini("search.SearchCollection", folder, *files, *how)
-            hits = _read(ranked)
-            cut = slice(filled, filled + len(hits))
-            passages[cut], scores[cut], filled = hits["passage"], hits["score"], cut.stop
-            starts[first + 1 :][: len(some)] = np.bincount(hits["query"], minlength=len(some))
+            if ranked.stat().st_size:  # there are hits
+                hits = csv.read_csv(ranked, *TREC)
+                cut = slice(filled, filled + len(hits))
+                passages[cut], scores[cut], filled = hits["passage"], hits["score"], cut.stop
+                starts[first + 1 :][: len(some)] = np.bincount(hits["query"], minlength=len(some))
             progress.advance(len(some))
     return Run(passages[:filled], scores[:filled], np.cumsum(starts))
-
-
-def _read(path: Path) -> pa.Table:
-    """Read the queries, passages and scores of a TREC file, in its order."""
-    names = ["query", "passage", "score"]
-    if not path.stat().st_size:
-        return pa.schema([(name, COLUMNS[name]) for name in names]).empty_table()
-    columns = csv.ReadOptions(column_names=list(COLUMNS))
-    convert = csv.ConvertOptions(column_types=COLUMNS, include_columns=names)
-    return csv.read_csv(path, columns, csv.ParseOptions(delimiter=" "), convert)
 
 
 def _anserini(command: str, folder: Path | str, *arguments: object) -> None:

@@ -24,56 +24,38 @@ if TYPE_CHECKING:
 BATCH = 64
 
 
-def load(model: str) -> SentenceTransformer:
+def load(model: str, length: int = 0) -> SentenceTransformer:
     """Load the model in the folder `model`, or of that name at the hub; raises `InputError` with the reason why not.
 
-    What the hub's cache holds is taken from there. Code that comes with a model is not run.
+    What the hub's cache holds is taken from there. Code that comes with a model is not run. Texts are cut at `length`
+    word-pieces, or at the model's own.
     """
-    folder = Path(model)
-    if folder.is_dir():
-        if not any((folder / name).exists() for name in ("modules.json", "config.json")):
-            raise InputError(f"the folder {model} holds no model: it has neither modules.json nor config.json")
-        loaded = _load(model, local=True)
-    elif folder.is_absolute() or model.startswith((".", "~")) or model.count("/") > 1:
-        raise InputError(f"the model {model} is not a folder; allowed: a folder, or a name at the hub")
-    else:
-        loaded = _load(model, local=_cached(model))
-    if loaded.similarity_fn_name not in ("dot", "cosine"):
-        raise InputError(f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: dot, cosine")
-    return loaded.eval()
-
-
-def _cached(name: str) -> bool:
-    """Tell whether the cache holds a model of the hub; if not, the hub must have it, or it is an `InputError`."""
     import huggingface_hub
-
-    if isinstance(huggingface_hub.try_to_load_from_cache(name, "config.json"), str):
-        return True
-    try:
-        huggingface_hub.model_info(name, timeout=10)  # asked once; loading would ask, and wait, for every file
-    except Exception as error:
-        raise InputError(
-            f"the model {name} is neither a folder here nor in the cache, and the hub does not give it: {_first(error)}"
-        ) from None
-    return False
-
-
-def _load(model: str, *, local: bool) -> SentenceTransformer:
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
+    local = Path(model).is_dir()
     logging.disable_progress_bar()  # one bar per file
     try:
-        return SentenceTransformer(model, local_files_only=local)
-    except (OSError, ValueError, ImportError, RuntimeError, KeyError, TypeError) as error:
-        raise InputError(f"sentence-transformers cannot load the model {model}: {_first(error)}") from None
+        local = local or isinstance(huggingface_hub.try_to_load_from_cache(model, "config.json"), str)
+        if not local:
+            huggingface_hub.model_info(model, timeout=10)  # asked once; loading would ask, and wait, for every file
+        loaded = SentenceTransformer(model, local_files_only=local)
+    except Exception as error:  # of many libraries
+        where = "" if local else ", neither a folder here nor in the cache of the hub"
+        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        raise InputError(f"sentence-transformers cannot load the model {model}{where}: {reason}") from None
     finally:
         logging.enable_progress_bar()
-
-
-def _first(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return lines[0] if lines else type(error).__name__
+    if loaded.similarity_fn_name not in ("dot", "cosine"):
+        raise InputError(f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: dot, cosine")
+    # where a model has lengths of its own for queries and passages, they count, not that of all texts
+    for holder, key in ((loaded, "max_seq_length"), (loaded[0], "query_length"), (loaded[0], "document_length")):
+        if length and (own := getattr(holder, key, None)):
+            setattr(holder, key, min(length, own))
+            if length > own:
+                say(f"the model has a {key} of {own} word-pieces: texts are cut there, not at {length}")
+    return loaded.eval()
 
 
 def encode_passages(model: str, collection: Path, output: Path, length: int) -> None:
@@ -89,7 +71,7 @@ def encode_passages(model: str, collection: Path, output: Path, length: int) -> 
 
 def shards(model: str, collection: Path, length: int, progress: Progress | None = None) -> list[Shard]:
     """Return the same shards, encoded whenever they are read."""
-    loaded = _cut(load(model), length)
+    loaded = load(model, length)
 
     def make(first: int, last: int) -> np.ndarray:
         (passages,) = stream_passages(collection, ["title", "text"], rows=vectors.SHARD, first=first, last=last)
@@ -103,19 +85,8 @@ def shards(model: str, collection: Path, length: int, progress: Progress | None 
 
 def encode_queries(model: str, texts: list[str], length: int) -> np.ndarray:
     """Encode queries cut to `length` word-pieces, float32 [Q, D]."""
-    loaded = _cut(load(model), length)
+    loaded = load(model, length)
     return _encode(loaded.encode_query, texts or [""], loaded)[: len(texts)]
-
-
-def _cut(model: SentenceTransformer, length: int) -> SentenceTransformer:
-    if length:
-        # where a model has lengths of its own for queries and passages, they count, not that of all texts
-        for holder, key in ((model, "max_seq_length"), (model[0], "query_length"), (model[0], "document_length")):
-            if own := getattr(holder, key, None):
-                setattr(holder, key, min(length, own))
-                if length > own:
-                    say(f"the model has a {key} of {own} word-pieces: texts are cut there, not at {length}")
-    return model
 
 
 def _encode(

@@ -36,9 +36,12 @@ class Fusion:
             union = np.unique(np.concatenate([passages for passages, _ in ranked]))
             votes = np.full((len(runs), len(union)), BEYOND[method])
             for system, (passages, scores) in enumerate(ranked):
-                votes[system, np.searchsorted(union, passages)] = (
-                    1 / (k + np.arange(1, len(passages) + 1)) if method == "reciprocal_rank" else _scaled(scores)
-                )
+                if method == "reciprocal_rank":
+                    values = 1 / (k + np.arange(1, len(passages) + 1))
+                else:
+                    low, high = scores.min(initial=np.inf), scores.max(initial=-np.inf)
+                    values = (scores - low) / (high - low) if high > low else np.ones(len(scores))  # equal ones are 1
+                votes[system, np.searchsorted(union, passages)] = values
             self.votes.append((union, votes))
 
     def run(self, weights: Sequence[float], depth: int) -> Run:
@@ -50,9 +53,3 @@ class Fusion:
             passages.append(union[order])
             scores.append(summed[order])
         return Run.of(passages, scores)
-
-
-def _scaled(scores: np.ndarray) -> np.ndarray:
-    """Scale the scores of a list to 0 .. 1; equal ones are all 1."""
-    low, high = scores.min(initial=np.inf), scores.max(initial=-np.inf)
-    return (scores - low) / (high - low) if high > low else np.ones(len(scores))

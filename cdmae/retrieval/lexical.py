@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,7 @@ def search(
         return
     index = dict(zip(dict.fromkeys(collections), indexes, strict=True))
 
-    def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
-        return [bm25.search(index[collections[number]], split, depth, k1, b, threads) for split in texts]
+    def find(number: int, texts: list[list[str]], depth: int) -> Run:
+        return bm25.search(index[collections[number]], [*chain(*texts)], depth, k1, b, threads)
 
     targets.search(collections, splits, outputs, depth, find)

@@ -6,14 +6,14 @@ Shapes: `Q` queries, `n` pairs.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from cdmae.arrays import read_array
 from cdmae.errors import InputError
 from cdmae.finetuning import groups, reranker
 from cdmae.log import Progress
@@ -43,11 +43,24 @@ def score(
     return scores
 
 
-def ranked(lists: list[np.ndarray], scores: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Yield each list and its part of the scores [n], best first, ties by passage row."""
-    for passages, own in zip(lists, np.split(scores, np.cumsum(list(map(len, lists)))[:-1]), strict=True):
-        order = np.lexsort((passages, -own))
-        yield passages[order], own[order]
+def ordered(
+    judge: Model, queries: Tokens, asked: np.ndarray, passages: Tokens, lists: Callable[[int], np.ndarray],
+    at_once: int, label: str, kept: str = "",
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:  # fmt: skip
+    """Yield for each of the query rows `asked` its passages ``lists(place)``, best first, ties by row, and the scores.
+
+    at_once: queries in a piece; kept: what the names of the files begin with that keep the scores; "" keeps none.
+    """
+    with Progress(len(asked), unit="queries", label=label) as progress:
+        for begin in range(0, len(asked), at_once):
+            rows = asked[begin : begin + at_once]
+            some = [lists(place) for place in range(begin, begin + len(rows))]
+            make = partial(score, judge, queries, rows, passages, some)
+            scores = vectors.piece(Path(f"{kept}{begin // at_once:05d}.npy"), make) if kept else make()
+            for own, values in zip(some, np.split(scores, np.cumsum(list(map(len, some)))[:-1]), strict=True):
+                order = np.lexsort((own, -values))
+                yield own[order], values[order]
+            progress.advance(len(rows))
 
 
 def teacher(
@@ -79,16 +92,10 @@ def teacher(
     key = [vectors.stamp(model / "model.safetensors"), vectors.stamp(negatives), settings, at_once]
     taught = [(np.empty(0, np.int32), np.empty(0, np.float32))] * len(queries)
     with vectors.pieces(output, key) as folder:
-        with Progress(len(examples), unit="queries", label="teach") as progress:
-            for begin in range(0, len(examples), at_once):
-                asked = examples.queries[begin : begin + at_once]
-                lists = [examples.drawn(row, rounds) for row in range(begin, begin + len(asked))]
-                path = folder / f"{begin // at_once:05d}.npy"
-                if not path.exists():
-                    vectors.save(path, score(judge, queries, asked, passages, lists))
-                for query, best in zip(asked, ranked(lists, read_array(path)), strict=True):
-                    taught[query] = best
-                progress.advance(len(asked))
+        drawn = partial(examples.drawn, epochs=rounds)
+        best = ordered(judge, queries, examples.queries, passages, drawn, at_once, "teach", f"{folder}/")
+        for query, answer in zip(examples.queries, best, strict=True):
+            taught[query] = answer
         write_run(output, Run.of(*map(list, zip(*taught, strict=True))))
 
 
@@ -127,32 +134,21 @@ def rerank(
                 raise InputError(
                     f"{path} has {len(run)} queries, the split {split!r} of {collection} has {len(queries)}"
                 )
-            cut, label, kept = checkpoint.at(judge, length), f"rerank {collection.name}", folder / f"{number:03d}-"
+            cut, label, kept = checkpoint.at(judge, length), f"rerank {collection.name}", f"{folder}/{number:03d}-"
             write_run(output, reorder(cut, queries, passages, run, depth, label=label, kept=kept))
 
 
 def reorder(
-    judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: int, *, label: str = "", kept: Path | None = None
+    judge: Model, queries: Tokens, passages: Tokens, run: Run, depth: int, *, label: str = "", kept: str = ""
 ) -> Run:
-    """Put the best `depth` passages per query of a run in the order of the reranker, ties by passage row.
-
-    kept: what the names of the files begin with that keep the scores, piece by piece; None keeps none.
-    """
-    at_once, lists = max(1, PIECE // depth), []
-    with Progress(len(run), unit="queries", label=label) as progress:
-        for begin in range(0, len(run), at_once):
-            rows = range(begin, min(begin + at_once, len(run)))
-            tops = [run.ranked(row)[0][:depth] for row in rows]
-            path = kept and kept.with_name(f"{kept.name}{begin // at_once:05d}.npy")
-            if path and path.exists():
-                scores = read_array(path)
-            else:
-                scores = score(judge, queries, np.array(rows), passages, tops)
-                if path:
-                    vectors.save(path, scores)
-            for row, (best, values) in zip(rows, ranked(tops, scores), strict=True):
-                rest = run.ranked(row)[0][depth:]
-                below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
-                lists.append((np.concatenate([best, rest]), np.concatenate([values, below])))
-            progress.advance(len(rows))
-    return Run.of(*map(list, zip(*lists, strict=True))) if lists else Run.of([], [])
+    """Put the best `depth` passages per query of a run in the order of the reranker (see `ordered`)."""
+    lists = [run.ranked(row)[0] for row in range(len(run))]
+    tops, at_once = [listed[:depth] for listed in lists], max(1, PIECE // depth)
+    best = ordered(judge, queries, np.arange(len(run)), passages, tops.__getitem__, at_once, label, kept)
+    ranked, scores = [], []
+    for listed, (top, values) in zip(lists, best, strict=True):
+        rest = listed[depth:]
+        below = values[-1:].repeat(len(rest)) - np.arange(1, len(rest) + 1, dtype=np.float32)
+        ranked.append(np.concatenate([top, rest]))
+        scores.append(np.concatenate([values, below]))
+    return Run.of(ranked, scores)

@@ -33,20 +33,11 @@ from cdmae.log import Progress, say
 from cdmae.retrieval.vectors import Shard
 from cdmae.runs import Run
 
-KEPT = 1 << 27  # hits kept at a time, 1.6 GB: more queries are searched in several passes
 QUERIES, PASSAGES = 4096, 1 << 16  # of a block
 GPU_MOST = 2048  # hits that faiss finds for a query on a GPU
 
 Shards = Sequence[np.ndarray | Shard]
 Knn = Callable[[np.ndarray, np.ndarray, int], tuple[np.ndarray, np.ndarray]]  # [b, D], [n, D], k -> two of [b, k]
-
-
-def search_together(
-    queries: Sequence[np.ndarray], shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu"
-) -> list[Run]:
-    """Search for several sets of queries [Q, D] in one go: a run for each, the same as if it were searched alone."""
-    run = search(np.concatenate(queries), shards, depth, threads=threads, device=device)
-    return run.split(map(len, queries))
 
 
 def search(queries: np.ndarray, shards: Shards, depth: int, *, threads: int = 1, device: str = "cpu") -> Run:
@@ -59,49 +50,45 @@ def search(queries: np.ndarray, shards: Shards, depth: int, *, threads: int = 1,
     if depth < 1:
         raise InputError(f"the search depth is {depth}; allowed: from 1")
     for shard in shards:
-        if shard.ndim != 2 or queries.ndim != 2 or shard.shape[1] != queries.shape[1]:
+        if shard.shape[1] != queries.shape[1]:
             raise InputError(
                 f"the passages' vectors have the shape {list(shard.shape)} and the queries' {list(queries.shape)}:"
                 " they are not from the same model"
             )
-    total = sum(map(len, shards))
-    depth = min(depth, total)
+    depth = min(depth, sum(map(len, shards)))
     starts = np.arange(len(queries) + 1, dtype=np.int64) * depth
-    run = Run(np.empty(starts[-1], np.int32), np.empty(starts[-1], np.float32), starts)
     if not starts[-1]:
-        return run
-    queries, knn, step = np.ascontiguousarray(queries, np.float32), _knn(device, depth), max(1, KEPT // depth)
-    passes, before = range(0, len(queries), step), faiss.omp_get_max_threads()
+        return Run(np.empty(0, np.int32), np.empty(0, np.float32), starts)
+    before = faiss.omp_get_max_threads()
     faiss.omp_set_num_threads(threads)
     try:
-        with Progress(total * len(passes), unit="passages", label="search") as progress:
-            for start in passes:
-                best = _best(queries[start : start + step], shards, depth, knn, progress)
-                cut = slice(start * depth, start * depth + best.D.size)
-                run.passages[cut], run.scores[cut] = -2 - best.I.ravel(), best.D.ravel() + 0.0  # -0.0 becomes 0.0
+        best = _best(np.ascontiguousarray(queries, np.float32), shards, depth, _knn(device, depth))
     finally:
         faiss.omp_set_num_threads(before)
-    return run
+    scores = best.D.ravel()
+    scores += 0.0  # -0.0 becomes 0.0
+    return Run((-2 - best.I.ravel()).astype(np.int32), scores, starts)
 
 
-def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn, progress: Progress) -> faiss.ResultHeap:
+def _best(queries: np.ndarray, shards: Shards, depth: int, knn: Knn) -> faiss.ResultHeap:
     """Find the best passages: their scores ``D`` and ids ``I``, -2 minus the row, both [Q, K] in order."""
     best, lengths, first = faiss.ResultHeap(len(queries), depth, keep_max=True), _lengths(queries), 0
     if not np.isfinite(lengths).all():
         raise InputError("the vectors of some queries are not finite: the model has diverged")
-    for shard in shards:
-        vectors = shard[:]
-        for start in range(0, len(vectors), PASSAGES):
-            block = np.ascontiguousarray(vectors[start : start + PASSAGES], np.float32)
-            longest = _lengths(block).max()
-            if not np.isfinite(longest):
-                raise InputError(f"the vectors of passages from row {first + start} on are not finite: delete them")
-            slack = 2.02 * queries.shape[1] * 2.0**-24 * lengths * longest  # .02 for the terms of higher order
-            for begin in range(0, len(queries), QUERIES):
-                some = np.arange(begin, min(begin + QUERIES, len(queries)))
-                _merge(best, queries, some, block, first + start, slack, knn)
-            progress.advance(len(block))
-        first += len(shard)
+    with Progress(sum(map(len, shards)), unit="passages", label="search") as progress:
+        for shard in shards:
+            vectors = shard[:]
+            for start in range(0, len(vectors), PASSAGES):
+                block = np.ascontiguousarray(vectors[start : start + PASSAGES], np.float32)
+                longest = _lengths(block).max()
+                if not np.isfinite(longest):
+                    raise InputError(f"the vectors of passages from row {first + start} on are not finite: delete them")
+                slack = 2.02 * queries.shape[1] * 2.0**-24 * lengths * longest  # .02 for the terms of higher order
+                for begin in range(0, len(queries), QUERIES):
+                    some = np.arange(begin, min(begin + QUERIES, len(queries)))
+                    _merge(best, queries, some, block, first + start, slack, knn)
+                progress.advance(len(block))
+            first += len(shard)
     best.finalize()
     return best
 

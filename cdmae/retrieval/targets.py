@@ -17,12 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from cdmae.arrays import read_frame
-from cdmae.collections.store import EXCLUDED, QRELS, ROW_GROUP, read_queries, stream_passages, take_passages
+from cdmae.collections.store import EXCLUDED, QRELS, read_passages, read_queries, take_passages
 from cdmae.files import read_json
 from cdmae.log import say
 from cdmae.runs import Run, write_run
 
-Find = Callable[[int, list[list[str]], int], list[Run]]  # number of a target, queries of splits, depth; their runs
+Find = Callable[[int, list[list[str]], int], Run]  # number of a target, queries of splits, depth; one run of them all
 
 
 def search(collections: Sequence[Path], splits: Sequence[str], outputs: Sequence[Path], depth: int, find: Find) -> None:
@@ -35,8 +35,8 @@ def search(collections: Sequence[Path], splits: Sequence[str], outputs: Sequence
         queries = [read_queries(collection, splits[number]) for number in numbers]
         excluded = [left_out(collection, splits[n], frame) for n, frame in zip(numbers, queries, strict=True)]
         extra = max(int(np.bincount(pairs[:, 0]).max(initial=0)) for pairs in excluded)
-        runs = find(numbers[0], [frame["text"].tolist() for frame in queries], depth + extra)
-        for number, run, pairs in zip(numbers, runs, excluded, strict=True):
+        together = find(numbers[0], [frame["text"].tolist() for frame in queries], depth + extra)
+        for number, run, pairs in zip(numbers, together.split(map(len, queries)), excluded, strict=True):
             write_run(outputs[number], without(run, pairs, depth) if extra else run)
 
 
@@ -55,21 +55,18 @@ def left_out(collection: Path, split: str, queries: pd.DataFrame) -> np.ndarray:
 
 def own_passages(collection: Path, queries: pd.DataFrame) -> np.ndarray:
     """Find the row of the passage that each query (query_id, text) is, or -1: int64 [Q]."""
-    none = np.full(len(queries), -1)
+    own = np.full(len(queries), -1)
     about = read_json(Path(collection) / "about.json")
     if about.get("source") != "beir" and not about.get("dataset", "").startswith("beir/"):
-        return none
-    ids, rows, done = pa.array(queries["query_id"], pa.string()), np.full(len(queries), -1), 0
-    for passages in stream_passages(collection, ["passage_id"], rows=ROW_GROUP):
-        query = pc.index_in(passages["passage_id"].combine_chunks(), ids)
-        rows[query.drop_null().to_numpy()] = done + np.flatnonzero(query.is_valid().to_numpy(zero_copy_only=False))
-        done += len(passages)
-    same = np.flatnonzero(rows >= 0)
-    texts = take_passages(collection, rows[same])["text"].to_pylist()
-    for query, text in zip(same, texts, strict=True):
+        return own
+    ids = read_passages(collection, ["passage_id"])["passage_id"].combine_chunks()
+    asked = pc.index_in(ids, pa.array(queries["query_id"], pa.string()))
+    rows = np.flatnonzero(asked.is_valid().to_numpy(zero_copy_only=False))
+    texts = take_passages(collection, rows)["text"].to_pylist()
+    for query, row, text in zip(asked.drop_null().to_pylist(), rows.tolist(), texts, strict=True):
         if text.split() == queries["text"].iloc[query].split():
-            none[query] = rows[query]
-    return none
+            own[query] = row
+    return own
 
 
 def without(run: Run, left_out: np.ndarray, depth: int) -> Run:

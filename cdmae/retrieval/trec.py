@@ -111,14 +111,9 @@ def read_lines(path: Path | str) -> pd.DataFrame:
 
 def read_qrels(path: Path | str) -> pd.DataFrame:
     """Read judgments in TREC's four columns, or BEIR's three below a header: a frame (query_id, passage_id, grade)."""
-    columns = ("query_id", "Q0", "passage_id", "grade")
-    first = _table(path, columns, nrows=1)
-    if first.empty:
-        raise InputError(f"{path} is empty; allowed: lines of {' '.join(columns)}")
-    beir = first.iloc[0, :2].tolist() == ["query-id", "corpus-id"]
-    lines = _columns(path, tuple(name for name in columns if not beir or name != "Q0"))
-    if beir:
-        lines = lines.iloc[1:]
+    lines = _columns(path, ("query_id", "Q0", "passage_id", "grade"))
+    if lines.empty:
+        raise InputError(f"{path} is empty; allowed: lines of query_id Q0 passage_id grade")
     grades = pd.to_numeric(lines["grade"], errors="coerce")
     _refuse(grades.isna() | (grades % 1 != 0), path, lines["grade"], "the grade is", "allowed: a whole number")
     lines["grade"] = grades.astype(int)
@@ -127,24 +122,24 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
     return lines
 
 
-def _table(path: Path | str, columns: tuple[str, ...], nrows: int | None = None) -> pd.DataFrame:
-    """Read lines of `columns` and whatever follows them as text; the file may be packed, as its name says."""
+def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
+    """Read a file of so many columns as text; it may be packed, as its name says. Below a header of BEIR, without Q0.
+
+    The index is the line number, from 1, because no line is left out.
+    """
     options = {"sep": r"\s+", "header": None, "dtype": str, "quoting": csv.QUOTE_NONE, "skip_blank_lines": False}
-    options |= {"keep_default_na": False, "na_values": [""], "nrows": nrows}
-    options["index_col"] = False  # columns that are too many would be an index
+    options |= {"keep_default_na": False, "na_values": [""], "index_col": False}  # too many columns would be an index
     try:
-        return pd.read_csv(path, names=[*columns, "rest"], **options)
+        lines = pd.read_csv(path, names=[*columns, "rest"], **options)
     except (OSError, EOFError, ValueError) as error:  # of pandas' parser, too
         if longer := re.search(r"in line (\d+), saw (\d+)", str(error)):
             expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
             raise InputError(f"{path}, line {longer[1]}: {longer[2]} columns; {expected}") from None
         raise InputError(f"{path} cannot be read ({error}); allowed: lines of {' '.join(columns)}") from None
-
-
-def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Read a file of so many columns as text; the index is the line number, from 1, because no line is left out."""
-    lines = _table(path, columns)
     lines.index += 1
+    if lines.iloc[:1, :2].to_numpy().tolist() == [["query-id", "corpus-id"]]:
+        columns = tuple(name for name in columns if name != "Q0")
+        lines = lines.iloc[1:, : len(columns) + 1].set_axis([*columns, "rest"], axis=1)
     _refuse(lines.isna().all(axis=1), path, lines[columns[0]].fillna(""), "the line is empty:", "leave it out")
     wrong = lines["rest"].notna() | lines[columns[-1]].isna()
     expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"

@@ -48,7 +48,6 @@ class Shard:
 
     shape: tuple[int, int]
     make: Callable[[], np.ndarray]
-    ndim = 2
 
     def __len__(self) -> int:
         """Count the passages p."""
@@ -72,8 +71,7 @@ def write(output: Path, shards: list[Shard], key: Any, progress: Progress) -> No
             path = folder / f"{number:05d}.npy"
             if path.exists():
                 progress.advance(len(shard))
-            else:
-                save(path, shard[:])
+            piece(path, lambda shard=shard: shard[:])
         with complete(output) as aside:
             aside.mkdir()
             for path in folder.glob("*.npy"):
@@ -116,9 +114,8 @@ def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1, le
     retriever.network.to(device)
     source = sequences.queries(texts, model, threads)
     rows = np.arange(len(texts))
-    return encode(
-        retriever, sequences.single(source, rows, retriever.lengths["query_length"], retriever.vocabulary), device
-    )
+    read = sequences.single(source, rows, retriever.lengths["query_length"], retriever.vocabulary)
+    return encode(retriever, read, device)
 
 
 @torch.inference_mode()
@@ -150,8 +147,7 @@ def pieces(output: Path, key: Any) -> Iterator[Path]:
     kept = folder / "key.json"
     if folder.exists() and (not kept.exists() or read_json(kept) != key):
         shutil.rmtree(folder)
-    done = len(list(folder.glob("[0-9]*.npy"))) if folder.exists() else 0
-    if done:
+    if done := len(list(folder.glob("[0-9]*.npy"))):
         say(f"going on with {done} finished pieces of {output}")
     folder.mkdir(parents=True, exist_ok=True)
     write_json(kept, key)
@@ -159,10 +155,12 @@ def pieces(output: Path, key: Any) -> Iterator[Path]:
     shutil.rmtree(folder)
 
 
-def save(path: Path, array: np.ndarray) -> None:
-    """Write an array, whole or not at all."""
-    with complete(path) as aside:
-        write_array(aside, array)
+def piece(path: Path, make: Callable[[], np.ndarray]) -> np.ndarray:
+    """Read an array that is there already, or make and write it, whole or not at all."""
+    if not path.exists():
+        with complete(path) as aside:
+            write_array(aside, make())
+    return read_array(path)
 
 
 def stamp(path: Path) -> list[Any]:

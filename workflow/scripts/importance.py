@@ -14,6 +14,4 @@ def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path, 
     """Turn the counts of `ngrams` into the importance of the word-pieces of `tokens`."""
     counts = counted.Counts.read(ngrams)
     formula = {name: settings[name] for name in ("pmi", "normaliser", "edges")}
-    words = ami.ami(counts.counts, counts.totals, **formula, threads=threads)
-    values = ami.broadcast(words, read_tokens(tokens), counts.table.unit)
-    ami.write(output, values, ami.Table(counts.table, formula))
+    ami.estimate(output, counts, read_tokens(tokens), formula, threads)

@@ -2,10 +2,12 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from cdmae.cli import command
 from cdmae.retrieval import targets
 from cdmae.retrieval import vectors as inference
-from cdmae.retrieval.search import search_together
+from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run
 from cdmae.training import setup
@@ -31,11 +33,11 @@ def main(
     """
     folders = dict(zip(dict.fromkeys(collections), vectors or tokens, strict=True))
 
-    def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
+    def find(number: int, texts: list[list[str]], depth: int) -> Run:
         length = lengths[number]
         queries = [inference.encode_queries(model, each, threads, length) for each in texts]
         folder = folders[collections[number]]
         shards = read_vectors(folder) if vectors else inference.shards(model, folder, threads, length)
-        return search_together(queries, shards, depth, threads=threads, device=str(setup.device()))
+        return search(np.concatenate(queries), shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)

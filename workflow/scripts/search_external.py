@@ -2,9 +2,11 @@
 
 from pathlib import Path
 
+import numpy as np
+
 from cdmae.cli import command
 from cdmae.retrieval import external, targets
-from cdmae.retrieval.search import search_together
+from cdmae.retrieval.search import search
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run
 from cdmae.training import setup
@@ -32,13 +34,13 @@ def main(
     setup.set_up(threads)
     kept = dict(zip(dict.fromkeys(collections), vectors, strict=True)) if vectors else {}
 
-    def find(number: int, texts: list[list[str]], depth: int) -> list[Run]:
+    def find(number: int, texts: list[list[str]], depth: int) -> Run:
         length = lengths[number]
         queries = [external.encode_queries(model, each, length or query_length) for each in texts]
         if vectors:
             shards = read_vectors(kept[collections[number]])
         else:
             shards = external.shards(model, collections[number], length or passage_length)
-        return search_together(queries, shards, depth, threads=threads, device=str(setup.device()))
+        return search(np.concatenate(queries), shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)

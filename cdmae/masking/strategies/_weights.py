@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from cdmae.compiled import Threads, compiled
-from cdmae.importance import ami, ngrams
+from cdmae.compiled import compiled
 from cdmae.masking import SELECT, Batch, Side
 from cdmae.masking.noise import UNIT, Key, draws
 from cdmae.masking.strategies._top import budget, top
-from cdmae.tokens.corpus import Tokens
 
 
 def weighted(batch: Batch, side: Side, key: Key) -> np.ndarray:
@@ -35,33 +33,3 @@ def _perturb(draws, weights, word_starts, candidates, noise):  # noqa: ANN001, A
                 shared = -np.log(-np.log(uniform))
             value = np.float32(weights[passage, place] + shared)
             noise[passage, place] = value if candidates[passage, place] else np.float32(-np.inf)
-
-
-def frequencies(tokens: Tokens) -> np.ndarray:
-    """Count how often the collection has each of its words, in the order of the text: int64 [W]."""
-    with Threads(1) as pool:
-        words, _, _ = ngrams.words_of(tokens, "word", pool)
-    return np.bincount(words)[words]
-
-
-def document_frequencies(tokens: Tokens) -> np.ndarray:
-    """Count how many passages have each of the collection's words, in the order of the text: int64 [W]."""
-    with Threads(1) as pool:
-        words, segments, _ = ngrams.words_of(tokens, "word", pool)
-    passages_with = np.zeros(int(words.max(initial=0)) + 1, np.int64)
-    _count_passages(words, segments[::2].copy(), np.full(len(passages_with), -1, np.int64), passages_with)
-    return passages_with[words]
-
-
-def spread(logarithms: np.ndarray, tokens: Tokens) -> np.ndarray:
-    """Return the logarithms of the words' weights [W], for each of their word-pieces: float16 [T]."""
-    return ami.broadcast(logarithms, tokens, "word")
-
-
-@compiled
-def _count_passages(words, passages, last, passages_with):  # noqa: ANN001, ANN202
-    for passage in range(len(passages) - 1):
-        for place in range(passages[passage], passages[passage + 1]):
-            word = words[place]
-            passages_with[word] += last[word] != passage
-            last[word] = passage

@@ -9,19 +9,27 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.masking import Batch, Side
-from cdmae.masking.noise import Key
-from cdmae.masking.strategies._weights import document_frequencies, spread, weighted
+from cdmae.compiled import compiled
+from cdmae.importance import ami, ngrams
+from cdmae.masking.strategies._weights import weighted as select
 from cdmae.tokens.corpus import Tokens
 
+__all__ = ["select", "values"]
 
-def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
+
+def values(tokens: Tokens, _: Path | None) -> np.ndarray:
     """Return the logarithm of the inverse document frequency of the word of each word-piece: float16 [T]."""
-    del importance
-    having = document_frequencies(tokens)
-    return spread(np.log(np.log1p((len(tokens) - having + 0.5) / (having + 0.5))), tokens)
+    words, segments, _ = ngrams.words_of(tokens, "word")
+    having = np.zeros(int(words.max(initial=0)) + 1, np.int64)
+    _count_passages(words, segments[::2].copy(), np.full(len(having), -1, np.int64), having)
+    weights = np.log1p((len(tokens) - having + 0.5) / (having + 0.5))
+    return ami.broadcast(np.log(weights)[words], tokens, "word")
 
 
-def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
-    """Mask floor(p x n) word-pieces in words drawn by their inverse document frequency: bool [B, n]."""
-    return weighted(batch, side, key)
+@compiled
+def _count_passages(words, passages, last, having):  # noqa: ANN001, ANN202
+    for passage in range(len(passages) - 1):
+        for place in range(passages[passage], passages[passage + 1]):
+            word = words[place]
+            having[word] += last[word] != passage
+            last[word] = passage

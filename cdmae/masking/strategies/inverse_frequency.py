@@ -6,18 +6,14 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.masking import Batch, Side
-from cdmae.masking.noise import Key
-from cdmae.masking.strategies._weights import frequencies, spread, weighted
+from cdmae.importance import ami, ngrams
+from cdmae.masking.strategies._weights import weighted as select
 from cdmae.tokens.corpus import Tokens
 
+__all__ = ["select", "values"]
 
-def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
+
+def values(tokens: Tokens, _: Path | None) -> np.ndarray:
     """log(1 / frequency) of the word of each word-piece, counted in the collection itself: float16 [T]."""
-    del importance
-    return spread(-np.log(frequencies(tokens).astype(np.float64)), tokens)
-
-
-def select(batch: Batch, side: Side, key: Key) -> np.ndarray:
-    """Mask floor(p x n) word-pieces in words drawn by 1 / frequency: bool [B, n]."""
-    return weighted(batch, side, key)
+    words, _, _ = ngrams.words_of(tokens, "word")
+    return ami.broadcast(-np.log(np.bincount(words).astype(np.float64)[words]), tokens, "word")

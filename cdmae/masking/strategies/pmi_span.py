@@ -38,21 +38,17 @@ def values(tokens: Tokens, importance: Path | None) -> np.ndarray:
     chosen = collocations(table)
     if not any(units.any() for units in chosen):
         raise InputError(f"no n-gram of the collection occurs {SEEN} times; masking by pmi_span needs more text")
-    begins = np.zeros(len(tokens.ids), np.float16)
-    _segment(
-        np.asarray(tokens.ids),
-        ngrams.segment_edges(tokens),
-        np.asarray(tokens.word_starts),
-        table.pieces,
-        np.asarray(table.word_keys),
-        np.asarray(table.word_numbers),
-        len(table.occurrences),
-        np.concatenate(table.keys),
-        np.concatenate(chosen),
-        np.cumsum([0, *map(len, table.keys)]),
-        begins.view(np.uint16),
-        np.float16(1).view(np.uint16),
-    )
+    words, segments, _ = ngrams.words_of(tokens, "word")  # by the numbers that the table has counted them by
+    if len(words) != table.totals[0]:
+        raise InputError(f"{importance} has counts of {table.totals[0]:,} words, the tokens are {len(words):,}")
+    units, offsets = np.zeros(len(words), bool), np.cumsum([0, *map(len, table.keys)])
+    known = np.concatenate(table.keys), np.concatenate(chosen), offsets
+    _segment(words, segments, len(table.occurrences), *known, units)
+    first = tokens.word_starts[tokens.ids]
+    edges = ngrams.segment_edges(tokens)
+    first[edges[edges < len(first)]] = True
+    begins = np.zeros(len(first), np.float16)
+    begins[first] = units
     return begins
 
 
@@ -115,48 +111,20 @@ def pmi(table: Table) -> list[np.ndarray]:
 
 
 @compiled
-def _segment(
-    ids, edges, word_starts, pieces, word_keys, word_numbers, size, keys, chosen, begins, units, one
-):  # fmt: skip
-    # From the left, at each word the longest collocation that begins there.
-    longest = len(begins)  # the highest order
-    for segment in range(len(edges) - 1):
-        end = edges[segment + 1]
-        place = edges[segment]
+def _segment(words, segments, size, keys, chosen, offsets, units):
+    # From the left, at each word the longest collocation that begins there; `offsets` of the orders among the keys.
+    longest = len(offsets)  # the highest order
+    for segment in range(len(segments) - 1):
+        place, end = segments[segment], segments[segment + 1]
         while place < end:
-            units[place] = one
-            reach, next_ = place, place
-            row, order = np.int64(-1), 0
-            while next_ < end and order < longest:
-                word = np.int64(ids[next_])
-                next_ += 1
-                while next_ < end and not word_starts[ids[next_]]:
-                    key = np.uint64(word) * np.uint64(pieces) + np.uint64(ids[next_])
-                    word = np.int64(word_numbers[_find(word_keys, 0, len(word_keys), key)])
-                    next_ += 1
-                order += 1
-                if order == 1:
-                    row, reach = word, next_
-                    continue
-                first, last = begins[order - 2], begins[order - 1]
-                key = np.uint64(row) * np.uint64(size) + np.uint64(word)
-                ngram = _find(keys, first, last, key)
-                if ngram < 0:
+            units[place] = True
+            row, reach = np.int64(words[place]), place + 1
+            for next_ in range(place + 1, min(end, place + longest)):
+                first, last = offsets[next_ - place - 1], offsets[next_ - place]
+                key = np.uint64(row) * np.uint64(size) + np.uint64(words[next_])
+                row = np.searchsorted(keys[first:last], key)
+                if first + row == last or keys[first + row] != key:
                     break
-                row = ngram - first
-                if chosen[ngram]:
-                    reach = next_
+                if chosen[first + row]:
+                    reach = next_ + 1
             place = reach
-
-
-@compiled
-def _find(keys, first, last, key):
-    # The place of a key among keys[first:last], sorted; -1 where it is not.
-    low, high = first, last
-    while low < high:
-        middle = (low + high) // 2
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low if low < last and keys[low] == key else -1
