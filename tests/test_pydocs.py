@@ -10,7 +10,7 @@ import pytest
 from made_up import make_package, text
 
 from cdmae.collections.sources import pydocs
-from cdmae.collections.sources.pydocs import cleaning, division, duplicates
+from cdmae.collections.sources.pydocs import cleaning, division
 from cdmae.errors import InputError
 from cdmae.fields import parse
 
@@ -43,7 +43,7 @@ def test_smoke_queries_of_different_splits_share_no_passage_and_no_twin(smoke):
         for passage in judged["passage_id"]:
             assert split_of.setdefault(passage, split) == split
     ids, texts = smoke.passages["passage_id"].to_pylist(), smoke.passages["text"].to_pylist()
-    pairs = [(ids[i], ids[j]) for i, j in duplicates.near_duplicates(texts)]
+    pairs = [(ids[i], ids[j]) for i, j in division.near_duplicates(texts)]
     assert all(split_of.get(one, split_of.get(other)) == split_of.get(other, split_of.get(one)) for one, other in pairs)
     seen = [set(map(division.key_of, frame["text"])) for frame in smoke.queries.values()]
     assert all(not one & other for one, other in combinations(seen, 2))

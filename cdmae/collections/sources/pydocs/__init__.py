@@ -6,7 +6,6 @@ The query is the first sentence of a documentation string, the relevant passage 
 ``harvest``      find the documentation strings of the standard library and of installed packages, importing none
 ``paragraphs``   take each apart into paragraphs and sections
 ``cleaning``     turn it into a summary and a body of prose
-``duplicates``   find bodies that are nearly the same
 ``division``     passages, queries, judgments, and splits that share nothing
 
 The same Python and the same packages give the same bytes; their versions and all counts stand in ``about``.
@@ -28,7 +27,8 @@ from cdmae.errors import InputError
 from cdmae.fields import setting
 
 if TYPE_CHECKING:
-    from cdmae.collections.sources.pydocs.division import Divided, Query
+    import pandas as pd
+
     from cdmae.collections.store import Collection
 
 # What the environment pins anyway, as import names; the standard library first.
@@ -135,18 +135,36 @@ def threads(settings: Settings) -> int:
 
 def load(settings: Settings, threads: int = 1) -> Collection:
     """Harvest, clean and divide. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
-    from cdmae.collections.sources.pydocs import division
+    import numpy as np
+    import pyarrow as pa
 
-    counts: dict[str, int] = {}
-    divided = division.divide(_entries(settings, counts, threads), held_out=bool(settings.part))
-    if not divided.passages:
+    from cdmae.collections.sources.pydocs import division
+    from cdmae.collections.store import PASSAGES, Collection
+
+    documented: dict[str, int] = {}
+    passages, asked, counts = division.divide(_entries(settings, documented, threads), held_out=bool(settings.part))
+    if passages.empty:
         raise InputError(
             f"the packages {', '.join(packages(settings))} hold no documentation; allowed: installed sources"
         )
-    kept = dict(divided.queries)
-    if settings.train_queries and "train" in kept:
-        kept["train"] = _limited(kept["train"], settings.train_queries)
-    return _collection(settings, divided, kept, counts)
+    every = {split: asked[asked["split"] == split] for split in splits(settings)}
+    kept = every | ({"train": _limited(every["train"], settings.train_queries)} if settings.train_queries else {})
+    judged = {split: rows[["query_id", "passage_id"]].explode("passage_id") for split, rows in kept.items()}
+    qrels = {split: rows.assign(grade=np.int16(1)) for split, rows in judged.items()}
+    about: dict[str, Any] = {
+        "source": "pydocs",
+        "versions": version(settings),
+        "documented objects": documented,
+        "passages": len(passages),
+        "queries": {
+            split: {"read": len(every[split]), "judged": len(rows), "judgments": len(qrels[split])}
+            for split, rows in kept.items()
+        },
+        **counts,
+    }
+    queries = {split: rows[["query_id", "text"]].reset_index(drop=True) for split, rows in kept.items()}
+    table = pa.table([passages["passage_id"], [""] * len(passages), passages["text"]], schema=PASSAGES)
+    return Collection(table, queries, qrels, about)
 
 
 def _entries(settings: Settings, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
@@ -171,51 +189,15 @@ def _entries(settings: Settings, counts: dict[str, int], threads: int) -> Iterat
             progress.advance()
 
 
-def _limited(queries: list[Query], number: int) -> list[Query]:
+def _limited(queries: pd.DataFrame, number: int) -> pd.DataFrame:
     """Return the first `number` queries by a hash of their names, in the old order: smaller sets lie in larger ones."""
     if number > len(queries):
         raise InputError(
             f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the training queries there are"
         )
-    names = [query.name for query in queries]
-    chosen = set(sorted(names, key=lambda name: hashlib.sha256(f"training query {name}".encode()).digest())[:number])
-    return [query for query in queries if query.name in chosen]
-
-
-def _collection(
-    settings: Settings, divided: Divided, queries: dict[str, list[Query]], documented: dict[str, int]
-) -> Collection:
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
-
-    from cdmae.collections.store import PASSAGES, Collection
-
-    names, texts = ([getattr(entry, name) for entry in divided.passages] for name in ("name", "text"))
-    # Query ids differ from passage ids: evaluation in the manner of BEIR drops passages that have their query's id.
-    frames = {
-        split: pd.DataFrame([(f"query:{entry.name}", entry.text) for entry in entries], columns=["query_id", "text"])
-        for split, entries in queries.items()
-    }
-    qrels = {
-        split: pd.DataFrame(
-            [(f"query:{entry.name}", passage, 1) for entry in entries for passage in entry.positives],
-            columns=["query_id", "passage_id", "grade"],
-        ).astype({"grade": np.int16})
-        for split, entries in queries.items()
-    }
-    about: dict[str, Any] = {
-        "source": "pydocs",
-        "versions": version(settings),
-        "documented objects": documented,
-        "passages": len(names),
-        "queries": {
-            split: {"read": len(divided.queries[split]), "judged": len(entries), "judgments": len(qrels[split])}
-            for split, entries in queries.items()
-        },
-        **divided.counts,
-    }
-    return Collection(pa.table([names, [""] * len(names), texts], schema=PASSAGES), frames, qrels, about)
+    names = queries["query_id"].str.removeprefix("query:")
+    order = names.map(lambda name: hashlib.sha256(f"training query {name}".encode()).hexdigest())
+    return queries.loc[order.sort_values().index[:number]].sort_index()
 
 
 def _installed(package: str) -> str:
