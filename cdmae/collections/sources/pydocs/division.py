@@ -100,20 +100,21 @@ def near_duplicates(texts: Sequence[str], threshold: float = THRESHOLD) -> list[
     n - t n + 1 rarest of n (prefix filtering: Chaudhuri et al. 2006, Bayardo et al. 2007), so only such pairs are
     compared. Texts of fewer than three words are near-duplicates of nothing. 20,000 texts of 50 words take 2 cpu-s.
     """
-    numbers: dict[tuple[str, ...], int] = {}
+    numbers: dict[str, int] = {}
     trigrams = []
     for text in texts:
-        words = _words(text)
+        words = [numbers.setdefault(word, len(numbers)) for word in _words(text)]
         threes = zip(words, words[1:], words[2:], strict=False)
-        trigrams.append({numbers.setdefault(three, len(numbers)) for three in threes})
+        trigrams.append({(a << 48) + (b << 24) + c for a, b, c in threes})  # a third of the memory of tuples
     times = Counter(chain.from_iterable(trigrams))
     rows_with: defaultdict[int, list[int]] = defaultdict(list)
     pairs = []
     for row, own in enumerate(trigrams):
         rarest = sorted(own, key=lambda trigram: (times[trigram], trigram))[: len(own) - int(threshold * len(own)) + 1]
-        candidates = {other for trigram in rarest for other in rows_with[trigram]}
+        shared = [trigram for trigram in rarest if times[trigram] > 1]
+        candidates = {other for trigram in shared for other in rows_with[trigram]}
         pairs += [(other, row) for other in candidates if _similar(trigrams[other], own, threshold)]
-        for trigram in rarest:
+        for trigram in shared:
             rows_with[trigram].append(row)
     return sorted(pairs)
 
