@@ -179,7 +179,7 @@ def home(published, tmp_path, monkeypatch):
 
 
 def loaded(folder, **settings):
-    return source.load(source.Settings(**settings, **({"files": str(folder)} if folder else {})))
+    return source.Settings(**settings, **({"files": str(folder)} if folder else {})).load()
 
 
 def test_msmarco_with_titles_comes_through_whole_and_wikipedia_as_text_alone(home, tmp_path):
@@ -276,7 +276,7 @@ def test_the_catalogue_has_nano_beir_as_its_config_names_it():
     datasets = [entry["dataset"] for entry in entries["collections"].values()]
     assert sorted(datasets) == sorted(f"nano-beir/{name}" for name in NANO)
     assert sorted(datasets) == sorted(name for name in catalogue.collections() if name.startswith("nano-beir"))
-    sizes = [source.expected(source.Settings(dataset=name)) for name in datasets]
+    sizes = [source.Settings(dataset=name).expected() for name in datasets]
     assert sum(passages for passages, _, _ in sizes) == 56_723
     assert sum(judged["test"] for *_, judged in sizes) == 649
     assert 100 < sum(passages * words for passages, words, _ in sizes) / 56_723 < 200
@@ -301,7 +301,7 @@ def test_every_published_file_has_a_place_of_its_own_and_its_bytes_are_planned(m
         assert all(not place.startswith("/") and ".." not in place for place in places)
     assert set(catalogue.files("beir").values()) >= {"nq.zip", "cqadupstack.zip"}
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
-    sizes = source.downloads(source.Settings(dataset="nano-beir/arguana"))
+    sizes = source.Settings(dataset="nano-beir/arguana").downloads()
     assert len(sizes) == 4  # passages, as they are published and as they are kept, queries, judgments
     assert 5e6 > sum(sizes.values()) > 3635 * 500
 
@@ -309,7 +309,7 @@ def test_every_published_file_has_a_place_of_its_own_and_its_bytes_are_planned(m
 def test_published_triples_are_negatives_unless_they_are_part_of_a_file(home, tmp_path):
     write_collection(tmp_path / "c", loaded(home, **MSMARCO))
     settings = source.Settings(files=str(home), **MSMARCO)
-    assert "train/triples-v2" in source.triples(settings)
+    assert "train/triples-v2" in settings.triples()
     triples = {"name": "train/triples-v2", "source": "ir_datasets", "files": str(home), **MSMARCO}
     place = {"collections": [tmp_path / "c"], "splits": ["train"], "outputs": [tmp_path / "run.parquet"]}
     lexical.search(indexes=[tmp_path], **place, depth=10, k1=0.0, b=0.0, triples=triples)
@@ -392,11 +392,11 @@ def test_the_package_is_not_imported_to_check_a_config():
 
 
 def test_splits_are_the_catalogue_s():
-    assert source.splits(source.Settings(**MSMARCO)) == dict.fromkeys(("train", "dev", "dl19", "dl20"), True)
-    assert source.splits(source.Settings(dataset="msmarco-passage", splits={"eval": "eval"})) == {"eval": False}
+    assert source.Settings(**MSMARCO).judged() == dict.fromkeys(("train", "dev", "dl19", "dl20"), True)
+    assert source.Settings(dataset="msmarco-passage", splits={"eval": "eval"}).judged() == {"eval": False}
     assert source.Settings(dataset="beir/nq").ids() == {"test": "beir/nq"}
     assert source.Settings(dataset="beir/fever").ids() == {"test": "beir/fever/test"}
-    assert source.splits(source.Settings(dataset="dpr-w100")) == {}
+    assert source.Settings(dataset="dpr-w100").judged() == {}
 
 
 @pytest.mark.parametrize(
@@ -413,6 +413,6 @@ def test_settings_that_do_not_fit_are_refused(settings, message):
 
 def test_unknown_splits_and_places_are_refused():
     with pytest.raises(InputError, match="splits.dev is dev/smal; did you mean dev/small?"):
-        source.splits(source.Settings(dataset="msmarco-passage", splits={"dev": "dev/smal"}))
-    with pytest.raises(InputError, match="collections.m: files is nowhere, and /.*/nowhere is no folder"):
-        source.check(source.Settings(dataset="beir/nq", files="nowhere"), "m")
+        source.Settings(dataset="msmarco-passage", splits={"dev": "dev/smal"}).judged()
+    with pytest.raises(InputError, match="files is nowhere, and /.*/nowhere is no folder"):
+        source.Settings(dataset="beir/nq", files="nowhere").check()

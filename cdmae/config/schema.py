@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cdmae import collections
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import read_measure
 from cdmae.config.encoders import Encoder, HomePath, Importance, Start
@@ -39,8 +38,7 @@ class Collection:
     @property
     def threads(self) -> int:
         """Say how many threads help to make it."""
-        threads = getattr(collections.source(self.source), "threads", None)
-        return threads(self.settings) if threads else 1
+        return self.settings.threads()
 
     def values(self) -> dict[str, Any]:
         """Return plain values, as they stand in the config."""

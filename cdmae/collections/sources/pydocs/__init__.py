@@ -19,9 +19,9 @@ import importlib.util
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+from cdmae.collections import Source
 from cdmae.collections.sources.pydocs.harvest import STDLIB
 from cdmae.errors import InputError
 from cdmae.fields import setting
@@ -57,7 +57,7 @@ SMOKE_SHARE = 0.2  # of the modules of a held-out package
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Source):
     """The keys of a collection of documentation strings."""
 
     size: Literal["smoke", "default", "full"] = setting(
@@ -79,114 +79,98 @@ class Settings:
                 f"train_queries is {self.train_queries}, but the held-out part {self.part} has none; leave it out"
             )
 
+    def packages(self) -> tuple[str, ...]:
+        """Return the import names of the packages that are harvested."""
+        if self.part:
+            return (HELD_OUT[self.part],)
+        return {"smoke": (STDLIB,), "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[self.size]
 
-def packages(settings: Settings) -> tuple[str, ...]:
-    """Return the import names of the packages that are harvested."""
-    if settings.part:
-        return (HELD_OUT[settings.part],)
-    return {"smoke": (STDLIB,), "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[settings.size]
+    def judged(self) -> dict[str, bool]:
+        """Return the splits, all of which have judgments; a held-out part has test queries only."""
+        return {"test": True} if self.part else {"train": True, "dev": True, "test": True}
 
+    def version(self) -> dict[str, str]:
+        """Return the versions of Python and of the harvested packages, which decide what is found."""
+        versions = {STDLIB: platform.python_version()}
+        for package in self.packages():
+            if package != STDLIB:
+                versions[package] = _installed(package)
+        return versions
 
-def splits(settings: Settings) -> dict[str, bool]:
-    """Split -> whether it has judgments; a held-out part has test queries only."""
-    return {"test": True} if settings.part else {"train": True, "dev": True, "test": True}
+    def check(self) -> dict[str, int]:
+        """Raise `InputError` where a package that the collection is made from is not installed.
 
+        Returns the number of training queries, by split, if the settings tell it: each has a relevant passage.
+        """
+        self.version()
+        return {"train": self.train_queries} if self.train_queries else {}
 
-def depends(settings: Settings) -> list[Path]:
-    """No files: thousands are read, and `version` stands for them."""
-    return []
+    def expected(self) -> tuple[int, float, dict[str, int]]:
+        """Return what was harvested from one environment; others are near."""
+        share = SMOKE_SHARE if self.size == "smoke" else 1.0
+        if self.part:
+            passages, queries = PARTS[self.part]
+            return round(share * passages), WORDS, {"test": round(share * queries)}
+        passages, train, dev, test = WHOLE[self.size]
+        return passages, WORDS, {"train": min(train, self.train_queries or train), "dev": dev, "test": test}
 
+    def threads(self) -> int:
+        """Return how many processes are worth their start."""
+        return 1 if self.part or self.size == "smoke" else 4
 
-def version(settings: Settings) -> dict[str, str]:
-    """Return the versions of Python and of the harvested packages, which decide what is found."""
-    versions = {STDLIB: platform.python_version()}
-    for package in packages(settings):
-        if package != STDLIB:
-            versions[package] = _installed(package)
-    return versions
+    def load(self, threads: int = 1) -> Collection:
+        """Harvest, clean and divide. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
+        import numpy as np
+        import pyarrow as pa
 
+        from cdmae.collections.sources.pydocs import division
+        from cdmae.collections.store import PASSAGES, Collection
 
-def check(settings: Settings, name: str) -> dict[str, int]:
-    """Raise `InputError` where a package that the collection `name` is made from is not installed.
+        documented: dict[str, int] = {}
+        passages, asked, counts = division.divide(self._entries(documented, threads), held_out=bool(self.part))
+        if passages.empty:
+            raise InputError(
+                f"the packages {', '.join(self.packages())} hold no documentation; allowed: installed sources"
+            )
+        every = {split: asked[asked["split"] == split] for split in self.judged()}
+        kept = every | ({"train": _limited(every["train"], self.train_queries)} if self.train_queries else {})
+        judged = {split: rows[["query_id", "passage_id"]].explode("passage_id") for split, rows in kept.items()}
+        qrels = {split: rows.assign(grade=np.int16(1)) for split, rows in judged.items()}
+        about: dict[str, Any] = {
+            "source": "pydocs",
+            "versions": self.version(),
+            "documented objects": documented,
+            "passages": len(passages),
+            "queries": {
+                split: {"read": len(every[split]), "judged": len(rows), "judgments": len(qrels[split])}
+                for split, rows in kept.items()
+            },
+            **counts,
+        }
+        queries = {split: rows[["query_id", "text"]].reset_index(drop=True) for split, rows in kept.items()}
+        table = pa.table([passages["passage_id"], [""] * len(passages), passages["text"]], schema=PASSAGES)
+        return Collection(table, queries, qrels, about)
 
-    Returns the number of training queries, by split, if the settings tell it: each has a relevant passage.
-    """
-    try:
-        version(settings)
-    except InputError as error:
-        raise InputError(f"collections.{name}: {error}") from None
-    return {"train": settings.train_queries} if settings.train_queries else {}
+    def _entries(self, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
+        """Yield the (name, summary, body) of what has both; `counts` gets the documented objects of each package."""
+        from cdmae.collections.sources.pydocs import cleaning, harvest
+        from cdmae.log import Progress
 
-
-def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
-    """Passages, words in one, and queries by split, as they were harvested from one environment; others are near."""
-    share = SMOKE_SHARE if settings.size == "smoke" else 1.0
-    if settings.part:
-        passages, queries = PARTS[settings.part]
-        return round(share * passages), WORDS, {"test": round(share * queries)}
-    passages, train, dev, test = WHOLE[settings.size]
-    return passages, WORDS, {"train": min(train, settings.train_queries or train), "dev": dev, "test": test}
-
-
-def threads(settings: Settings) -> int:
-    """Return how many processes are worth their start."""
-    return 1 if settings.part or settings.size == "smoke" else 4
-
-
-def load(settings: Settings, threads: int = 1) -> Collection:
-    """Harvest, clean and divide. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
-    import numpy as np
-    import pyarrow as pa
-
-    from cdmae.collections.sources.pydocs import division
-    from cdmae.collections.store import PASSAGES, Collection
-
-    documented: dict[str, int] = {}
-    passages, asked, counts = division.divide(_entries(settings, documented, threads), held_out=bool(settings.part))
-    if passages.empty:
-        raise InputError(
-            f"the packages {', '.join(packages(settings))} hold no documentation; allowed: installed sources"
-        )
-    every = {split: asked[asked["split"] == split] for split in splits(settings)}
-    kept = every | ({"train": _limited(every["train"], settings.train_queries)} if settings.train_queries else {})
-    judged = {split: rows[["query_id", "passage_id"]].explode("passage_id") for split, rows in kept.items()}
-    qrels = {split: rows.assign(grade=np.int16(1)) for split, rows in judged.items()}
-    about: dict[str, Any] = {
-        "source": "pydocs",
-        "versions": version(settings),
-        "documented objects": documented,
-        "passages": len(passages),
-        "queries": {
-            split: {"read": len(every[split]), "judged": len(rows), "judgments": len(qrels[split])}
-            for split, rows in kept.items()
-        },
-        **counts,
-    }
-    queries = {split: rows[["query_id", "text"]].reset_index(drop=True) for split, rows in kept.items()}
-    table = pa.table([passages["passage_id"], [""] * len(passages), passages["text"]], schema=PASSAGES)
-    return Collection(table, queries, qrels, about)
-
-
-def _entries(settings: Settings, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
-    """Yield the (name, summary, body) of what has both; `counts` gets the number of documented objects per package."""
-    from cdmae.collections.sources.pydocs import cleaning, harvest
-    from cdmae.log import Progress
-
-    is_smoke = settings.size == "smoke"
-    chosen = packages(settings)
-    with (
-        harvest.processes(threads) as over,
-        Progress(len(chosen), unit="packages", label="harvest") as progress,
-    ):
-        for package in chosen:
-            within = SMOKE if is_smoke and package == STDLIB else ()
-            share = SMOKE_SHARE if is_smoke and package != STDLIB else 1.0
-            counts[package] = 0
-            for documented in harvest.harvest(package, within, share, over):
-                counts[package] += 1
-                if cleaned := cleaning.clean(documented.docstring, documented.name, settings.max_words):
-                    yield documented.name, *cleaned
-            progress.advance()
+        is_smoke = self.size == "smoke"
+        chosen = self.packages()
+        with (
+            harvest.processes(threads) as over,
+            Progress(len(chosen), unit="packages", label="harvest") as progress,
+        ):
+            for package in chosen:
+                within = SMOKE if is_smoke and package == STDLIB else ()
+                share = SMOKE_SHARE if is_smoke and package != STDLIB else 1.0
+                counts[package] = 0
+                for documented in harvest.harvest(package, within, share, over):
+                    counts[package] += 1
+                    if cleaned := cleaning.clean(documented.docstring, documented.name, self.max_words):
+                        yield documented.name, *cleaned
+                progress.advance()
 
 
 def _limited(queries: pd.DataFrame, number: int) -> pd.DataFrame:
