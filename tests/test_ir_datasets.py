@@ -296,10 +296,10 @@ def test_ir_datasets_registers_every_set_that_the_config_names():
 
 def test_every_published_file_has_a_place_of_its_own_and_its_bytes_are_planned(monkeypatch, tmp_path):
     for family in catalogue.read_json("downloads.json"):
-        places = catalogue.files(family).values()
+        places = [file.place for file in catalogue.files(family).values()]
         assert len(set(places)) == len(places)
         assert all(not place.startswith("/") and ".." not in place for place in places)
-    assert set(catalogue.files("beir").values()) >= {"nq.zip", "cqadupstack.zip"}
+    assert {file.place for file in catalogue.files("beir").values()} >= {"nq.zip", "cqadupstack.zip"}
     monkeypatch.setenv("IR_DATASETS_HOME", str(tmp_path))
     sizes = source.Settings(dataset="nano-beir/arguana").downloads()
     assert len(sizes) == 4  # passages, as they are published and as they are kept, queries, judgments

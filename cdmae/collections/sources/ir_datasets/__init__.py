@@ -136,10 +136,10 @@ class Settings(Source):
         """
         home, offered = catalogue.home(), Path(self.files).expanduser()
         sizes = {
-            home / "downloads" / archive.checksum: float(archive.size)
+            home / "downloads" / file.checksum: file.size
             for name in (self.dataset, *self.ids().values())
-            for archive in catalogue.archives(name)
-            if not (offered / archive.file).exists()
+            for file in catalogue.needed(name)
+            if not (offered / file.place).exists()
         }
         if unpacked := UNPACKED.get(self.dataset.partition("/")[0]):
             file, share = unpacked
@@ -149,17 +149,19 @@ class Settings(Source):
 
     def load(self, threads: int = 1) -> Collection:
         """Fetch what is missing and read the collection; `threads` is not used, nothing being computed."""
-        from cdmae.collections.sources.ir_datasets.titles import Titles
-
         fetching.offer(self.files, self.dataset)
         judged = [split for split, has in self.judged().items() if has]
         passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=self.titles))
         queries = {split: Rows(name, "queries", fetching.queries) for split, name in self.ids().items()}
         qrels = {split: Rows(self.ids()[split], "judgments", fetching.qrels) for split in judged}
-        titles = Titles(self.title_file) if self.dataset == MSMARCO and self.titles else None
-        fetching.fetch([*queries.values(), *qrels.values(), passages, *([titles] if titles else [])])
+        beside = self.dataset == MSMARCO and self.titles
+        titles = [Rows(self.dataset, "titles", partial(fetching.titles, file=self.title_file))] if beside else []
+        fetching.fetch([*queries.values(), *qrels.values(), passages, *titles])
         if titles:
-            passages = Rows(self.dataset, "passages", titles.joined)
+            by_passage = [""] * (catalogue.counts(MSMARCO, "docs") or 0)
+            for _, (passage, title) in titles[0].rows():
+                by_passage[passage] = title
+            passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=by_passage))
         about = {"source": "ir_datasets", "dataset": self.dataset, "titles": self.titles, **self.version()}
         collection = load_parts(Parts(passages, queries, qrels, published=True), about)
         self._check_counts(collection.about)
