@@ -85,6 +85,21 @@ def test_unknown_source_names_those_there_are():
         collections.source("trec")
 
 
+def test_sources_are_asked_without_anything_heavy(tmp_path):
+    entries = [
+        ("beir", {"path": beir_folder(tmp_path)}),
+        ("pydocs", {"size": "smoke"}),
+        ("ir_datasets", {"dataset": "beir/nq"}),
+    ]
+    script = "import sys, json; from cdmae import collections; "
+    script += "asked = [collections.source(name).Settings(**own) for name, own in json.loads(sys.argv[1])]; "
+    script += "[(entry.judged(), entry.depends(), entry.version(), entry.expected()) for entry in asked]; "
+    script += "sys.exit(str({'numpy', 'pandas', 'pyarrow', 'torch', 'ir_datasets'} & set(sys.modules)))"
+    command = [sys.executable, "-c", script, json.dumps(entries)]
+    said = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert said.stderr == "set()\n"
+
+
 def test_a_batch_that_no_epoch_can_fill_is_found_when_the_collection_is_made(tmp_path):
     """Of three judged queries two have a relevant passage; nothing is written."""
     qrels = QRELS + "q2\tp1\t0\n"

@@ -295,6 +295,13 @@ def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
     return paths[0] if paths else None
 
 
+def by_split(folder: Path, prefix: str = "") -> dict[str, Path]:
+    """Return the files ``{prefix}{split}.tsv`` of a folder, plain or with ``.gz`` after it, by their splits."""
+    names = {path.name.removesuffix(".gz") for path in folder.glob(f"{prefix or '[!.]'}*.tsv*")}
+    splits = sorted(name[len(prefix) : -len(".tsv")] for name in names if name.endswith(".tsv"))
+    return {split: path for split in splits if (path := find(folder, f"{prefix}{split}", ".tsv"))}
+
+
 def check_folder(path: str) -> Path:
     """Return the folder of a collection's files; raises `InputError` where it is none."""
     if not path.strip():

@@ -157,7 +157,7 @@ def collection(planned: Planned, name: str) -> Work:
     disk = TEXT_ON_DISK * corpus.all_words * BYTES_A_WORD
     if planned.config.collections[name].source == "pydocs":
         return Work(core_seconds=HARVEST * corpus.passages, disk=disk, memory=PLAIN + HARVESTED * corpus.passages)
-    memory = PLAIN + corpus.streamed + 16 * corpus.passages
+    memory = PLAIN + corpus.streamed + 100 * corpus.passages  # ids, compared, and titles
     return Work(core_seconds=READ * corpus.passages, disk=disk, memory=memory)
 
 

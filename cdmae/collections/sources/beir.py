@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdmae.collections.judged import File, Folder, Parts, check_folder, check_readable, find, grade
+from cdmae.collections.judged import File, Folder, Parts, by_split, check_folder, check_readable, find, grade
 from cdmae.errors import InputError
 from cdmae.fields import setting
 
@@ -54,16 +54,12 @@ def _qrels_paths(folder: Path) -> dict[str, Path]:
     loose = sorted(path.name for path in folder.parent.glob("qrels*") if path.is_file())
     if loose:
         raise InputError(f"{folder.parent / loose[0]} is a file; allowed: a folder with {layout}")
-    if folder.is_dir():
-        check_readable(folder, str(folder))
-    files = sorted(path for path in folder.glob("*") if not path.name.startswith("."))
-    paths: dict[str, Path] = {}
-    for path in files:
-        split = path.name.removesuffix(".gz").removesuffix(".tsv")
-        if path.name.removesuffix(".gz").endswith(".tsv"):
-            paths[split] = find(folder, split, ".tsv") or path
-    if files and not paths:
-        raise InputError(f"{folder} holds {', '.join(path.name for path in files[:3])} but no .tsv; allowed: {layout}")
+    if not folder.is_dir():
+        return {}
+    check_readable(folder, str(folder))
+    paths, names = by_split(folder), sorted(path.name for path in folder.glob("[!.]*"))
+    if names and not paths:
+        raise InputError(f"{folder} holds {', '.join(names[:3])} but no .tsv; allowed: {layout}")
     return paths
 
 

@@ -13,10 +13,9 @@ The official files fit by name; TREC DL's are renamed, such as ``queries.dl19.ts
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from cdmae.collections.judged import File, Folder, Parts, check_folder, find, grade
+from cdmae.collections.judged import File, Folder, Parts, by_split, check_folder, find, grade
 from cdmae.errors import InputError
 from cdmae.fields import setting
 
@@ -37,7 +36,7 @@ class Settings(Folder):
         """Return the files of the passages, and by split of the queries and the judgments."""
         folder = check_folder(self.path)
         passages = find(folder, "collection", ".tsv", layout="MS MARCO's")
-        queries, qrels = (_by_split(folder, kind) for kind in ("queries", "qrels"))
+        queries, qrels = (by_split(folder, prefix) for prefix in ("queries.", "qrels."))
         lost = sorted(set(qrels) - set(queries))
         if lost:
             raise InputError(f"{qrels[lost[0]]} has no queries beside it; allowed: queries.{lost[0]}.tsv")
@@ -46,12 +45,6 @@ class Settings(Folder):
             {split: File(path, _query) for split, path in queries.items()},
             {split: File(path, _judgment) for split, path in qrels.items()},
         )
-
-
-def _by_split(folder: Path, kind: str) -> dict[str, Path]:
-    names = {path.name.removesuffix(".gz") for path in folder.glob(f"{kind}.*.tsv*")}
-    splits = sorted(name[len(kind) + 1 : -len(".tsv")] for name in names if name.endswith(".tsv"))
-    return {split: path for split in splits if (path := find(folder, f"{kind}.{split}", ".tsv"))}
 
 
 def _passage(titles: bool) -> Any:
