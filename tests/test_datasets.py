@@ -13,7 +13,7 @@ import pytest
 from cdmae import collections
 from cdmae.collections import store
 from cdmae.collections.sources import beir, msmarco
-from cdmae.collections.store import read_passages, read_qrels, write_collection
+from cdmae.collections.store import read_passages, write_collection
 from cdmae.errors import InputError
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -151,13 +151,6 @@ def test_beir_comes_through_whole(tmp_path, suffix):
     }  # fmt: skip
     files = [f"corpus.jsonl{suffix}", "dev.tsv", f"queries.jsonl{suffix}", f"test.tsv{suffix}"]
     assert sorted(path.name for path in settings.depends()) == files
-
-
-def test_beir_is_written_with_row_numbers(tmp_path):
-    collection = beir.Settings(path=beir_folder(tmp_path / "in")).load()
-    write_collection(tmp_path / "out", collection)
-    assert read_passages(tmp_path / "out")["passage_id"].to_pylist() == ["p1", "p2", "p3"]
-    assert read_qrels(tmp_path / "out", "test").to_numpy().tolist() == [[0, 0, 1], [0, 1, 0], [0, 3, 1], [1, 2, 2]]
 
 
 def test_beir_without_judgments_has_one_split_and_without_queries_none(tmp_path):

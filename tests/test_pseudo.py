@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from cdmae import collections
-from cdmae.collections.sources import pseudo, text
+from cdmae.collections.sources import pseudo, pydocs, text
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.fields import Plain
@@ -37,18 +36,18 @@ def written(settings, folder):
     return asked, {passage["passage_id"]: passage for passage in passages}
 
 
-def test_a_title_asks_for_its_text(settings, tmp_path):
-    asked, passages = written(settings(method="title"), tmp_path / "out")
-    assert asked == {"p1": "The heap queue algorithm"}
-    assert passages["p1"] == {"passage_id": "p1", "title": "", "text": FIRST}
-    assert passages["p3"] == {"passage_id": "p3", "title": "", "text": "Too short."}, "no title stands anywhere"
-
-
-def test_a_first_sentence_asks_for_the_rest(settings, tmp_path):
-    asked, passages = written(settings(), tmp_path / "out")
-    assert asked == {"p1": "A heap is a binary tree."}
-    assert passages["p1"]["text"] == "Its smallest element is always the root, at index zero."
-    assert passages["p1"]["title"] == "The heap queue algorithm"
+@pytest.mark.parametrize(
+    ("method", "query", "left", "other"),
+    [
+        ("title", CORPUS[0]["title"], ("", FIRST), ""),  # no title stands anywhere
+        ("first_sentence", FIRST[:24], (CORPUS[0]["title"], FIRST[25:]), "Short"),
+    ],
+)
+def test_a_title_or_a_first_sentence_asks_for_the_rest(settings, tmp_path, method, query, left, other):
+    asked, passages = written(settings(method=method), tmp_path / "out")
+    assert asked == {"p1": query}
+    assert (passages["p1"]["title"], passages["p1"]["text"]) == left
+    assert (passages["p3"]["title"], passages["p3"]["text"]) == (other, "Too short.")
 
 
 def test_a_span_asks_for_the_words_around_it(settings, tmp_path):
@@ -69,20 +68,23 @@ def test_some_queries_are_some_of_all_and_the_others_keep_their_words(settings, 
     assert {name for name in whole if passages[name]["text"] != whole[name]} == {kept}
 
 
-def test_some_queries_are_kept_for_dev(settings, tmp_path):
-    write_collection(tmp_path / "out", settings(method="span", dev=1).load())
-    train, dev = (set(read_queries(tmp_path / "out", split)["query_id"]) for split in ("train", "dev"))
-    assert train | dev == {"pseudo-p1", "pseudo-p2"} and len(dev) == 1
-    assert settings(dev=1).judged() == {"train": True, "dev": True}
-    assert settings(method="span", dev=1).check() == {"train": 1, "dev": 1}
-
-
-def test_it_is_described_before_it_is_made(settings):
-    entry = settings(queries=1)
-    assert entry.judged() == {"train": True}
+@pytest.mark.parametrize(
+    ("chosen", "counts"), [({"queries": 1}, {"train": 1}), ({"method": "span", "dev": 1}, {"train": 1, "dev": 1})]
+)
+def test_it_is_described_before_it_is_made(settings, tmp_path, chosen, counts):
+    entry = settings(**chosen)
+    assert entry.judged() == dict.fromkeys(counts, True)
     assert [path.name for path in entry.depends()] == ["corpus.jsonl"]
-    assert entry.expected()[0] == 3 and entry.expected()[2] == {"train": 1}
-    assert entry.check() == {"train": 1}
+    assert entry.expected()[0] == 3 and entry.expected()[2].keys() == counts.keys()
+    assert entry.check() == counts
+    write_collection(tmp_path / "out", entry.load())
+    names = [name for split in counts for name in read_queries(tmp_path / "out", split)["query_id"]]
+    assert len(names) == len(set(names)) == sum(counts.values())
+
+
+def test_what_is_harvested_is_not_made_to_check_it(monkeypatch):
+    monkeypatch.delattr(pydocs.Settings, "load")
+    assert pseudo.Settings(of={"source": "pydocs", "size": "smoke"}).check() == {}
 
 
 @pytest.mark.parametrize(
@@ -206,4 +208,3 @@ def test_a_folder_of_text_gives_pseudo_queries(tmp_path):
     (tmp_path / "a.txt").write_text(FIRST)
     settings = pseudo.Settings(of={"source": "text", "path": str(tmp_path)})
     assert settings.load().queries["train"]["text"].tolist() == ["A heap is a binary tree."]
-    assert {"pseudo", "text"} <= set(collections.names())
