@@ -314,5 +314,6 @@ def test_msmarco_names_what_is_wrong(tmp_path, name, content, message):
 
 def test_batches_join_in_order(tmp_path, monkeypatch):
     monkeypatch.setattr(store, "ROW_GROUP", 2)
+    assert beir.Settings(path=beir_folder(tmp_path / "beir")).check() == {"test": 2}
     collection = msmarco.Settings(path=msmarco_folder(tmp_path)).load()
     assert [batch["passage_id"].to_pylist() for batch in collection.passages] == [["0", "1"], ["2"]]

@@ -13,6 +13,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from cdmae.collections import Source
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import read_measure
 from cdmae.config.encoders import Encoder, HomePath, Importance, Start
@@ -28,17 +29,12 @@ class Collection:
     """Passages, queries and judgments: a `source` (a file in ``cdmae/collections/sources``) and its own settings."""
 
     source: str
-    settings: Any
+    settings: Source
 
     @property
     def module(self) -> str:
         """Name the module that knows the source."""
         return f"cdmae.collections.sources.{self.source}"
-
-    @property
-    def threads(self) -> int:
-        """Say how many threads help to make it."""
-        return self.settings.threads()
 
     def values(self) -> dict[str, Any]:
         """Return plain values, as they stand in the config."""

@@ -84,7 +84,7 @@ collection_rows = {
     name: {
         "files": list(map(str, entry.settings.depends())),
         "version": entry.settings.version(),
-        "threads": entry.threads,
+        "threads": entry.settings.threads(),
         "length": settings.evaluation.lengths.get(name, 0),  # where systems cut its texts; 0: at their own lengths
     }
     for name, entry in settings.collections.items()

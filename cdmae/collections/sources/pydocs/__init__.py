@@ -15,14 +15,13 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import importlib.util
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae.collections import Source
-from cdmae.collections.sources.pydocs.harvest import STDLIB
+from cdmae.collections.sources.pydocs.harvest import DISTRIBUTIONS, STDLIB, root
 from cdmae.errors import InputError
 from cdmae.fields import setting
 
@@ -38,7 +37,6 @@ MORE = (
     "setuptools",
 )  # fmt: skip
 HELD_OUT = {"scikit-learn": "sklearn", "networkx": "networkx", "sympy": "sympy", "sqlalchemy": "sqlalchemy"}
-DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}  # where the name to install differs from the one to import
 SMOKE = (
     "argparse", "asyncio", "builtins", "calendar", "codecs", "collections", "concurrent", "configparser", "datetime",
     "difflib", "email", "functools", "http", "ipaddress", "json", "logging", "math", "multiprocessing", "pathlib",
@@ -90,11 +88,15 @@ class Settings(Source):
         return {"test": True} if self.part else {"train": True, "dev": True, "test": True}
 
     def version(self) -> dict[str, str]:
-        """Return the versions of Python and of the harvested packages, which decide what is found."""
+        """Return the versions of Python and of the harvested packages; raises `InputError` for one that is missing."""
         versions = {STDLIB: platform.python_version()}
         for package in self.packages():
             if package != STDLIB:
-                versions[package] = _installed(package)
+                root(package)
+                try:
+                    versions[package] = importlib.metadata.version(DISTRIBUTIONS.get(package, package))
+                except importlib.metadata.PackageNotFoundError:
+                    versions[package] = "unknown"
         return versions
 
     def check(self) -> dict[str, int]:
@@ -182,13 +184,3 @@ def _limited(queries: pd.DataFrame, number: int) -> pd.DataFrame:
     names = queries["query_id"].str.removeprefix("query:")
     order = names.map(lambda name: hashlib.sha256(f"training query {name}".encode()).hexdigest())
     return queries.loc[order.sort_values().index[:number]].sort_index()
-
-
-def _installed(package: str) -> str:
-    distribution = DISTRIBUTIONS.get(package, package)
-    if importlib.util.find_spec(package) is None:
-        raise InputError(f"the package {distribution} is not installed in this environment; install it or leave it out")
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"

@@ -34,6 +34,7 @@ from typing import Any
 from cdmae.errors import InputError
 
 STDLIB = "python"  # the name under which the standard library is harvested
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}  # where the name to install differs from the one to import
 
 # Not documentation of the package itself: tests, vendored copies, generated files, programs. And tkinter, which many a
 # Python lacks: the collection would depend on it.
@@ -125,7 +126,8 @@ def root(package: str) -> Path:
         return Path(sysconfig.get_paths()["stdlib"])
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(f"the package {package} is not installed in this environment; install it or leave it out")
+        name = DISTRIBUTIONS.get(package, package)
+        raise InputError(f"the package {name} is not installed in this environment; install it or leave it out")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
