@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cdmae.collections import Source
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import read_measure
 from cdmae.config.encoders import Encoder, HomePath, Importance, Start
@@ -29,7 +28,7 @@ class Collection:
     """Passages, queries and judgments: a `source` (a file in ``cdmae/collections/sources``) and its own settings."""
 
     source: str
-    settings: Source
+    settings: Any  # a `cdmae.collections.Source`, which pydantic need not know
 
     @property
     def module(self) -> str:
