@@ -151,22 +151,24 @@ def toy(monkeypatch):
     from cdmae.fields import setting
 
     @dataclass(frozen=True)
-    class Settings:
+    class Settings(collections.Source):
         size: int = setting(1, meaning="passages", low=1)
 
-    def check(settings, name):
-        if settings.size == 13:
-            raise InputError(f"collections.{name}: size is 13; allowed: no unlucky number")
-        return {"train": 64}
+        def check(self):
+            if self.size == 13:
+                raise InputError("size is 13; allowed: no unlucky number")
+            return {"train": 64}
 
-    def splits(settings):
-        if settings.size == 14:
-            raise InputError("size is 14; allowed: less")
-        return {"train": True, "dev": True, "test": True, "raw": False}
+        def judged(self):
+            if self.size == 14:
+                raise InputError("size is 14; allowed: less")
+            return {"train": True, "dev": True, "test": True, "raw": False}
+
+        def version(self):
+            return {"toy": "1"}
 
     module = types.ModuleType("cdmae.collections.sources.toy")
-    module.Settings, module.check, module.splits = Settings, check, splits
-    module.depends, module.version = lambda settings: [], lambda settings: {"toy": "1"}
+    module.Settings = Settings
     monkeypatch.setitem(sys.modules, "cdmae.collections.sources.toy", module)
     listed = collections.names()
     monkeypatch.setattr(collections, "names", lambda: [*listed, "toy"])

@@ -202,14 +202,14 @@ def test_a_fusion_gives_negatives_where_all_its_parts_search_training_queries(va
     assert refusal(values) == (
         "systems.mixed.of[1] is cross, of kind reranker; allowed in a fusion that gives negatives: what searches"
     )
-    toy.triples = lambda settings: {"train/own": "docs"}
+    toy.Settings.triples = lambda settings: {"train/own": "docs"}
     put(values, "systems.mixed.of", ["one", "bm25"])
     put(values, "systems.bm25.triples", "train/own")
     assert "of[1] is bm25, whose negatives are triples" in refusal(values)
 
 
 def test_a_margin_is_refused_where_negatives_have_no_scores(values, toy):
-    toy.triples = lambda settings: {"train/own": "docs"}
+    toy.Settings.triples = lambda settings: {"train/own": "docs"}
     put(values, "systems.bm25.triples", "train/own")
     assert load(values)
     put(values, "stages.stage1.margin", 0.05)
@@ -296,7 +296,7 @@ def test_every_folder_of_the_code_is_kept_from_results():
 
 @pytest.mark.parametrize("split", ["", "a/b", "a b", "-a"])
 def test_splits_that_cannot_be_part_of_a_path(values, toy, split):
-    toy.splits = lambda settings: {"train": True, "dev": True, "dev.small": True, split: True}
+    toy.Settings.judged = lambda settings: {"train": True, "dev": True, "dev.small": True, split: True}
     values["evaluation"]["collections"] = {"docs": ["dev", "dev.small"]}
     load(values)
     values["evaluation"]["collections"]["docs"].append(split)

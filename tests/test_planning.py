@@ -41,7 +41,7 @@ SMALL = Network(layers=3, width=2, inner=4, vocabulary=10, positions=8, heads=1)
 @pytest.fixture
 def planned(values, toy, tmp_path):
     """The plan of the small config; its collections have 1,000 passages of 20 words and 320 queries a split."""
-    toy.expected = lambda settings: (1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320))
+    toy.Settings.expected = lambda settings: (1000, 20.0, dict.fromkeys(("train", "dev", "test"), 320))
     return Planned(load({**values, "results": str(tmp_path)}))
 
 
@@ -221,7 +221,7 @@ def test_the_mean_of_cut_lengths():
 
 
 def test_a_source_that_cannot_tell_is_named_and_asked_the_memory_of_a_large_one(planned, toy, values):
-    del toy.expected
+    del toy.Settings.expected
     with pytest.raises(InputError, match="collections.other is not made yet and its source cannot tell its size"):
         size(planned.config, "other")
     assert work.asked(load(values), "ngrams", "ami", "small", "docs") == work.UNTOLD == 64_000
@@ -233,20 +233,20 @@ def test_files_of_text_tell_sizes(tmp_path):
     (tmp_path / "queries.dev.tsv").write_text("1\ta\n2\tb\n")
     (tmp_path / "qrels.dev.tsv").write_text("1\t0\t00001\t1\n1\t0\t00002\t1\n")
     source = collections.source("msmarco")
-    assert source.expected(source.Settings(path=str(tmp_path))) == (5000, 3.0, {"dev": 1})
+    assert source.Settings(path=str(tmp_path)).expected() == (5000, 3.0, {"dev": 1})
 
 
 def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "b"}\nnonsense\n')
     source = collections.source("beir")
     with pytest.raises(InputError, match=r"corpus.jsonl, line 2: not JSON"):
-        source.expected(source.Settings(path=str(tmp_path)))
+        source.Settings(path=str(tmp_path)).expected()
 
 
 def test_published_collections_tell_from_the_catalogue():
     source = collections.source("ir_datasets")
     settings = source.Settings(dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"})
-    assert source.expected(settings) == (8_841_823, 56.0, {"train": 502_939, "dl19": 43})
+    assert settings.expected() == (8_841_823, 56.0, {"train": 502_939, "dl19": 43})
 
 
 # --- machines --------------------------------------------------------------------------------------------------------
@@ -418,7 +418,7 @@ def test_what_is_downloaded_is_told_with_its_place(tmp_path, monkeypatch):
     source = collections.source("ir_datasets")
 
     def told(dataset, **settings):
-        found = source.downloads(source.Settings(dataset=dataset, **settings))
+        found = source.Settings(dataset=dataset, **settings).downloads()
         return {str(path.relative_to(tmp_path / "fetched")): round(size / 1e6) for path, size in found.items()}
 
     splits = {"dev": "dev/small", "dl20": "trec-dl-2020"}

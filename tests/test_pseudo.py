@@ -4,8 +4,7 @@ import json
 
 import pytest
 
-from cdmae import collections
-from cdmae.collections.sources import pseudo, text
+from cdmae.collections.sources import pseudo, pydocs, text
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
 from cdmae.fields import Plain
@@ -27,7 +26,7 @@ def settings(tmp_path):
 
 def written(settings, folder):
     """The queries by their passage's id, and the passages."""
-    write_collection(folder, pseudo.load(settings))
+    write_collection(folder, settings.load())
     passages = read_passages(folder).to_pylist()
     queries, qrels = read_queries(folder, "train"), read_qrels(folder, "train")
     assert qrels["grade"].tolist() == [1] * len(queries)
@@ -37,18 +36,18 @@ def written(settings, folder):
     return asked, {passage["passage_id"]: passage for passage in passages}
 
 
-def test_a_title_asks_for_its_text(settings, tmp_path):
-    asked, passages = written(settings(method="title"), tmp_path / "out")
-    assert asked == {"p1": "The heap queue algorithm"}
-    assert passages["p1"] == {"passage_id": "p1", "title": "", "text": FIRST}
-    assert passages["p3"] == {"passage_id": "p3", "title": "", "text": "Too short."}, "no title stands anywhere"
-
-
-def test_a_first_sentence_asks_for_the_rest(settings, tmp_path):
-    asked, passages = written(settings(), tmp_path / "out")
-    assert asked == {"p1": "A heap is a binary tree."}
-    assert passages["p1"]["text"] == "Its smallest element is always the root, at index zero."
-    assert passages["p1"]["title"] == "The heap queue algorithm"
+@pytest.mark.parametrize(
+    ("method", "query", "left", "other"),
+    [
+        ("title", CORPUS[0]["title"], ("", FIRST), ""),  # no title stands anywhere
+        ("first_sentence", FIRST[:24], (CORPUS[0]["title"], FIRST[25:]), "Short"),
+    ],
+)
+def test_a_title_or_a_first_sentence_asks_for_the_rest(settings, tmp_path, method, query, left, other):
+    asked, passages = written(settings(method=method), tmp_path / "out")
+    assert asked == {"p1": query}
+    assert (passages["p1"]["title"], passages["p1"]["text"]) == left
+    assert (passages["p3"]["title"], passages["p3"]["text"]) == (other, "Too short.")
 
 
 def test_a_span_asks_for_the_words_around_it(settings, tmp_path):
@@ -69,20 +68,23 @@ def test_some_queries_are_some_of_all_and_the_others_keep_their_words(settings, 
     assert {name for name in whole if passages[name]["text"] != whole[name]} == {kept}
 
 
-def test_some_queries_are_kept_for_dev(settings, tmp_path):
-    write_collection(tmp_path / "out", pseudo.load(settings(method="span", dev=1)))
-    train, dev = (set(read_queries(tmp_path / "out", split)["query_id"]) for split in ("train", "dev"))
-    assert train | dev == {"pseudo-p1", "pseudo-p2"} and len(dev) == 1
-    assert pseudo.splits(settings(dev=1)) == {"train": True, "dev": True}
-    assert pseudo.check(settings(method="span", dev=1), "mine") == {"train": 1, "dev": 1}
+@pytest.mark.parametrize(
+    ("chosen", "counts"), [({"queries": 1}, {"train": 1}), ({"method": "span", "dev": 1}, {"train": 1, "dev": 1})]
+)
+def test_it_is_described_before_it_is_made(settings, tmp_path, chosen, counts):
+    entry = settings(**chosen)
+    assert entry.judged() == dict.fromkeys(counts, True)
+    assert [path.name for path in entry.depends()] == ["corpus.jsonl"]
+    assert entry.expected()[0] == 3 and entry.expected()[2].keys() == counts.keys()
+    assert entry.check() == counts
+    write_collection(tmp_path / "out", entry.load())
+    names = [name for split in counts for name in read_queries(tmp_path / "out", split)["query_id"]]
+    assert len(names) == len(set(names)) == sum(counts.values())
 
 
-def test_it_is_described_before_it_is_made(settings):
-    entry = settings(queries=1)
-    assert pseudo.splits(entry) == {"train": True}
-    assert [path.name for path in pseudo.depends(entry)] == ["corpus.jsonl"]
-    assert pseudo.expected(entry)[0] == 3 and pseudo.expected(entry)[2] == {"train": 1}
-    assert pseudo.check(entry, "mine") == {"train": 1}
+def test_what_is_harvested_is_not_made_to_check_it(monkeypatch):
+    monkeypatch.delattr(pydocs.Settings, "load")
+    assert pseudo.Settings(of={"source": "pydocs", "size": "smoke"}).check() == {}
 
 
 @pytest.mark.parametrize(
@@ -111,7 +113,7 @@ def test_a_text_that_is_none_is_refused(changed, said):
 def test_text_without_a_query_is_refused(settings, tmp_path, method, missing, others):
     (tmp_path / "corpus.jsonl").write_text(json.dumps(CORPUS[2]) + "\n")
     with pytest.raises(InputError) as caught:
-        pseudo.check(settings(method=method), "mine")
+        settings(method=method).check()
     assert (
         str(caught.value) == f"method is {method}, but none of the 1 passages of source beir, path {tmp_path} has "
         f"{missing}; another method may help: {others}"
@@ -124,7 +126,7 @@ def test_some_passages_are_left_to_train_on(settings, tmp_path):
     with pytest.raises(
         InputError, match="dev is 1, but 3 passages give 1 different queries by method title; allowed: "
     ):
-        pseudo.check(settings(method="title", dev=1), "mine")
+        settings(method="title", dev=1).check()
 
 
 def test_numbers_of_the_wrapped_collection_may_be_text_that_nobody_quoted(tmp_path):
@@ -143,7 +145,7 @@ def test_files_are_cut_at_paragraphs(tmp_path):
     (tmp_path / "a.txt").write_text("Plain words.\n")
     (tmp_path / "left.out").write_text("Not this.")
     entry = text.Settings(path=str(tmp_path), words=30)
-    write_collection(tmp_path / "out", text.load(entry))
+    write_collection(tmp_path / "out", entry.load())
     rows = [tuple(row.values()) for row in read_passages(tmp_path / "out").to_pylist()]
     words = LONG.split()
     assert rows == [
@@ -152,8 +154,8 @@ def test_files_are_cut_at_paragraphs(tmp_path):
         ("guide/how_to-install.md#2", "how to install", " ".join(words[:30])),
         ("guide/how_to-install.md#3", "how to install", " ".join(words[30:])),
     ]
-    assert text.splits(entry) == {} and text.check(entry, "mine") == {}
-    assert text.expected(entry)[0] >= 1
+    assert entry.judged() == {} and entry.check() == {}
+    assert entry.expected()[0] >= 1
 
 
 def test_headings_are_titles_but_not_in_code():
@@ -191,19 +193,18 @@ def test_headings_without_text_are_not_lost():
 def test_a_folder_without_readable_text_is_refused(tmp_path, name, content, said):
     (tmp_path / name).write_bytes(content)
     with pytest.raises(InputError) as caught:
-        text.check(text.Settings(path=str(tmp_path)), "mine")
+        text.Settings(path=str(tmp_path)).check()
     assert said in str(caught.value)
 
 
 def test_suffixes_match_in_any_case(tmp_path):
     for name in ("README.MD", "notes.Txt", "page.html"):
         (tmp_path / name).write_text(FIRST)
-    assert [path.name for path in text.depends(text.Settings(path=str(tmp_path)))] == ["README.MD", "notes.Txt"]
-    assert text.depends(text.Settings(path=str(tmp_path), suffixes=(".HTML",))) == [tmp_path / "page.html"]
+    assert [path.name for path in text.Settings(path=str(tmp_path)).depends()] == ["README.MD", "notes.Txt"]
+    assert text.Settings(path=str(tmp_path), suffixes=(".HTML",)).depends() == [tmp_path / "page.html"]
 
 
 def test_a_folder_of_text_gives_pseudo_queries(tmp_path):
     (tmp_path / "a.txt").write_text(FIRST)
     settings = pseudo.Settings(of={"source": "text", "path": str(tmp_path)})
-    assert pseudo.load(settings).queries["train"]["text"].tolist() == ["A heap is a binary tree."]
-    assert {"pseudo", "text"} <= set(collections.names())
+    assert settings.load().queries["train"]["text"].tolist() == ["A heap is a binary tree."]

@@ -5,7 +5,16 @@ from itertools import combinations
 import pytest
 from made_up import changed, sentences, text
 
-from cdmae.collections.sources.pydocs import division, duplicates
+from cdmae.collections.sources.pydocs import division
+
+NEAR = " ".join(changed(sentences(1), 2, 1))  # of text(1)
+
+
+def divided(*entries, held_out=True):
+    """The passages, the queries as (id, text, passages), and the counts."""
+    passages, queries, counts = division.divide(entries, held_out)
+    rows = list(queries[["query_id", "text", "passage_id"]].itertuples(index=False, name=None))
+    return passages["passage_id"].tolist(), rows, counts
 
 
 def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():
@@ -22,38 +31,31 @@ def test_near_duplicates_are_the_pairs_whose_trigrams_overlap_enough():
     sets = [trigrams(text) for text in texts]
     expected = [(i, j) for (i, a), (j, b) in combinations(enumerate(sets), 2) if len(a & b) >= 0.7 * len(a | b)]
     assert 10 < len(expected) < 30
-    assert duplicates.near_duplicates(texts) == expected
-    assert duplicates.near_duplicates([]) == duplicates.near_duplicates(["two words", "two words"]) == []
+    assert division.near_duplicates(texts) == expected
+    assert division.near_duplicates([]) == division.near_duplicates(["two words", "two words"]) == []
 
 
 def test_identical_bodies_are_one_passage_with_several_queries():
-    divided = division.divide([("a.f", "Read a file", text(1)), ("a.g", "Load it all", text(1).upper())], held_out=True)
-    assert [passage.name for passage in divided.passages] == ["a.f"]
-    assert [(query.name, query.text, query.positives) for query in divided.queries["test"]] == [
-        ("a.f", "Read a file", ("a.f",)),
-        ("a.g", "Load it all", ("a.f",)),
-    ]
+    passages, queries, _ = divided(("a.f", "Read a file", text(1)), ("a.g", "Load it all", text(1).upper()))
+    assert passages == ["a.f"]
+    assert queries == [("query:a.f", "Read a file", ["a.f"]), ("query:a.g", "Load it all", ["a.f"])]
 
 
 def test_a_summary_of_several_passages_is_one_query_and_of_many_none():
     entries = [(f"a.f{number}", "Read a file.", text(number)) for number in range(3)]
-    divided = division.divide(entries, held_out=True)
-    assert [query.positives for query in divided.queries["test"]] == [("a.f0", "a.f1", "a.f2")]
-    divided = division.divide([*entries, ("a.f3", "read a file", text(3))], held_out=True)
-    assert divided.queries == {"test": []}
-    assert len(divided.passages) == 4
-    assert divided.counts["templated summaries dropped"] == 1
+    assert divided(*entries)[1] == [("query:a.f0", "Read a file.", ["a.f0", "a.f1", "a.f2"])]
+    passages, queries, counts = divided(*entries, ("a.f3", "read a file", text(3)))
+    assert len(passages) == 4 and queries == []
+    assert counts["templated summaries dropped"] == 1
 
 
-def test_near_duplicates_with_near_duplicate_summaries_are_dropped_and_others_kept_together():
-    near = " ".join(changed(sentences(1), 2, 1))
-    twice = [("a.f", "Read the whole file into memory", text(1)), ("a.g", "Read the whole file into main memory", near)]
-    divided = division.divide(twice, held_out=True)
-    assert [passage.name for passage in divided.passages] == ["a.f"]
-    different = [twice[0], ("a.g", "Fetch one record", near)]
-    divided = division.divide(different, held_out=True)
-    assert [passage.name for passage in divided.passages] == ["a.f", "a.g"]
-    assert {query.component for query in divided.queries["test"]} == {"a.f"}
+@pytest.mark.parametrize(
+    ("summary", "kept"), [("Read the whole file into main memory", ["a.f"]), ("Fetch one record", ["a.f", "a.g"])]
+)
+def test_near_duplicates_are_dropped_with_near_duplicate_summaries_and_kept_together_with_others(summary, kept):
+    passages, _, counts = divided(("a.f", "Read the whole file into memory", text(1)), ("a.g", summary, NEAR))
+    assert passages == kept
+    assert counts["components"] == 1
 
 
 def test_no_component_lies_in_two_splits():
@@ -65,15 +67,12 @@ def test_no_component_lies_in_two_splits():
             (f"b.f{group}", f"summary number {group} of this test.", text(f"other {group}")),
             (f"c.f{group}", f"Something else about {group}", " ".join(changed(words, 2, group))),
         ]
-    divided = division.divide(entries, held_out=False)
-    splits = {}
-    for split, queries in divided.queries.items():
-        for query in queries:
-            for name in (query.name, *query.positives):
-                splits.setdefault(name.partition(".f")[2], set()).add(split)
-    assert len(splits) == divided.counts["components"] == 400
-    assert all(len(of_group) == 1 for of_group in splits.values())
-    shares = {split: len(queries) / 800 for split, queries in divided.queries.items()}
+    _, queries, counts = division.divide(entries, held_out=False)
+    groups = queries.explode("passage_id")["passage_id"].str.partition(".f")[2]
+    splits = queries.explode("passage_id").groupby(groups)["split"].nunique()
+    assert len(splits) == counts["components"] == 400
+    assert (splits == 1).all()
+    shares = queries["split"].value_counts(normalize=True)
     assert shares["train"] == pytest.approx(0.85, abs=0.06)
     assert shares["dev"] == pytest.approx(0.075, abs=0.04)
 
@@ -81,5 +80,5 @@ def test_no_component_lies_in_two_splits():
 def test_a_split_depends_on_the_name_alone():
     entry, others = ("a.f", "Read a file", text(1)), [(f"b.{i}", f"Query number {i}", text(i + 2)) for i in range(50)]
     for entries in ([entry], [*others, entry]):
-        queries = division.divide(entries, held_out=False).queries
-        assert "a.f" in {query.name for query in queries[division.split_of("a.f")]}
+        queries = division.divide(entries, held_out=False)[1].set_index("query_id")
+        assert queries.loc["query:a.f", "split"] == division.split_of("a.f")

@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import time
-import unicodedata
 
 import numpy as np
 import pyarrow as pa
@@ -65,35 +64,20 @@ def passages_of(found):
     ]
 
 
-@pytest.mark.parametrize("threads", [1, 3])
-def test_ids_are_those_of_hugging_face(tokenizer, hugging_face, threads, monkeypatch):
-    monkeypatch.setattr(tokenise, "BYTES_AT_ONCE", 100)  # many batches
-    texts = ODD + ENGLISH
-    found = tokenise.tokenise(table(texts[::-1], texts), tokenizer, threads)
-    expected = hugging_face(texts)
-    assert passages_of(found) == list(zip(expected[::-1], expected, strict=True))
-    assert found.ids.dtype == np.uint16
-    assert found.starts[0] == 0
-    assert found.starts[-1] == len(found.ids)
-
-
-def test_ids_are_those_of_hugging_face_on_random_text(tokenizer, hugging_face):
+@pytest.mark.parametrize(("threads", "rows", "remembered"), [(1, 1024, 1 << 21), (3, 2, 1 << 21), (1, 300, 130)])
+def test_ids_are_those_of_hugging_face(tokenizer, hugging_face, monkeypatch, threads, rows, remembered):
+    """On random text, too; in many batches, and where chunks are forgotten and learnt again."""
+    monkeypatch.setattr(tokenise, "ROWS_AT_ONCE", rows)
+    monkeypatch.setattr(tokenise, "REMEMBERED", remembered)
     draw = random.Random(5)
     letters = [*"".join(ODD), *" .,-abcdefgABC\u0301", "[MASK]", "the", "masked", "x" * 60]
-    texts = ["".join(draw.choice(letters) for _ in range(draw.randrange(25))) for _ in range(3000)]
-    found = tokenise.tokenise(table(texts, texts), tokenizer, 1)
+    texts = ODD + ENGLISH + ["".join(draw.choice(letters) for _ in range(draw.randrange(25))) for _ in range(3000)]
+    tokens = tokenise.tokenise(table(texts[::-1], texts), tokenizer, threads)
     expected = hugging_face(texts)
-    assert passages_of(found) == list(zip(expected, expected, strict=True))
-
-
-def test_chunks_that_were_forgotten_are_learnt_again(tokenizer, monkeypatch):
-    texts = ENGLISH * 3 + ODD
-    expected = tokenise.tokenise(table(texts, texts), tokenizer, 1)
-    monkeypatch.setattr(tokenise, "REMEMBERED", 130)
-    monkeypatch.setattr(tokenise, "BYTES_AT_ONCE", 300)
-    found = tokenise.tokenise(table(texts, texts), tokenizer, 1)
-    assert np.array_equal(found.ids, expected.ids)
-    assert np.array_equal(found.text_starts, expected.text_starts)
+    assert passages_of(tokens) == list(zip(expected[::-1], expected, strict=True))
+    assert tokens.ids.dtype == np.uint16
+    assert tokens.starts[0] == 0
+    assert tokens.starts[-1] == len(tokens.ids)
 
 
 def test_a_dictionary_that_grows_keeps_its_chunks():
@@ -106,15 +90,6 @@ def test_a_dictionary_that_grows_keeps_its_chunks():
     assert met.texts(chunks.ONE_BYTE) == words
     again, _ = met.cut(data, np.array([0, len(data)]), chunks.kinds(marks=False))
     assert np.array_equal(again, numbers)
-
-
-def test_no_other_character_is_decomposed_to_a_joining_mark():
-    joining = [
-        character
-        for character in map(chr, range(128, 0x110000))
-        if unicodedata.decomposition(character) and set(unicodedata.normalize("NFD", character)) & set(tokenise.MARKS)
-    ]
-    assert joining == []
 
 
 @pytest.mark.parametrize("threads", [1, 2])

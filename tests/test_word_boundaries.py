@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 from tiny_tokenizers import KINDS, TEXTS
 
-from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.importance import ngrams
 from cdmae.models import sequences
@@ -93,21 +92,6 @@ def test_a_pair_is_what_the_tokenizer_makes_of_it(folder, vocabulary, hugging_fa
     assert found.ids.tolist() == sum(expected["input_ids"], [])
     single = sequences.single(source, rows, 12, vocabulary)
     assert single.ids.tolist() == sum(hugging_face(texts, truncation=True, max_length=12)["input_ids"], [])
-
-
-def test_a_whole_word_is_masked_as_a_whole(tokens, vocabulary):
-    batch = masking.read(tokens, np.arange(len(tokens)), 60, vocabulary)
-    side = masking.Side("whole_word", 0.3)
-    chosen = masking.strategy("whole_word").select(batch, side, masking.key(1, "encoder", 0))
-    word = np.cumsum(batch.word_starts, axis=1)
-    for row in range(len(tokens)):
-        length = batch.lengths[row]
-        partly = [
-            number
-            for number in np.unique(word[row, :length])
-            if len(set(chosen[row, :length][(word[row] == number)[:length] & batch.candidates[row, :length]])) > 1
-        ]
-        assert len(partly) <= 1, "only the last word may be cut by the budget"
 
 
 def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):

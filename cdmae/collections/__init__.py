@@ -1,23 +1,7 @@
 """Where collections come from: one module per source, named in the config by its file's name.
 
-A source offers
-
-- ``Settings``: a frozen dataclass, the keys that a collection of this source takes in the config;
-- ``splits(settings)``: split -> whether it has judgments, without reading the data;
-- ``depends(settings)``: the input files, and ``version(settings)``: what else decides the result, such as the versions
-  of harvested packages; when either changes, the collection is made again;
-- ``check(settings, name)``: read everything and raise an `InputError` with file and line for what is wrong; returns, as
-  `relevant` does, what it then knows;
-- ``load(settings, threads)``: the `cdmae.collections.store.Collection`, with what was counted and dropped in its
-  ``about``; the same whatever the number of threads. Nothing is drawn at random: data stay as they are when `seed`
-  changes.
-
-It may offer ``triples(settings)``, the names of published training triples, with ``triples_file(settings, name)``;
-``expected(settings)``: the number of passages, the words in one, and the queries by split, as far as they
-are known before anything is read, and ``downloads(settings)``, file to bytes of what ``load`` fetches and keeps;
-`cdmae.plan` asks for them; and ``threads(settings)``, how many help ``load``.
-
-All but ``load`` and ``check`` need only the standard library, since every start of the workflow calls them.
+Each has a frozen dataclass ``Settings``, a `Source`: its fields are the keys of the config, and it answers what the
+workflow asks. All but ``load`` and ``check`` need only the standard library, since every start of the workflow asks.
 """
 
 from __future__ import annotations
@@ -32,6 +16,52 @@ from cdmae.errors import InputError
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from cdmae.collections.store import Collection
+
+
+class Source:
+    """What the settings of a source answer; those that have nothing to say leave the answer out."""
+
+    def judged(self) -> dict[str, bool]:
+        """Return split -> whether it has judgments, without reading the data."""
+        return {}
+
+    def depends(self) -> list[Path]:
+        """List the files from which the collection is made, each once; it is made again when one changes."""
+        return []
+
+    def version(self) -> dict[str, str]:
+        """Return what else decides the result, such as the versions of harvested packages."""
+        return {}
+
+    def threads(self) -> int:
+        """Return how many threads help `load`."""
+        return 1
+
+    def expected(self) -> tuple[int, float, dict[str, int]] | None:
+        """Estimate passages, words in one, and queries by split, as far as they are known before anything is read."""
+        return None
+
+    def downloads(self) -> dict[Path, float]:
+        """Estimate how many bytes `load` fetches and keeps, by file, but for those that are there."""
+        return {}
+
+    def triples(self) -> dict[str, str]:
+        """List published training triples by name, with what its module's ``triples_file`` reads."""
+        return {}
+
+    def check(self) -> dict[str, int]:
+        """Read everything; raises `InputError`, with file and line, for what is wrong. Returns what `relevant` does."""
+        return relevant(self.load().qrels)
+
+    def load(self, threads: int = 1) -> Collection:
+        """Read or make the collection, with what was counted and dropped in its ``about``.
+
+        It is the same whatever the number of threads, and nothing is drawn at random: data stay as they are when `seed`
+        changes.
+        """
+        raise NotImplementedError
 
 
 def names() -> list[str]:

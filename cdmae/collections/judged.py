@@ -1,7 +1,7 @@
 """Passages, queries and judgments, read row by row from text files or ir_datasets, and checked against each other.
 
-The passages are read twice: once to check everything, and once to be written in batches. The first pass keeps 8 bytes
-of each id. So faults are known before anything is written, and 8.8 M passages need little more memory than a batch.
+The passages are read twice: once to check everything, and once to be written in batches. The first pass keeps their
+ids. So faults are known before anything is written, and 8.8 M passages need less than 1 GB of memory.
 
 Evaluation tools drop passages without title and text, and queries of a judged split that have no judgment. They are
 counted and dropped here, too. A judgment of a dropped passage is counted and kept: every system misses what nobody can
@@ -20,7 +20,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from cdmae import collections
+from cdmae.collections import Source
 from cdmae.errors import InputError
 from cdmae.log import Progress
 
@@ -72,22 +72,9 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
 
     from cdmae.collections.store import PASSAGES, Collection
 
-    queries, qrels, counts = _read(parts)
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        with Progress(counts["passages"], unit="passages", label="collection") as progress:
-            for batch in _batches((row for _, row in parts.passages.rows() if _has_text(row)), PASSAGES):
-                yield batch
-                progress.advance(len(batch))
-
-    return Collection(pa.RecordBatchReader.from_batches(PASSAGES, batches()), queries, qrels, {**about, **counts})
-
-
-def _read(parts: Parts) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame], dict[str, Any]]:
-    """Return queries and judgments by split, and what was counted and dropped."""
     ids, has_text = _passage_ids(parts.passages)
-    dropped = len(has_text) - int(has_text.sum())
-    about = {"passages": len(has_text) - dropped, "passages without text, dropped": dropped, "queries": {}}
+    count, whole = int(has_text.sum()), len(has_text)
+    about = {**about, "passages": count, "passages without text, dropped": whole - count, "queries": {}}
     by_path = {rows.path: _queries(rows) for rows in parts.queries.values()}
     queries, qrels = {}, {}
     for split, rows in parts.queries.items():
@@ -99,18 +86,23 @@ def _read(parts: Parts) -> tuple[dict[str, pd.DataFrame], dict[str, pd.DataFrame
             counts |= {**odd, "judged": len(frame), "judgments": len(qrels[split])}
         queries[split] = frame
         about["queries"][split] = counts
-    return queries, qrels, about
+
+    def passages() -> Iterator[pa.RecordBatch]:
+        with Progress(count, unit="passages", label="collection") as progress:
+            for batch in batches((row for _, row in parts.passages.rows() if _has_text(row)), PASSAGES):
+                yield batch
+                progress.advance(len(batch))
+
+    return Collection(pa.RecordBatchReader.from_batches(PASSAGES, passages()), queries, qrels, about)
 
 
-def _passage_ids(passages: Rows) -> tuple[np.ndarray, np.ndarray]:
-    """Return the hashes of the ids of all passages, int64 [P], and which passages have title or text, bool [P].
-
-    A hash takes 8 bytes, where a string in a set takes about 120.
-    """
+def _passage_ids(passages: Rows) -> tuple[pa.ChunkedArray, np.ndarray]:
+    """Return the ids of all passages, [P], and which passages have title or text, bool [P]."""
     import pyarrow as pa
 
-    table = _table(((hash(row[0]), _has_text(row)) for _, row in passages.rows()), hash=pa.int64(), text=pa.bool_())
-    ids, has_text = table["hash"].to_numpy(), table["text"].to_numpy()
+    rows = ((row[0], _has_text(row)) for _, row in passages.rows())
+    table = _table(rows, passage_id=pa.string(), has_text=pa.bool_())
+    ids, has_text = table["passage_id"], table["has_text"].to_numpy()
     if not has_text.any():
         raise InputError(f"{passages.path} holds no passages" + (": all are without text" if len(ids) else ""))
     _check_unique(passages, ids)
@@ -122,28 +114,28 @@ def _has_text(passage: tuple[str, str, str]) -> bool:
 
 
 def _queries(queries: Rows) -> pd.DataFrame:
-    import numpy as np
     import pyarrow as pa
 
-    frame = _table((row for _, row in queries.rows()), query_id=pa.string(), text=pa.string()).to_pandas()
-    for at in np.flatnonzero(frame["text"].str.strip() == "")[:1]:
-        raise InputError(f"{_place(queries, at)}: the query {frame['query_id'].iloc[at]} has no text")
-    if frame.empty:
+    table = _table((row for _, row in queries.rows()), query_id=pa.string(), text=pa.string())
+    if not len(table):
         raise InputError(f"{queries.path} holds no queries")
-    _check_unique(queries, np.array([hash(name) for name in frame["query_id"]]))
+    frame = table.to_pandas()
+    for at in frame.index[frame["text"].str.strip() == ""][:1]:
+        raise InputError(f"{queries.path}, line {_line(queries, at)}: the query {frame['query_id'][at]} has no text")
+    _check_unique(queries, table["query_id"])
     return frame
 
 
 def _qrels(
-    parts: Parts, split: str, queries: pd.DataFrame, ids: np.ndarray, has_text: np.ndarray
+    parts: Parts, split: str, queries: pd.DataFrame, ids: pa.ChunkedArray, has_text: np.ndarray
 ) -> tuple[pd.DataFrame, dict[str, int]]:
     """Return the judgments of a split, without an id where the passage is missing, and how many are odd and why."""
-    import numpy as np
     import pyarrow as pa
+    import pyarrow.compute as pc
 
     qrels = parts.qrels[split]
-    types = {"query_id": pa.string(), "passage_id": pa.string(), "grade": pa.int16()}
-    frame = _table((row for _, row in qrels.rows()), **types).to_pandas()
+    table = _table((row for _, row in qrels.rows()), query_id=pa.string(), passage_id=pa.string(), grade=pa.int16())
+    frame = table.to_pandas()
     if frame.empty:
         raise InputError(f"{qrels.path} holds no judgments; delete it if the split has none")
     if frame["grade"].max() < 1:
@@ -151,29 +143,26 @@ def _qrels(
             f"{qrels.path} calls no passage relevant for split {split}: the highest grade is {frame['grade'].max()}; "
             "allowed: judgments with a grade of 1 or more, or none at all of a split"
         )
-    hashes = np.array([hash(name) for name in frame["passage_id"]])
+    judged = pc.is_in(ids, value_set=table["passage_id"]).to_numpy()
+    known, lost = (set(ids.filter(pa.array(chosen)).to_pylist()) for chosen in (judged, judged & ~has_text))
     odd = {
-        "of unknown queries": ~frame["query_id"].isin(queries["query_id"]).to_numpy(),
-        "of unknown passages": ~np.isin(hashes, ids),
-        "repeated": frame.duplicated(["query_id", "passage_id"]).to_numpy(),
+        "of unknown queries": ~frame["query_id"].isin(queries["query_id"]),
+        "of unknown passages": ~frame["passage_id"].isin(known),
+        "repeated": frame.duplicated(["query_id", "passage_id"]),
     }
-    without_text = np.isin(hashes, ids[~has_text])
+    without_text = frame["passage_id"].isin(lost)
     counts = {"judgments read": len(frame), "judgments of dropped passages": int(without_text.sum())}
     for fault, rows in odd.items():
-        if not rows.any():
-            continue
-        if not parts.published:
-            at = int(np.argmax(rows))
+        if rows.any() and not parts.published:
+            at = int(rows.argmax())
             query, passage = frame.loc[at, ["query_id", "passage_id"]]
-            raise InputError(
-                _place(qrels, at)
-                + {
-                    "of unknown queries": f": the query {query} is not in {parts.queries[split].path}",
-                    "of unknown passages": f": the passage {passage} is not in {parts.passages.path}",
-                    "repeated": f" judges query {query}, passage {passage} a second time",
-                }[fault]
-            )
-        counts[f"judgments {fault}"] = int(rows.sum())
+            words = {
+                "of unknown queries": f": the query {query} is not in {parts.queries[split].path}",
+                "of unknown passages": f": the passage {passage} is not in {parts.passages.path}",
+                "repeated": f" judges query {query}, passage {passage} a second time",
+            }
+            raise InputError(f"{qrels.path}, line {_line(qrels, at)}{words[fault]}")
+        counts |= {f"judgments {fault}": int(rows.sum())} if rows.any() else {}
     frame["passage_id"] = frame["passage_id"].mask(without_text | odd["of unknown passages"])
     return frame[~(odd["of unknown queries"] | odd["repeated"])].reset_index(drop=True), counts
 
@@ -182,10 +171,10 @@ def _table(rows: Iterable[tuple[Any, ...]], **types: pa.DataType) -> pa.Table:
     """Return rows as columns."""
     import pyarrow as pa
 
-    return pa.Table.from_batches(_batches(rows, pa.schema(types.items())), pa.schema(types.items()))
+    return pa.Table.from_batches(batches(rows, pa.schema(types.items())), pa.schema(types.items()))
 
 
-def _batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     """Yield rows as columns, as many at a time as a collection keeps together."""
     import pyarrow as pa
 
@@ -197,21 +186,20 @@ def _batches(rows: Iterable[tuple[Any, ...]], schema: pa.Schema) -> Iterator[pa.
         yield pa.record_batch([pa.array(column, dtype) for dtype, column in columns], schema=schema)
 
 
-def _check_unique(rows: Rows, hashes: np.ndarray) -> None:
-    """Raise for the first row whose id came before; reads the file again only if two hashes are equal."""
-    import numpy as np
+def _check_unique(rows: Rows, ids: pa.ChunkedArray) -> None:
+    """Raise for the first row whose id came before."""
+    import pyarrow.compute as pc
 
-    ordered = np.sort(hashes)
-    repeated = set(ordered[1:][ordered[1:] == ordered[:-1]].tolist())
-    first: dict[str, int] = {}
-    for number, row in rows.rows() if repeated else ():
-        if hash(row[0]) in repeated and first.setdefault(row[0], number) != number:
-            raise InputError(f"{rows.path}, line {number}: the id {row[0]} came already in line {first[row[0]]}")
+    if pc.count_distinct(ids).as_py() < len(ids):
+        names = ids.to_pandas()
+        again = int(names.duplicated().argmax())
+        first, second = (_line(rows, at) for at in (int((names == names[again]).argmax()), again))
+        raise InputError(f"{rows.path}, line {second}: the id {names[again]} came already in line {first}")
 
 
-def _place(rows: Rows, at: int) -> str:
-    """Name the file and the line of row `at`, counted from 0 without a header."""
-    return f"{rows.path}, line {next(islice(rows.rows(), at, None))[0]}"
+def _line(rows: Rows, at: int) -> int:
+    """Return the number of row `at`, counted from 0 without a header."""
+    return next(islice(rows.rows(), at, None))[0]
 
 
 # --- text files ------------------------------------------------------------------------------------------------------
@@ -291,12 +279,27 @@ def grade(text: str) -> int:
     return number
 
 
-def find(folder: Path, stem: str, suffix: str) -> Path | None:
-    """Return the file `stem` + `suffix` in a folder, plain or with ``.gz`` after it, or None; refuse both."""
+def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
+    """Return the file `stem` + `suffix` in a folder, plain or with ``.gz`` after it; refuse both.
+
+    Where it is missing, return None, or refuse a folder that is not in a `layout` with such a file.
+    """
     paths = [path for path in (folder / f"{stem}{suffix}", folder / f"{stem}{suffix}.gz") if path.exists()]
     if len(paths) == 2:
         raise InputError(f"{folder} holds both {paths[0].name} and {paths[1].name}; keep one of them")
+    if layout and not paths:
+        raise InputError(
+            f"path is {folder}, and {folder.absolute()} holds no {stem}{suffix} or {stem}{suffix}.gz; allowed: a "
+            f"folder in {layout} layout"
+        )
     return paths[0] if paths else None
+
+
+def by_split(folder: Path, prefix: str = "") -> dict[str, Path]:
+    """Return the files ``{prefix}{split}.tsv`` of a folder, plain or with ``.gz`` after it, by their splits."""
+    names = {path.name.removesuffix(".gz") for path in folder.glob(f"{prefix or '[!.]'}*.tsv*")}
+    splits = sorted(name[len(prefix) : -len(".tsv")] for name in names if name.endswith(".tsv"))
+    return {split: path for split in splits if (path := find(folder, f"{prefix}{split}", ".tsv"))}
 
 
 def check_folder(path: str) -> Path:
@@ -319,45 +322,31 @@ def check_readable(folder: Path, name: str) -> None:
         raise InputError(f"{name} cannot be read: {error.strerror}") from None
 
 
-@dataclass(frozen=True)
-class Layout:
-    """What a source of text files offers, from a function that finds the files that its settings name."""
+class Folder(Source):
+    """The settings of a source of text files: what they answer follows from `parts`, which finds the files."""
 
-    source: str
-    parts: Callable[[Any], Parts]
+    def parts(self) -> Parts:
+        """Find what the collection is read from; raises `InputError` for missing files."""
+        raise NotImplementedError
 
-    def splits(self, settings: Any) -> dict[str, bool]:
-        """Return split -> whether it has judgments; raises `InputError` for missing files."""
-        parts = self.parts(settings)
+    def judged(self) -> dict[str, bool]:
+        """Return split -> whether it has judgments, for every split with queries."""
+        parts = self.parts()
         return {split: split in parts.qrels for split in parts.queries}
 
-    def depends(self, settings: Any) -> list[Path]:
+    def depends(self) -> list[Path]:
         """List the files from which the collection is made, each once."""
-        parts = self.parts(settings)
+        parts = self.parts()
         files = [parts.passages, *parts.queries.values(), *parts.qrels.values()]
         return list(dict.fromkeys(file.path for file in files))
 
-    def version(self, settings: Any) -> dict[str, str]:
-        """Return nothing: only the files decide."""
-        return {}
-
-    def expected(self, settings: Any) -> tuple[int, float, dict[str, int]]:
+    def expected(self) -> tuple[int, float, dict[str, int]]:
         """Estimate passages, words in one, and queries by split from the files' sizes and their first lines."""
-        parts = self.parts(settings)
+        parts = self.parts()
         passages, words, _ = parts.passages.size()
         queries = {split: parts.qrels.get(split, file).size()[2] for split, file in parts.queries.items()}
         return passages, words, queries
 
-    def check(self, settings: Any, name: str) -> dict[str, int]:
-        """Read all files and raise `InputError`, with file and line, for what is wrong with the collection `name`.
-
-        Returns how many queries of each judged split have a relevant passage.
-        """
-        try:
-            return collections.relevant(_read(self.parts(settings))[1])
-        except InputError as error:
-            raise InputError(f"collections.{name}: {error}") from None
-
-    def load(self, settings: Any, threads: int = 1) -> Collection:
+    def load(self, threads: int = 1) -> Collection:
         """Read the collection; `threads` is not used because nothing is computed."""
-        return load(self.parts(settings), {"source": self.source, "titles": settings.titles})
+        return load(self.parts(), {"source": type(self).__module__.rpartition(".")[2], "titles": self.titles})

@@ -66,15 +66,11 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
         if lost.any():
             say(f"{lost.sum():,} judgments of split {split} are of passages that are not there: every run misses them")
         passage = judged["passage_id"].map(rows).where(~lost, count)
-        for name, column in (("query_id", query), ("passage_id", passage)):
-            if column.isna().any():
-                unknown = judged[name][column.isna()].iloc[0]
-                raise InputError(f"the qrels of split {split} name the unknown {name} {unknown!r}")
-        qrels.append(
-            pd.DataFrame({"split": split, "query": query, "passage": passage, "grade": judged["grade"]}).sort_values(
-                ["query", "passage"], kind="stable"
-            )
-        )
+        unknown = judged[query.isna() | passage.isna()]
+        if len(unknown):
+            raise InputError(f"the qrels of split {split} name an unknown id: {unknown.iloc[0].to_dict()}")
+        rows_of = pd.DataFrame({"split": split, "query": query, "passage": passage, "grade": judged["grade"]})
+        qrels.append(rows_of.sort_values(["query", "passage"], kind="stable"))
     for name, schema, frames in (("queries", QUERIES, queries), ("qrels", QRELS, qrels)):
         frame = pd.concat(frames) if frames else pd.DataFrame(columns=schema.names)
         with complete(folder / f"{name}.parquet") as aside:

@@ -73,33 +73,31 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
 
     Returns by split how many queries have a relevant passage, as far as that is known without the job.
     """
-    _ask(config, name, "splits")
+    _ask(config, name, "judged")
     files = _ask(config, name, "depends")
     with _at("collections", name) as path:
         for file in files:
             pretrained.check_plain(file, path)
     small = sum(Path(file).stat().st_size for file in files) <= SMALL
-    return _ask(config, name, "check", name) if small else {}
+    return _ask(config, name, "check") if small else {}
 
 
-def _ask(config: Config, name: str, question: str, *more: str) -> Any:
-    """Ask the source of a collection for its ``splits``, ``depends`` or ``check``; errors get the path in the config.
+def _ask(config: Config, name: str, question: str) -> Any:
+    """Ask the source of a collection for ``judged``, ``depends`` or ``check``; errors get the path in the config.
 
     A mistake in a file of its own stands at no place of the config.
     """
-    collection = config.collections[name]
     try:
-        return getattr(collections.source(collection.source), question)(collection.settings, *more)
+        return getattr(config.collections[name].settings, question)()
     except InputError as error:
-        words = str(error).removeprefix(f"collections.{name}: ")
+        words = str(error)
         keys = () if re.search(r", line \d", words) else ("collections", name, words.partition(" ")[0])
-        where = "" if words.startswith(f"collections.{name}") else f"collections.{name}: "
-        raise InputError(where + words, keys=keys) from None
+        raise InputError(f"collections.{name}: {words}", keys=keys) from None
 
 
 def _unfit(config: Config, collection: str, split: str) -> str:
     """Say what is wrong with a split of a collection; nothing where there are judgments of it."""
-    judged = _ask(config, collection, "splits")
+    judged = _ask(config, collection, "judged")
     if split not in judged:
         return f"; {suggestion(split, judged)} (splits of collections.{collection})"
     if not SPLIT.fullmatch(split):
@@ -275,9 +273,7 @@ def _check_mined(config: Config, name: str, collection: str, split: str) -> None
             ("systems", name, "runs"), f" lacks {split} of {collection}, where the system is mined or a teacher"
         )
     if system.triples:
-        entry = config.collections[collection]
-        source = collections.source(entry.source)
-        allowed = source.triples(entry.settings) if hasattr(source, "triples") else {}
+        allowed = config.collections[collection].settings.triples()
         if system.triples not in allowed:
             none = f"collections.{collection} has none; leave it out"
             words = f" is {system.triples}; {suggestion(system.triples, allowed) if allowed else none}"

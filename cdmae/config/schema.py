@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from cdmae import collections
 from cdmae.config import seeds as replicas
 from cdmae.config.checks import read_measure
 from cdmae.config.encoders import Encoder, HomePath, Importance, Start
@@ -29,18 +28,12 @@ class Collection:
     """Passages, queries and judgments: a `source` (a file in ``cdmae/collections/sources``) and its own settings."""
 
     source: str
-    settings: Any
+    settings: Any  # a `cdmae.collections.Source`, which pydantic need not know
 
     @property
     def module(self) -> str:
         """Name the module that knows the source."""
         return f"cdmae.collections.sources.{self.source}"
-
-    @property
-    def threads(self) -> int:
-        """Say how many threads help to make it."""
-        threads = getattr(collections.source(self.source), "threads", None)
-        return threads(self.settings) if threads else 1
 
     def values(self) -> dict[str, Any]:
         """Return plain values, as they stand in the config."""

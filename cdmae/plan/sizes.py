@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from cdmae import collections
 from cdmae.errors import InputError
 from cdmae.layout import place
 
@@ -56,13 +55,12 @@ def size(config: Config, collection: str) -> Size:
     folder = Path(place(config.results, "collection", collection=collection))
     if _made(folder):
         return _measured(folder)
-    entry = config.collections[collection]
-    expected = getattr(collections.source(entry.source), "expected", None)
+    expected = config.collections[collection].settings.expected()
     if expected is None:
         raise InputError(
             f"collections.{collection} is not made yet and its source cannot tell its size; ./run {folder}/about.json"
         )
-    return Size(*expected(entry.settings))
+    return Size(*expected)
 
 
 def check(config: Config) -> None:

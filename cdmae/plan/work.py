@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
-from cdmae import collections
 from cdmae.config import systems
 from cdmae.errors import InputError
 from cdmae.plan import flops
@@ -122,9 +121,7 @@ class Planned:
 
     def downloads(self, collection: str) -> dict[Path, float]:
         """Tell what the source of a collection fetches and keeps outside of the results: file to bytes."""
-        entry = self.config.collections[collection]
-        tell = getattr(collections.source(entry.source), "downloads", None)
-        return tell(entry.settings) if tell else {}
+        return self.config.collections[collection].settings.downloads()
 
     def kinds(self, job: Job) -> list[str]:
         """Tell what jobs of equal speed have in common, the closest first: a source or an objective, and their rule."""
@@ -160,7 +157,7 @@ def collection(planned: Planned, name: str) -> Work:
     disk = TEXT_ON_DISK * corpus.all_words * BYTES_A_WORD
     if planned.config.collections[name].source == "pydocs":
         return Work(core_seconds=HARVEST * corpus.passages, disk=disk, memory=PLAIN + HARVESTED * corpus.passages)
-    memory = PLAIN + corpus.streamed + 16 * corpus.passages
+    memory = PLAIN + corpus.streamed + 100 * corpus.passages  # ids, compared, and titles
     return Work(core_seconds=READ * corpus.passages, disk=disk, memory=memory)
 
 

@@ -17,9 +17,7 @@ from cdmae.tokens.vocabulary import BLANKS
 MARKS = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~"
 LETTER, BLANK, MARK = 0, 1, 2
 ONE_BYTE = 128  # chunks of one ASCII character have its code as their number
-PRIME, GOLDEN = np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15)
-SHORT = 7  # bytes
-LONG = np.uint64(1 << 63)
+OFFSET, PRIME = np.uint64(0xCBF29CE484222325), np.uint64(0x100000001B3)  # of FNV-1a
 
 
 def kinds(marks: bool) -> np.ndarray:
@@ -81,8 +79,7 @@ def segments(titles: pa.Array, texts: pa.Array) -> tuple[np.ndarray, np.ndarray]
 
 @compiled
 def _cut(data, offsets, kinds, slots, letters, edges, known):  # noqa: ANN001, ANN202
-    # A slot is a chunk's tag and, beside it, its number + 1. Up to seven bytes are their own tag, with a 1 in front;
-    # longer chunks have a hash as tag, and are compared letter by letter.
+    # A slot is a chunk's hash and, beside it, its number + 1.
     numbers = np.empty(offsets[-1] - offsets[0], np.int32)
     counts = np.zeros(len(offsets) - 1, np.int64)
     met = 0
@@ -91,90 +88,74 @@ def _cut(data, offsets, kinds, slots, letters, edges, known):  # noqa: ANN001, A
         place, last = offsets[segment], offsets[segment + 1]
         while place < last:
             start = place
-            letter = data[place]
-            kind = kinds[letter]
+            kind = kinds[data[place]]
             place += 1
             if kind == BLANK:
                 continue
-            tag = np.uint64(256) | np.uint64(letter)
-            if kind == LETTER:
-                while place < last and kinds[data[place]] == LETTER:
-                    tag = tag << np.uint64(8) | np.uint64(data[place])
-                    place += 1
-            length = place - start
-            if length == 1 and letter < ONE_BYTE:
-                numbers[met] = letter
-                met += 1
-                continue
-            if length > SHORT:
-                tag = np.uint64(length)
-                for ahead in range(start, place):
-                    tag = (tag ^ np.uint64(data[ahead])) * PRIME  # FNV-1a
-                tag = tag | LONG
-            mask = len(slots) - 1
-            slot = np.int64((tag ^ (tag >> np.uint64(32))) * GOLDEN >> np.uint64(31)) & (mask - 1)
-            while slots[slot + 1]:
-                if slots[slot] == tag:
-                    if length <= SHORT:
-                        break
-                    chunk = np.int64(slots[slot + 1]) - 1
-                    equal = 0
-                    if edges[chunk + 1] - edges[chunk] == length:
-                        while equal < length and letters[edges[chunk] + equal] == data[start + equal]:
-                            equal += 1
-                    if equal == length:
-                        break
-                slot = (slot + 2) & mask
-            if not slots[slot + 1]:
-                for ahead in range(length):
-                    letters[edges[known] + ahead] = data[start + ahead]
-                edges[known + 1] = edges[known] + length
-                known += 1
-                slots[slot] = tag
-                slots[slot + 1] = known
-                if 4 * known > len(slots):
-                    numbers[met] = known - 1
-                    met += 1
-                    slots = _grow(slots)
-                    continue
-            numbers[met] = slots[slot + 1] - np.uint64(1)
+            tag = (OFFSET ^ np.uint64(data[start])) * PRIME  # FNV-1a
+            while kind == LETTER and place < last and kinds[data[place]] == LETTER:
+                tag = (tag ^ np.uint64(data[place])) * PRIME
+                place += 1
+            number = np.int64(data[start])
+            if place - start > 1 or number >= ONE_BYTE:
+                slot = _slot(slots, tag, data, start, place, letters, edges)
+                number = np.int64(slots[slot + 1]) - 1
+                if number < 0:
+                    number = known
+                    edges[known + 1] = edges[known] + place - start
+                    letters[edges[known] : edges[known + 1]] = data[start:place]
+                    known += 1
+                    slots[slot], slots[slot + 1] = tag, known
+                    slots = _grown(slots) if 4 * known > len(slots) else slots
+            numbers[met] = number
             met += 1
         counts[segment] = met - before
     return numbers[:met].copy(), counts, known, slots
 
 
 @compiled
-def _grow(slots):  # noqa: ANN001, ANN202
+def _slot(slots, tag, data, start, end, letters, edges):  # noqa: ANN001, ANN202
+    """Return the slot of a chunk, ``data[start:end]``, or the free one where it belongs."""
+    slot = np.int64(tag << np.uint64(1)) & (len(slots) - 1)
+    while slots[slot + 1]:
+        if slots[slot] == tag:
+            letter = edges[np.int64(slots[slot + 1]) - 1]
+            ahead = start
+            while ahead < end and letters[letter] == data[ahead]:
+                letter, ahead = letter + 1, ahead + 1
+            if ahead == end and letter == edges[slots[slot + 1]]:
+                break
+        slot = (slot + 2) & (len(slots) - 1)
+    return slot
+
+
+@compiled
+def _grown(slots):  # noqa: ANN001, ANN202
     larger = np.zeros(2 * len(slots), np.uint64)
-    mask = len(larger) - 1
     for old in range(0, len(slots), 2):
         if slots[old + 1]:
-            tag = slots[old]
-            slot = np.int64((tag ^ (tag >> np.uint64(32))) * GOLDEN >> np.uint64(31)) & (mask - 1)
+            slot = np.int64(slots[old] << np.uint64(1)) & (len(larger) - 1)
             while larger[slot + 1]:
-                slot = (slot + 2) & mask
-            larger[slot] = tag
-            larger[slot + 1] = slots[old + 1]
+                slot = (slot + 2) & (len(larger) - 1)
+            larger[slot : slot + 2] = slots[old : old + 2]
     return larger
 
 
 @compiled
-def lengths(numbers, counts, edges):  # noqa: ANN001, ANN201
-    """Count the word-pieces of each segment, int64 [S], from its chunks, `counts` [S], and a chunk's `edges`."""
-    sums = np.zeros(len(counts), np.int64)
-    met = 0
+def gather(numbers, counts, edges, pieces):  # noqa: ANN001, ANN201
+    """Return the word-pieces of chunks one after the other, and how many each segment has, int64 [S].
+
+    Chunk c has ``pieces[edges[c]:edges[c + 1]]``; a segment has the next of `counts` [S] chunks of `numbers`.
+    """
+    ids = np.empty((edges[1:] - edges[:-1])[numbers].sum(), pieces.dtype)
+    lengths = np.zeros(len(counts), np.int64)
+    met = written = 0
     for segment in range(len(counts)):
-        for _ in range(counts[segment]):
-            sums[segment] += edges[numbers[met] + 1] - edges[numbers[met]]
-            met += 1
-    return sums
-
-
-@compiled
-def gather(numbers, edges, pieces, ids):  # noqa: ANN001, ANN201
-    """Copy the word-pieces of each chunk, ``pieces[edges[c]:edges[c + 1]]``, to `ids` one after the other."""
-    written = 0
-    for number in numbers:
-        for place in range(edges[number], edges[number + 1]):
-            ids[written] = pieces[place]
-            written += 1
+        before = written
+        for number in numbers[met : met + counts[segment]]:
+            for place in range(edges[number], edges[number + 1]):
+                ids[written] = pieces[place]
+                written += 1
+        met += counts[segment]
+        lengths[segment] = written - before
+    return ids, lengths

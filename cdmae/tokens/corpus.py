@@ -66,18 +66,9 @@ def stream_tokens(
 def read_tokens(folder: Path | str) -> Tokens:
     """Read what `write_tokens` wrote; the ids stay on disk. Raises `InputError` where places or ids lead nowhere."""
     folder = Path(folder)
-    tokens = Tokens(
-        ids=read_array(folder / "ids.npy"),
-        starts=np.array(read_array(folder / "starts.npy")),
-        text_starts=np.array(read_array(folder / "text_starts.npy")),
-        word_starts=np.array(read_array(folder / "word_starts.npy")),
-    )
-    _check_tokens(folder, tokens)
-    return tokens
-
-
-def _check_tokens(folder: Path, tokens: Tokens) -> None:
-    """Refuse damaged places and ids: compiled code, which does not look where it reads, would crash on them."""
+    ids, *others = (read_array(folder / f"{name}.npy") for name in TOKENS)
+    tokens = Tokens(ids, *map(np.array, others))
+    # Compiled code, which does not look where it reads, would crash on damaged places and ids.
     starts, texts, pieces = tokens.starts, tokens.text_starts, len(tokens.word_starts)
     rising = len(starts) and starts[0] == 0 and starts[-1] == len(tokens.ids) and (starts[1:] >= starts[:-1]).all()
     within = rising and len(texts) == len(tokens) and ((texts >= starts[:-1]) & (texts <= starts[1:])).all()
@@ -92,6 +83,7 @@ def _check_tokens(folder: Path, tokens: Tokens) -> None:
     ):
         if not right:
             raise InputError(f"{folder / name}.npy is damaged: it does not hold {what}; delete {folder} and run again")
+    return tokens
 
 
 def _largest(ids: np.ndarray) -> int:

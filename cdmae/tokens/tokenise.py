@@ -21,7 +21,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from cdmae.collections.store import stream_passages
 from cdmae.compiled import Threads
@@ -36,9 +35,7 @@ if TYPE_CHECKING:
 
 ALPHABET = 1000  # single characters that a trained vocabulary keeps at most, the commonest, as BERT's has about 1,000
 LONGEST = 1000  # letters of a word in training, whose time grows with their square; what is longer is cut
-BYTES_AT_ONCE = 1 << 21
-JOINED = 256  # chunks that go through the tokenizer as one text: it spends most of its time between texts
-MARKS = "|.,()"  # what joins them; no other character is decomposed to one of these
+ROWS_AT_ONCE = 1024  # passages that a thread tokenises together
 REMEMBERED = 1 << 21  # distinct chunks kept by a thread: bounds its memory to about 200 MB, changes no id
 
 
@@ -175,21 +172,8 @@ def _tokenised(
             workers.put(worker)
 
     with Threads(threads) as pool:
-        yield from pool.stream(work, chain.from_iterable(map(_batches, passages)))
-
-
-def _batches(passages: pa.Table) -> Iterator[pa.RecordBatch]:
-    for batch in passages.select(["title", "text"]).to_batches():
-        lengths = sum(
-            pc.fill_null(pc.binary_length(column), 0).to_numpy(zero_copy_only=False) for column in batch.columns
-        )
-        ends = np.cumsum(lengths, dtype=np.int64)
-        first = 0
-        while first < len(batch):
-            reach = BYTES_AT_ONCE + (ends[first - 1] if first else 0)
-            last = max(first + 1, int(np.searchsorted(ends, reach, side="right")))
-            yield batch.slice(first, last - first)
-            first = last
+        tables = (table.select(["title", "text"]) for table in passages)
+        yield from pool.stream(work, (batch for table in tables for batch in table.to_batches(ROWS_AT_ONCE)))
 
 
 class _Worker:
@@ -201,30 +185,20 @@ class _Worker:
         added = self.backend.get_added_tokens_decoder().values()
         self.added = [token.content.encode() for token in added]
         self.always = any(token.normalized for token in added)  # they may be met in other spellings
-        self.mark = next((mark for mark in MARKS if self.backend.token_to_id(mark) is not None), "")
-        self.mark_id = self.backend.token_to_id(self.mark)
         self.forget()
 
     def forget(self) -> None:
         self.chunks = chunks.Chunks()
-        self.edges, self.pieces = np.zeros(1, np.int64), np.empty(0, np.uint32)
-        self.learn(0, joined=False)
+        self.edges, self.pieces = np.zeros(1, np.int64), np.empty(0, self.dtype)
+        self.learn(0)
 
-    def learn(self, first: int, joined: bool) -> None:
-        """Tokenise the chunks from number `first` on, many `joined` by a punctuation mark or each on its own."""
+    def learn(self, first: int) -> None:
+        """Tokenise the chunks from number `first` on."""
         texts = self.chunks.texts(first)
-        if joined and self.mark:
-            texts = [self.mark.join([*texts[at : at + JOINED], ""]) for at in range(0, len(texts), JOINED)]
         encoded = [encoding.ids for encoding in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
-        pieces = np.fromiter(chain.from_iterable(encoded), np.uint32, sum(map(len, encoded)))
-        if joined and self.mark:
-            ends = np.flatnonzero(pieces == self.mark_id)
-            pieces = np.delete(pieces, ends)
-            ends -= np.arange(len(ends))
-        else:
-            ends = np.cumsum(list(map(len, encoded)), dtype=np.int64)
+        ends = np.cumsum(list(map(len, encoded)), dtype=np.int64)
         self.edges = np.concatenate([self.edges, ends + self.edges[-1]])
-        self.pieces = np.concatenate([self.pieces, pieces])
+        self.pieces = np.concatenate([self.pieces, np.fromiter(chain.from_iterable(encoded), self.dtype)])
 
     def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         """Tokenise a batch: its ids, and the lengths of its segments: title, text, title, text, ..."""
@@ -236,11 +210,8 @@ class _Worker:
         before = self.chunks.known
         numbers, counts = self.chunks.cut(data, offsets, chunks.kinds(marks=not met))
         if self.chunks.known > before:
-            self.learn(before, joined=not met)
-        lengths = chunks.lengths(numbers, counts, self.edges)
-        ids = np.empty(lengths.sum(), self.dtype)
-        chunks.gather(numbers, self.edges, self.pieces, ids)
-        return ids, lengths
+            self.learn(before)
+        return chunks.gather(numbers, counts, self.edges, self.pieces)
 
 
 class _Whole:

@@ -16,7 +16,6 @@ from snakemake.utils import min_version
 min_version("9.20")
 sys.path.insert(0, str(workflow.basedir))
 
-from cdmae import collections
 from cdmae.config import systems
 from cdmae.config.places import load
 from cdmae.config.systems import TRAINED
@@ -83,9 +82,9 @@ pathvars:
 
 collection_rows = {
     name: {
-        "files": list(map(str, collections.source(entry.source).depends(entry.settings))),
-        "version": collections.source(entry.source).version(entry.settings),
-        "threads": entry.threads,
+        "files": list(map(str, entry.settings.depends())),
+        "version": entry.settings.version(),
+        "threads": entry.settings.threads(),
         "length": settings.evaluation.lengths.get(name, 0),  # where systems cut its texts; 0: at their own lengths
     }
     for name, entry in settings.collections.items()

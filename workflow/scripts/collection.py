@@ -22,7 +22,7 @@ def main(*, name: str, settings: dict[str, Any], batches: dict[str, Any], output
     own = {key: value for key, value in settings.items() if key != "source"}
     source = collections.source(settings.get("source", ""))
     try:
-        collection = source.load(parse(source.Settings, own, path), threads)
+        collection = parse(source.Settings, own, path).load(threads)
         relevant = collections.relevant(collection.qrels)
         for stage, (split, queries) in batches.items():
             collections.check_batch(stage, queries, name, split, relevant)

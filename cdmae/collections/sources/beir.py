@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from cdmae.collections.judged import File, Layout, Parts, check_folder, check_readable, find, grade
+from cdmae.collections.judged import File, Folder, Parts, by_split, check_folder, check_readable, find, grade
 from cdmae.errors import InputError
 from cdmae.fields import setting
 
@@ -26,7 +26,7 @@ _HEADERS = ("score", "grade", "relevance", "relevancy", "rel", "label")  # of th
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Folder):
     """The keys of a collection in BEIR's layout."""
 
     path: str = setting(
@@ -36,28 +36,17 @@ class Settings:
         True, meaning="whether titles are part of the passages", source="BEIR: title and text joined"
     )
 
-
-def _files(settings: Settings) -> Parts:
-    """Return the files of the passages, and by split of the queries and the judgments."""
-    folder = check_folder(settings.path)
-    corpus = find(folder, "corpus", ".jsonl")
-    if corpus is None:
-        raise InputError(
-            f"path is {settings.path}, and {folder.absolute()} holds no corpus.jsonl or corpus.jsonl.gz; allowed: a "
-            "folder in BEIR's layout"
-        )
-    passages, queries = File(corpus, _passage(settings.titles)), find(folder, "queries", ".jsonl")
-    qrels = {split: File(path, _judgment) for split, path in _qrels_paths(folder / "qrels").items()}
-    if queries is None:
-        if qrels:
-            raise InputError(f"{folder} holds judgments in qrels but no queries.jsonl or queries.jsonl.gz")
-        return Parts(passages, {}, {})
-    return Parts(passages, dict.fromkeys(qrels or ["test"], File(queries, _query)), qrels)
-
-
-_layout = Layout("beir", _files)
-splits, depends, version, expected = _layout.splits, _layout.depends, _layout.version, _layout.expected
-check, load = _layout.check, _layout.load
+    def parts(self) -> Parts:
+        """Return the files of the passages, and by split of the queries and the judgments."""
+        folder = check_folder(self.path)
+        passages = File(find(folder, "corpus", ".jsonl", layout="BEIR's"), _passage(self.titles))
+        queries = find(folder, "queries", ".jsonl")
+        qrels = {split: File(path, _judgment) for split, path in _qrels_paths(folder / "qrels").items()}
+        if queries is None:
+            if qrels:
+                raise InputError(f"{folder} holds judgments in qrels but no queries.jsonl or queries.jsonl.gz")
+            return Parts(passages, {}, {})
+        return Parts(passages, dict.fromkeys(qrels or ["test"], File(queries, _query)), qrels)
 
 
 def _qrels_paths(folder: Path) -> dict[str, Path]:
@@ -65,16 +54,12 @@ def _qrels_paths(folder: Path) -> dict[str, Path]:
     loose = sorted(path.name for path in folder.parent.glob("qrels*") if path.is_file())
     if loose:
         raise InputError(f"{folder.parent / loose[0]} is a file; allowed: a folder with {layout}")
-    if folder.is_dir():
-        check_readable(folder, str(folder))
-    files = sorted(path for path in folder.glob("*") if not path.name.startswith("."))
-    paths: dict[str, Path] = {}
-    for path in files:
-        split = path.name.removesuffix(".gz").removesuffix(".tsv")
-        if path.name.removesuffix(".gz").endswith(".tsv"):
-            paths[split] = find(folder, split, ".tsv") or path
-    if files and not paths:
-        raise InputError(f"{folder} holds {', '.join(path.name for path in files[:3])} but no .tsv; allowed: {layout}")
+    if not folder.is_dir():
+        return {}
+    check_readable(folder, str(folder))
+    paths, names = by_split(folder), sorted(path.name for path in folder.glob("[!.]*"))
+    if names and not paths:
+        raise InputError(f"{folder} holds {', '.join(names[:3])} but no .tsv; allowed: {layout}")
     return paths
 
 

@@ -13,16 +13,15 @@ The official files fit by name; TREC DL's are renamed, such as ``queries.dl19.ts
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from cdmae.collections.judged import File, Layout, Parts, check_folder, find, grade
+from cdmae.collections.judged import File, Folder, Parts, by_split, check_folder, find, grade
 from cdmae.errors import InputError
 from cdmae.fields import setting
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Folder):
     """The keys of a collection in MS MARCO's layout."""
 
     path: str = setting(
@@ -33,36 +32,19 @@ class Settings:
         False, meaning="whether passages have titles: collection.tsv then needs three columns", source="official: none"
     )
 
-
-def _files(settings: Settings) -> Parts:
-    """Return the files of the passages, and by split of the queries and the judgments."""
-    folder = check_folder(settings.path)
-    passages = find(folder, "collection", ".tsv")
-    if passages is None:
-        raise InputError(
-            f"path is {settings.path}, and {folder.absolute()} holds no collection.tsv or collection.tsv.gz; allowed: "
-            "a folder in MS MARCO's layout"
+    def parts(self) -> Parts:
+        """Return the files of the passages, and by split of the queries and the judgments."""
+        folder = check_folder(self.path)
+        passages = find(folder, "collection", ".tsv", layout="MS MARCO's")
+        queries, qrels = (by_split(folder, prefix) for prefix in ("queries.", "qrels."))
+        lost = sorted(set(qrels) - set(queries))
+        if lost:
+            raise InputError(f"{qrels[lost[0]]} has no queries beside it; allowed: queries.{lost[0]}.tsv")
+        return Parts(
+            File(passages, _passage(self.titles)),
+            {split: File(path, _query) for split, path in queries.items()},
+            {split: File(path, _judgment) for split, path in qrels.items()},
         )
-    queries, qrels = (_by_split(folder, kind) for kind in ("queries", "qrels"))
-    lost = sorted(set(qrels) - set(queries))
-    if lost:
-        raise InputError(f"{qrels[lost[0]]} has no queries beside it; allowed: queries.{lost[0]}.tsv")
-    return Parts(
-        File(passages, _passage(settings.titles)),
-        {split: File(path, _query) for split, path in queries.items()},
-        {split: File(path, _judgment) for split, path in qrels.items()},
-    )
-
-
-_layout = Layout("msmarco", _files)
-splits, depends, version, expected = _layout.splits, _layout.depends, _layout.version, _layout.expected
-check, load = _layout.check, _layout.load
-
-
-def _by_split(folder: Path, kind: str) -> dict[str, Path]:
-    names = {path.name.removesuffix(".gz") for path in folder.glob(f"{kind}.*.tsv*")}
-    splits = sorted(name[len(kind) + 1 : -len(".tsv")] for name in names if name.endswith(".tsv"))
-    return {split: path for split in splits if (path := find(folder, f"{kind}.{split}", ".tsv"))}
 
 
 def _passage(titles: bool) -> Any:

@@ -18,18 +18,17 @@ import hashlib
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from types import ModuleType
 from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae import collections
+from cdmae.collections import Source
+from cdmae.collections.judged import batches
 from cdmae.errors import InputError
 from cdmae.fields import asdict, parse, setting, show
 
 if TYPE_CHECKING:
     import pandas as pd
-    import pyarrow as pa
 
     from cdmae.collections.store import Collection
 
@@ -45,7 +44,7 @@ Passage = tuple[str, str, str]  # id, title, text
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Source):
     """The keys of a collection whose queries are made from another one's text."""
 
     of: dict[str, Any] = setting(meaning="the collection whose text it is: its `source` and the settings of that")
@@ -57,81 +56,112 @@ class Settings:
         """Refuse a collection that is itself made of another; numbers of the other one may be text until here."""
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
-        _, own = _base(self)
-        typed = asdict(own) | {"source": str(self.of["source"])}
+        typed = asdict(self.base) | {"source": str(self.of["source"])}
         object.__setattr__(self, "of", {key: typed[key] for key in self.of})  # settings are frozen
 
+    @property
+    def base(self) -> Source:
+        """Return the settings of the collection whose text it is."""
+        source = collections.source(str(self.of.get("source", "")))
+        return parse(source.Settings, {key: value for key, value in self.of.items() if key != "source"}, "of")
 
-def _base(settings: Settings) -> tuple[ModuleType, Any]:
-    """Return the source of the text, and its settings."""
-    source = collections.source(str(settings.of.get("source", "")))
-    own = {key: value for key, value in settings.of.items() if key != "source"}
-    return source, parse(source.Settings, own, "of")
+    def judged(self) -> dict[str, bool]:
+        """Return ``train``, and ``dev`` if there is one; both have judgments."""
+        return {"train": True} | ({"dev": True} if self.dev else {})
 
+    def depends(self) -> list[Path]:
+        """List the files of the collection whose text it is."""
+        return self.base.depends()
 
-def splits(settings: Settings) -> dict[str, bool]:
-    """Return ``train``, and ``dev`` if there is one; both have judgments."""
-    return {"train": True} | ({"dev": True} if settings.dev else {})
+    def version(self) -> dict[str, str]:
+        """Return the version of the collection whose text it is."""
+        return self.base.version()
 
+    def expected(self) -> tuple[int, float, dict[str, int]]:
+        """Estimate passages, words in one, and queries: one a passage at most."""
+        passages, words, _ = self.base.expected()
+        train = min(passages - self.dev, self.queries or passages)
+        return passages, words, {"train": train} | ({"dev": self.dev} if self.dev else {})
 
-def depends(settings: Settings) -> list[Path]:
-    """List the files of the collection whose text it is."""
-    source, own = _base(settings)
-    return source.depends(own)
+    def check(self) -> dict[str, int]:
+        """Read all files; what has none, and would be harvested or fetched, is checked as its source does."""
+        if self.depends():
+            return super().check()
+        self.base.check()
+        return {}
 
+    def load(self, threads: int = 1) -> Collection:
+        """Make the queries, then divide the passages as they are written."""
+        import pyarrow as pa
 
-def version(settings: Settings) -> dict[str, str]:
-    """Return the version of the collection whose text it is."""
-    source, own = _base(settings)
-    return source.version(own)
+        from cdmae.collections.store import PASSAGES, Collection
 
+        queries = self._queries(threads)
+        asked = set(queries["passage_id"])
 
-def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
-    """Estimate passages, words in one, and queries: one a passage at most."""
-    source, own = _base(settings)
-    passages, words, _ = source.expected(own)
-    train = min(passages - settings.dev, settings.queries or passages)
-    return passages, words, {"train": train} | ({"dev": settings.dev} if settings.dev else {})
+        def rows() -> Iterator[Passage]:
+            for name, title, text in self._passages(threads):
+                if name in asked:
+                    _, title, text = divided(name, title, text, self.method)
+                elif self.method == "title":  # one that asks for a passage would find the others that have it
+                    title = ""
+                yield name, title, text
 
+        by_split = {split: queries[queries["split"] == split].reset_index(drop=True) for split in self.judged()}
+        return Collection(
+            pa.RecordBatchReader.from_batches(PASSAGES, batches(rows(), PASSAGES)),
+            {split: frame[["query_id", "text"]] for split, frame in by_split.items()},
+            {split: frame[["query_id", "passage_id"]].assign(grade=1) for split, frame in by_split.items()},
+            {
+                "source": "pseudo",
+                "method": self.method,
+                "queries": {split: {"made": len(frame)} for split, frame in by_split.items()},
+                "of": self.of,
+            },
+        )
 
-def check(settings: Settings, name: str) -> dict[str, int]:
-    """Read everything; raises `InputError` where the text is wrong, or gives no query."""
-    source, own = _base(settings)
-    source.check(own, name)
-    return _queries(settings)["split"].value_counts().to_dict()
+    def _passages(self, threads: int) -> Iterator[Passage]:
+        """Yield the passages of the text."""
+        import pyarrow as pa
 
+        passages = self.base.load(threads).passages
+        for batch in passages.to_batches() if isinstance(passages, pa.Table) else passages:
+            yield from zip(*(batch[key].to_pylist() for key in ("passage_id", "title", "text")), strict=True)
 
-def load(settings: Settings, threads: int = 1) -> Collection:
-    """Make the queries, then divide the passages as they are written."""
-    import pyarrow as pa
+    def _queries(self, threads: int) -> pd.DataFrame:
+        """Return a frame (query_id, passage_id, text, split), a row a passage that has a query.
 
-    from cdmae.collections.store import PASSAGES, Collection
+        ``dev`` takes the first ones by a hash of the passage's id, ``train`` the next ones.
+        """
+        import numpy as np
+        import pandas as pd
 
-    def whole(row: Passage) -> Passage:  # a title that asks for one passage would find the others that have it
-        return (row[0], "", row[2]) if settings.method == "title" else row
-
-    queries = _queries(settings, threads)
-    asked = set(queries["passage_id"])
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for rows in _passages(settings, threads):
-            parts = ((row, divided(*row, settings.method)) for row in rows)
-            rest = [(row[0], *part[1:]) if part and row[0] in asked else whole(row) for row, part in parts]
-            columns = zip(PASSAGES.types, zip(*rest, strict=True), strict=True)
-            yield pa.record_batch([pa.array(column, dtype) for dtype, column in columns], schema=PASSAGES)
-
-    by_split = {split: queries[queries["split"] == split].reset_index(drop=True) for split in splits(settings)}
-    return Collection(
-        pa.RecordBatchReader.from_batches(PASSAGES, batches()),
-        {split: frame[["query_id", "text"]] for split, frame in by_split.items()},
-        {split: frame[["query_id", "passage_id"]].assign(grade=1) for split, frame in by_split.items()},
-        {
-            "source": "pseudo",
-            "method": settings.method,
-            "queries": {split: {"made": len(by_split[split])} for split in by_split},
-            "of": settings.of,
-        },
-    )
+        passages, asking = 0, []
+        for row in self._passages(threads):
+            passages += 1
+            if part := divided(*row, self.method):
+                asking.append((row[0], part[0]))
+        if not asking:
+            others = " or ".join(method for method in PARTS if method != self.method)
+            raise InputError(
+                f"method is {self.method}, but none of the {passages:,} passages of "
+                f"{', '.join(f'{key} {show(value)}' for key, value in self.of.items())} has {PARTS[self.method]}; "
+                f"another method may help: {others}"
+            )
+        frame = pd.DataFrame(asking, columns=["passage_id", "text"])
+        frame = frame.drop_duplicates("text", ignore_index=True)  # passages of one file share its title
+        if len(frame) <= self.dev:
+            raise InputError(
+                f"dev is {self.dev:,}, but {passages:,} passages give {len(frame):,} different queries by method "
+                f"{self.method}; allowed: up to {len(frame) - 1:,}, or another method"
+            )
+        frame["query_id"] = "pseudo-" + frame["passage_id"]
+        if self.queries or self.dev:
+            frame["order"] = frame["passage_id"].map(lambda name: _hash(f"order {name}"))
+            frame = frame.sort_values("order", kind="stable")
+        frame["split"] = np.where(np.arange(len(frame)) < self.dev, "dev", "train")
+        most = self.dev + self.queries if self.queries else len(frame)
+        return frame.head(most).sort_index()[["query_id", "passage_id", "text", "split"]]
 
 
 def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, str] | None:
@@ -152,50 +182,3 @@ def divided(name: str, title: str, text: str, method: str) -> tuple[str, str, st
 
 def _hash(name: str) -> int:
     return int.from_bytes(hashlib.blake2b(name.encode(), digest_size=8).digest())
-
-
-def _passages(settings: Settings, threads: int) -> Iterator[list[Passage]]:
-    """Yield the passages of the text, some at a time."""
-    import pyarrow as pa
-
-    source, own = _base(settings)
-    passages = source.load(own, threads).passages
-    for batch in passages.to_batches() if isinstance(passages, pa.Table) else passages:
-        if len(batch):
-            yield list(zip(*(batch[key].to_pylist() for key in ("passage_id", "title", "text")), strict=True))
-
-
-def _queries(settings: Settings, threads: int = 1) -> pd.DataFrame:
-    """Return a frame (query_id, passage_id, text, split), a row a passage that has a query.
-
-    ``dev`` takes the first ones by a hash of the passage's id, ``train`` the next ones.
-    """
-    import numpy as np
-    import pandas as pd
-
-    divide = partial(divided, method=settings.method)
-    passages, asking = 0, []
-    for rows in _passages(settings, threads):
-        passages += len(rows)
-        asking += [(row[0], part[0]) for row in rows if (part := divide(*row))]
-    if not asking:
-        others = " or ".join(method for method in PARTS if method != settings.method)
-        raise InputError(
-            f"method is {settings.method}, but none of the {passages:,} passages of "
-            f"{', '.join(f'{key} {show(value)}' for key, value in settings.of.items())} has {PARTS[settings.method]}; "
-            f"another method may help: {others}"
-        )
-    frame = pd.DataFrame(asking, columns=["passage_id", "text"])
-    frame = frame.drop_duplicates("text", ignore_index=True)  # passages of one file share its title
-    if len(frame) <= settings.dev:
-        raise InputError(
-            f"dev is {settings.dev:,}, but {passages:,} passages give {len(frame):,} different queries by method "
-            f"{settings.method}; allowed: up to {len(frame) - 1:,}, or another method"
-        )
-    frame["query_id"] = "pseudo-" + frame["passage_id"]
-    if settings.queries or settings.dev:
-        frame["order"] = frame["passage_id"].map(lambda name: _hash(f"order {name}"))
-        frame = frame.sort_values("order", kind="stable")
-    frame["split"] = np.where(np.arange(len(frame)) < settings.dev, "dev", "train")
-    most = settings.dev + settings.queries if settings.queries else len(frame)
-    return frame.head(most).sort_index()[["query_id", "passage_id", "text", "split"]]

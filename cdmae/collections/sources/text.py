@@ -13,10 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from cdmae.collections.judged import Parts, check_folder
-from cdmae.collections.judged import load as load_parts
+from cdmae.collections import Source, judged
 from cdmae.errors import InputError
 from cdmae.fields import setting
 
@@ -29,7 +28,7 @@ _FENCE, _HASHED = re.compile(r" {0,3}(```|~~~)"), re.compile(r" {0,3}#{1,6}[ \t]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Source):
     """The keys of a folder of text files."""
 
     path: str = setting(meaning="folder with text files in UTF-8; a relative path begins at the checkout")
@@ -38,30 +37,44 @@ class Settings:
     )
     words: int = setting(100, unit="words", meaning="longest passage", source="DPR: 100", low=10, high=10_000)
 
+    def depends(self) -> list[Path]:
+        """List the files that are read, in the order of their paths; raises `InputError` where there is none."""
+        folder = judged.check_folder(self.path)
+        suffixes = {suffix.lower() for suffix in self.suffixes}
+        files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
+        for file in files:
+            if any("\ud800" <= letter <= "\udfff" for letter in str(file)):  # how Python shows other bytes
+                raise InputError(f"{ascii(str(file))} has a name that is not UTF-8; rename it")
+        if not files:
+            raise InputError(
+                f"path is {self.path}, and {folder.absolute()} holds no file that ends in "
+                f"{', '.join(self.suffixes)}; see `suffixes`"
+            )
+        return files
 
-@dataclass(frozen=True)
-class _Files:
-    """The passages of the files of a folder, as `cdmae.collections.judged` reads them."""
+    def expected(self) -> tuple[int, float, dict[str, int]]:
+        """Estimate passages and words in one from the sizes of the files; there are no queries."""
+        words = sum(file.stat().st_size for file in self.depends()) // BYTES
+        return max(1, words // self.words), self.words, {}
 
-    settings: Settings
+    def load(self, threads: int = 1) -> Collection:
+        """Read the collection; `threads` is not used because nothing is computed."""
+        return judged.load(judged.Parts(self, {}, {}), {"source": "text", "files": len(self.depends())})
 
-    @property
-    def path(self) -> Path:
-        return Path(self.settings.path).expanduser()
-
-    def rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        number = 0
-        for file in depends(self.settings):
-            name = file.relative_to(self.path)
-            title = re.sub(r"[\W_]+", " ", name.stem).strip()
+    def rows(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
+        """Yield the number of each passage, from 1, and its id, title and text."""
+        folder, number = Path(self.path).expanduser(), 0
+        for file in self.depends():
+            title = re.sub(r"[\W_]+", " ", file.stem).strip()
             try:
                 text = file.read_text(encoding="utf-8-sig")
             except (OSError, UnicodeDecodeError) as error:
                 raise InputError(f"{file} cannot be read ({error}); allowed: text in UTF-8") from None
             markdown = file.suffix.lower() == ".md"
-            for place, (heading, passage) in enumerate(passages(text, self.settings.words, markdown=markdown), 1):
+            for place, (heading, passage) in enumerate(passages(text, self.words, markdown=markdown), 1):
                 number += 1
-                yield number, (f"{name.as_posix()}#{place}", f"{title}: {heading}" if heading else title, passage)
+                name = f"{file.relative_to(folder).as_posix()}#{place}"
+                yield number, (name, f"{title}: {heading}" if heading else title, passage)
 
 
 def passages(text: str, words: int, *, markdown: bool = False) -> Iterator[tuple[str, str]]:
@@ -119,49 +132,3 @@ def _heading(above: str, line: str, below: str, markdown: bool) -> str:
     ruled = len(rule) >= 3 and rule in (mark * len(rule) for mark in ("=-" if markdown else "=-~^"))
     first = not above.strip() or (not markdown and above.rstrip() == rule)  # reStructuredText has lines above, too
     return line.strip() if ruled and first and re.match(r"\S.*\w|\w", line) else ""
-
-
-def splits(settings: Settings) -> dict[str, bool]:
-    """Return nothing: there are no queries."""
-    return {}
-
-
-def depends(settings: Settings) -> list[Path]:
-    """List the files that are read, in the order of their paths; raises `InputError` where there is none."""
-    folder = check_folder(settings.path)
-    suffixes = {suffix.lower() for suffix in settings.suffixes}
-    files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
-    for file in files:
-        if any("\ud800" <= letter <= "\udfff" for letter in str(file)):  # how Python shows other bytes
-            raise InputError(f"{ascii(str(file))} has a name that is not UTF-8; rename it")
-    if not files:
-        raise InputError(
-            f"path is {settings.path}, and {folder.absolute()} holds no file that ends in "
-            f"{', '.join(settings.suffixes)}; see `suffixes`"
-        )
-    return files
-
-
-def version(settings: Settings) -> dict[str, str]:
-    """Return nothing: only the files decide."""
-    return {}
-
-
-def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
-    """Estimate passages and words in one from the sizes of the files; there are no queries."""
-    words = sum(file.stat().st_size for file in depends(settings)) // BYTES
-    return max(1, words // settings.words), settings.words, {}
-
-
-def check(settings: Settings, name: str) -> dict[str, int]:
-    """Read all files; raises `InputError` for one that is not UTF-8, or where all are empty."""
-    try:
-        load(settings)
-    except InputError as error:
-        raise InputError(f"collections.{name}: {error}") from None
-    return {}
-
-
-def load(settings: Settings, threads: int = 1) -> Collection:
-    """Read the collection; `threads` is not used because nothing is computed."""
-    return load_parts(Parts(_Files(settings), {}, {}), {"source": "text", "files": len(depends(settings))})

@@ -17,8 +17,9 @@ from importlib.metadata import version as installed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from cdmae.collections import judged as _judged
+from cdmae.collections import Source
 from cdmae.collections.judged import Parts
+from cdmae.collections.judged import load as load_parts
 from cdmae.collections.sources.ir_datasets import catalogue, fetching
 from cdmae.collections.sources.ir_datasets.fetching import MSMARCO, Rows
 from cdmae.errors import InputError
@@ -46,7 +47,7 @@ WORDS = {  # per passage
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Source):
     """The keys of a published collection."""
 
     dataset: str = setting(
@@ -83,117 +84,110 @@ class Settings:
         judged = [name for name in (self.dataset, f"{self.dataset}/test") if catalogue.has(name, "qrels")]
         return {"test": judged[0]} if judged else {}
 
+    def judged(self) -> dict[str, bool]:
+        """Return split -> whether it has judgments; raises `InputError` for one that the catalogue does not know."""
+        for split, name in self.ids().items():
+            if not catalogue.has(name, "queries"):
+                known = catalogue.few(self.splits[split], catalogue.below(self.dataset, "queries"))
+                raise InputError(f"splits.{split} is {self.splits[split]}; {known}")
+        return {split: catalogue.has(name, "qrels") for split, name in self.ids().items()}
 
-def splits(settings: Settings) -> dict[str, bool]:
-    """Return split -> whether it has judgments; raises `InputError` for one that the catalogue does not know."""
-    for split, name in settings.ids().items():
-        if not catalogue.has(name, "queries"):
-            known = catalogue.few(settings.splits[split], catalogue.below(settings.dataset, "queries"))
-            raise InputError(f"splits.{split} is {settings.splits[split]}; {known}")
-    return {split: catalogue.has(name, "qrels") for split, name in settings.ids().items()}
+    def triples(self) -> dict[str, str]:
+        """List published training triples: what follows `dataset` in their id, to the id."""
+        return {name: f"{self.dataset}/{name}" for name in catalogue.below(self.dataset, "docpairs")}
 
+    def depends(self) -> list[Path]:
+        """Return the file of titles, if there is one; what ir_datasets keeps has checksums and does not change."""
+        return [Path(self.title_file).expanduser()] if self.title_file else []
 
-def triples(settings: Settings) -> dict[str, str]:
-    """List published training triples: what follows `dataset` in their id, to the id."""
-    return {name: f"{settings.dataset}/{name}" for name in catalogue.below(settings.dataset, "docpairs")}
+    def version(self) -> dict[str, str]:
+        """Return the version of the package that reads the files."""
+        return {"ir_datasets": installed("ir_datasets")}
+
+    def check(self) -> dict[str, int]:
+        """Look for the folder and the file that the settings name; the data is read when the collection is made.
+
+        Returns nothing: how many of the judged queries have a relevant passage, no catalogue says.
+        """
+        folder, titles = (Path(path).expanduser().absolute() for path in (self.files, self.title_file))
+        if self.files != PUBLISHED and not folder.is_dir():
+            raise InputError(f"files is {self.files}, and {folder} is no folder; allowed: a folder")
+        if self.title_file and not titles.is_file():
+            raise InputError(f"title_file is {self.title_file}, and {titles} is no file")
+        return {}
+
+    def expected(self) -> tuple[int, float, dict[str, int]]:
+        """Return passages, words in one, and judged queries by split: catalogue, and Thakur et al. 2021, table 1.
+
+        Words of NanoBEIR's passages are their characters, as HAKARI-Bench counted them, over `LETTERS`.
+        """
+        words = next((words for name, words in WORDS.items() if self.dataset.startswith(name)), 100.0)
+        judged = {
+            split: catalogue.counts(f"{name}/judged", "queries") or catalogue.counts(name, "queries") or 0
+            for split, name in self.ids().items()
+        }
+        return catalogue.counts(self.dataset, "docs") or 0, words, judged
+
+    def downloads(self) -> dict[Path, float]:
+        """Estimate how many bytes `load` keeps beside the collection, by file, but for those that are there.
+
+        Archives have their published sizes; ir_datasets unpacks the passages of MS MARCO and, compressed, those of
+        BEIR. The size of RocketQA's titles is not published.
+        """
+        home, offered = catalogue.home(), Path(self.files).expanduser()
+        sizes = {
+            home / "downloads" / file.checksum: file.size
+            for name in (self.dataset, *self.ids().values())
+            for file in catalogue.needed(name)
+            if not (offered / file.place).exists()
+        }
+        if unpacked := UNPACKED.get(self.dataset.partition("/")[0]):
+            file, share = unpacked
+            passages, words, _ = self.expected()
+            sizes[home / self.dataset / file] = share * LETTERS * passages * words
+        return {path: size for path, size in sizes.items() if not path.exists()}
+
+    def load(self, threads: int = 1) -> Collection:
+        """Fetch what is missing and read the collection; `threads` is not used, nothing being computed."""
+        fetching.offer(self.files, self.dataset)
+        judged = [split for split, has in self.judged().items() if has]
+        passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=self.titles))
+        queries = {split: Rows(name, "queries", fetching.queries) for split, name in self.ids().items()}
+        qrels = {split: Rows(self.ids()[split], "judgments", fetching.qrels) for split in judged}
+        beside = self.dataset == MSMARCO and self.titles
+        titles = [Rows(self.dataset, "titles", partial(fetching.titles, file=self.title_file))] if beside else []
+        fetching.fetch([*queries.values(), *qrels.values(), passages, *titles])
+        if titles:
+            by_passage = [""] * (catalogue.counts(MSMARCO, "docs") or 0)
+            for _, (passage, title) in titles[0].rows():
+                by_passage[passage] = title
+            passages = Rows(self.dataset, "passages", partial(fetching.passages, titles=by_passage))
+        about = {"source": "ir_datasets", "dataset": self.dataset, "titles": self.titles, **self.version()}
+        collection = load_parts(Parts(passages, queries, qrels, published=True), about)
+        self._check_counts(collection.about)
+        return collection
+
+    def _check_counts(self, about: dict[str, Any]) -> None:
+        """Refuse a collection that is not the published one."""
+        counts = {(self.dataset, "docs"): about["passages"] + about["passages without text, dropped"]}
+        for split, name in self.ids().items():
+            counted = about["queries"][split]
+            counts[name, "queries"] = counted["read"]
+            if "judged" in counted:
+                counts[name, "qrels"] = counted["judgments read"]
+                counts[f"{name}/judged", "queries"] = counted["judged"]
+        for (name, part), count in counts.items():
+            expected = catalogue.counts(name, part)
+            if expected not in (None, count):
+                raise InputError(f"{name} has {count:,} {part}; allowed: {expected:,}, as published")
 
 
 def triples_file(settings: Settings, name: str) -> Path:
     """Return the file of published triples, fetched if it is not there; raises `InputError` where it cannot be."""
     fetching.offer(settings.files, settings.dataset)
-    rows = Rows(triples(settings)[name], "triples", lambda name: fetching.package().load(name).docpairs_iter())
+    rows = Rows(settings.triples()[name], "triples", lambda name: fetching.package().load(name).docpairs_iter())
     fetching.fetch([rows])
     try:
         return Path(fetching.package().load(rows.dataset).docpairs_path())
     except (AttributeError, NotImplementedError):
         raise InputError(f"{rows.dataset} has no file of triples, being a part of another one's") from None
-
-
-def depends(settings: Settings) -> list[Path]:
-    """Return the file of titles, if the settings name one; what ir_datasets keeps has checksums and does not change."""
-    return [Path(settings.title_file).expanduser()] if settings.title_file else []
-
-
-def version(settings: Settings) -> dict[str, str]:
-    """Return the version of the package that reads the files."""
-    return {"ir_datasets": installed("ir_datasets")}
-
-
-def check(settings: Settings, name: str) -> dict[str, int]:
-    """Look for the folder and the file that the settings name; the data is read when the collection is made.
-
-    Returns nothing: how many of the judged queries have a relevant passage, no catalogue says.
-    """
-    folder, titles = (Path(path).expanduser().absolute() for path in (settings.files, settings.title_file))
-    if settings.files != PUBLISHED and not folder.is_dir():
-        raise InputError(f"collections.{name}: files is {settings.files}, and {folder} is no folder; allowed: a folder")
-    if settings.title_file and not titles.is_file():
-        raise InputError(f"collections.{name}: title_file is {settings.title_file}, and {titles} is no file")
-    return {}
-
-
-def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
-    """Return passages, words in one, and judged queries by split: catalogue, and Thakur et al. 2021, table 1.
-
-    Words of NanoBEIR's passages are their characters, as HAKARI-Bench counted them, over `LETTERS`.
-    """
-    words = next((words for name, words in WORDS.items() if settings.dataset.startswith(name)), 100.0)
-    judged = {
-        split: catalogue.counts(f"{name}/judged", "queries") or catalogue.counts(name, "queries") or 0
-        for split, name in settings.ids().items()
-    }
-    return catalogue.counts(settings.dataset, "docs") or 0, words, judged
-
-
-def downloads(settings: Settings) -> dict[Path, float]:
-    """Estimate how many bytes `load` keeps beside the collection, by file, but for those that are there.
-
-    Archives have their published sizes; ir_datasets unpacks the passages of MS MARCO and, compressed, those of BEIR.
-    The size of RocketQA's titles is not published.
-    """
-    home, offered = catalogue.home(), Path(settings.files).expanduser()
-    sizes = {
-        home / "downloads" / archive.checksum: float(archive.size)
-        for name in (settings.dataset, *settings.ids().values())
-        for archive in catalogue.archives(name)
-        if not (offered / archive.file).exists()
-    }
-    if unpacked := UNPACKED.get(settings.dataset.partition("/")[0]):
-        file, share = unpacked
-        passages, words, _ = expected(settings)
-        sizes[home / settings.dataset / file] = share * LETTERS * passages * words
-    return {path: size for path, size in sizes.items() if not path.exists()}
-
-
-def load(settings: Settings, threads: int = 1) -> Collection:
-    """Fetch what is missing and read the collection; `threads` is not used, nothing being computed."""
-    from cdmae.collections.sources.ir_datasets.titles import Titles
-
-    fetching.offer(settings.files, settings.dataset)
-    judged = [split for split, has in splits(settings).items() if has]
-    passages = Rows(settings.dataset, "passages", partial(fetching.passages, titles=settings.titles))
-    queries = {split: Rows(name, "queries", fetching.queries) for split, name in settings.ids().items()}
-    qrels = {split: Rows(settings.ids()[split], "judgments", fetching.qrels) for split in judged}
-    titles = Titles(settings.title_file) if settings.dataset == MSMARCO and settings.titles else None
-    fetching.fetch([*queries.values(), *qrels.values(), passages, *([titles] if titles else [])])
-    if titles:
-        passages = Rows(settings.dataset, "passages", titles.joined)
-    about = {"source": "ir_datasets", "dataset": settings.dataset, "titles": settings.titles, **version(settings)}
-    collection = _judged.load(Parts(passages, queries, qrels, published=True), about)
-    _check_counts(settings, collection.about)
-    return collection
-
-
-def _check_counts(settings: Settings, about: dict[str, Any]) -> None:
-    """Refuse a collection that is not the published one."""
-    counts = {(settings.dataset, "docs"): about["passages"] + about["passages without text, dropped"]}
-    for split, name in settings.ids().items():
-        counted = about["queries"][split]
-        counts[name, "queries"] = counted["read"]
-        if "judged" in counted:
-            counts[name, "qrels"] = counted["judgments read"]
-            counts[f"{name}/judged", "queries"] = counted["judged"]
-    for (name, part), count in counts.items():
-        expected = catalogue.counts(name, part)
-        if expected not in (None, count):
-            raise InputError(f"{name} has {count:,} {part}; allowed: {expected:,}, as published")

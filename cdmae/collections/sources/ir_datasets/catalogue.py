@@ -5,8 +5,10 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 from collections import Counter
 from importlib.util import find_spec
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -47,57 +49,55 @@ def counts(name: str, part: str) -> int | None:
     return facts.get("count")
 
 
-def files(family: str) -> dict[str, str]:
-    """Return the published files of a family of datasets: address -> as much of its end as no other one of them has.
+class File(NamedTuple):
+    """A published file: its address, the place where it is offered, the checksum by which it is kept, and its bytes.
 
-    That is a name, ``nq.zip``, or the place in a folder, ``NanoNQ/corpus/train-00000-of-00001.parquet``: the hub's
-    ``resolve/main`` is no part of it.
+    The place is as much of the end of the address as no other file of its family has: a name, ``nq.zip``, or a place in
+    a folder, ``NanoNQ/corpus/train-00000-of-00001.parquet``. The hub's ``resolve/main`` is no part of it.
     """
-    listed = read_json("downloads.json").get(family, {}).values()
-    parts = {file["url"]: file["url"].split("/") for file in listed if {"expected_md5", "url"} <= file.keys()}
-    for address, place in parts.items():
-        if "resolve" in place:
-            at = place.index("resolve")
-            parts[address] = place[:at] + place[at + 2 :]
-    ends = Counter("/".join(place[-size:]) for place in parts.values() for size in range(1, len(place) + 1))
+
+    url: str
+    place: str
+    checksum: str
+    size: float
+
+
+def files(family: str) -> dict[str, File]:
+    """Return the published files of a family of datasets: the part that one holds, such as ``train/qrels``, to it."""
+    listed = read_json("downloads.json").get(family, {})
+    listed = {key: file for key, file in listed.items() if {"expected_md5", "url"} <= file.keys()}
+    parts = {key: re.sub("/resolve/[^/]+/", "/", file["url"]).split("/") for key, file in listed.items()}
+    ends = {key: ["/".join(of_url[-size:]) for size in range(1, len(of_url) + 1)] for key, of_url in parts.items()}
+    times = Counter(chain.from_iterable(ends.values()))
     return {
-        address: next(end for size in range(1, len(place) + 1) if ends[end := "/".join(place[-size:])] == 1)
-        for address, place in parts.items()
+        key: File(
+            file["url"],
+            next(end for end in ends[key] if times[end] == 1),
+            file["expected_md5"],
+            _bytes(f"{family}/{key}", file.get("size_hint", 0)),
+        )
+        for key, file in listed.items()
     }
 
 
-class Archive(NamedTuple):
-    """A published file: its name, its checksum, by which ir_datasets keeps it, and its bytes."""
-
-    file: str
-    checksum: str
-    size: int
-
-
-def archives(name: str) -> list[Archive]:
+def needed(name: str) -> list[File]:
     """List the published files of a dataset or of a part of it, as far as the catalogue tells.
 
     A part that has none of its own, such as ``dev/small``, lies in those of what it is a part of.
     """
     family, _, rest = name.partition("/")
-    listed = read_json("downloads.json").get(family, {})
+    listed = files(family)
     keys = list(PASSAGES.get(family, ())) if not rest else []
     while rest and not keys:
         keys = [key for key in (rest, *(f"{rest}/{part}" for part in ROW)) if key in listed]
         rest = rest.rpartition("/")[0]
-    named = files(family)
-    return [
-        Archive(named[listed[key]["url"]], listed[key]["expected_md5"], _bytes(f"{family}/{key}", listed[key]))
-        for key in keys
-        if {"url", "expected_md5", "size_hint"} <= listed[key].keys()
-    ]
+    return [listed[key] for key in keys]
 
 
-def _bytes(name: str, file: dict[str, Any]) -> int:
+def _bytes(name: str, size: int) -> float:
     """Return the size of a published file; where the list has its number of rows instead, estimate from that."""
     dataset, _, part = name.rpartition("/")
-    rows = part in ROW and file["size_hint"] == counts(dataset, part)
-    return file["size_hint"] * (ROW[part] if rows else 1)
+    return float(size * (ROW[part] if part in ROW and size == counts(dataset, part) else 1))
 
 
 def home() -> Path:

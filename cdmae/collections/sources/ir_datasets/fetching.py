@@ -8,15 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from cdmae.collections.judged import File
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.errors import InputError
 
 MSMARCO = "msmarco-passage"
 TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"  # Qu et al. 2021; no checksum is published
+MEMBER = "marco/para.title.txt"  # of it: passage id, title, separated by a tab
+
 if TYPE_CHECKING:
     from filelock import FileLock
-
-    from cdmae.collections.sources.ir_datasets.titles import Titles
 
 
 def package() -> Any:
@@ -32,19 +33,15 @@ def package() -> Any:
 def places(dataset: str) -> dict[str, Path]:
     """Return where ir_datasets looks for the published files of a dataset and its relatives: address -> path."""
     home = package().util.home_path()
-    family = catalogue.read_json("downloads.json").get(dataset.split("/")[0], {}).values()
-    files = [file for file in family if {"expected_md5", "url"} <= file.keys()]
-    return {
-        **{file["url"]: home / "downloads" / file["expected_md5"] for file in files},
-        TITLES: home / MSMARCO / "marco.tar.gz",
-    }
+    files = catalogue.files(dataset.split("/")[0]).values()
+    return {file.url: home / "downloads" / file.checksum for file in files} | {TITLES: home / MSMARCO / "marco.tar.gz"}
 
 
 def offer(folder: str, dataset: str) -> None:
     """Put links to the published files in a folder where ir_datasets looks for them."""
-    named = {**catalogue.files(dataset.split("/")[0]), TITLES: TITLES.rpartition("/")[2]}
+    named = {file.url: file.place for file in catalogue.files(dataset.split("/")[0]).values()}
     for address, place in places(dataset).items():
-        path = Path(folder).expanduser().resolve() / named[address]
+        path = Path(folder).expanduser().resolve() / named.get(address, place.name)
         if path.exists() and not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)
             place.unlink(missing_ok=True)  # a link to where the file was before
@@ -58,7 +55,7 @@ def alone(dataset: str) -> FileLock:
     return FileLock(package().util.home_path() / f".{'-'.join(dataset.split('/')[:2])}.lock")
 
 
-def fetch(parts: Iterable[Rows | Titles]) -> None:
+def fetch(parts: Iterable[Rows]) -> None:
     """Read the first row of everything, which fetches it; raises one `InputError` with all that is missing."""
     missing: dict[str, Path] = {}
     for part in parts:
@@ -105,10 +102,32 @@ class Rows:
         return enumerate(self.read(self.dataset), start=1)
 
 
-def passages(dataset: str, *, titles: bool = True) -> Iterator[tuple[str, str, str]]:
-    """Yield the (id, title, text) of every passage; without a title where the dataset has none or none is asked for."""
+def passages(dataset: str, titles: bool | list[str] = True) -> Iterator[tuple[str, str, str]]:
+    """Yield the (id, title, text) of every passage, without its title, with it, or with that of a list, by its id."""
     for passage in package().load(dataset).docs_iter():
-        yield passage.doc_id, getattr(passage, "title", "") if titles else "", passage.text
+        if isinstance(titles, list):
+            title = titles[int(passage.doc_id)]
+        else:
+            title = getattr(passage, "title", "") if titles else ""
+        yield passage.doc_id, title, passage.text
+
+
+def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
+    """Yield the passage id and the title of MS MARCO's passages: of a file, or of RocketQA's release."""
+    count = catalogue.counts(dataset, "docs")
+
+    def parse(number: int, line: str) -> tuple[int, str]:
+        passage, tab, title = line.partition("\t")
+        if not tab or not passage.isdecimal() or int(passage) >= count:
+            raise ValueError(f"{line[:40]!r}; allowed: passage id (0 to {count - 1}), tab, title")
+        return int(passage), title.strip()
+
+    path = Path(file).expanduser()
+    if not file:
+        util, place = package().util, places(dataset)[TITLES]
+        archive = util.Download([util.RequestsDownload(TITLES)], cache_path=place)
+        path = util.Cache(util.TarExtract(archive, MEMBER), place.with_name("para.title.txt")).path()
+    return (row for _, row in File(path, parse).rows())
 
 
 def queries(dataset: str) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,6 @@ The query is the first sentence of a documentation string, the relevant passage 
 ``harvest``      find the documentation strings of the standard library and of installed packages, importing none
 ``paragraphs``   take each apart into paragraphs and sections
 ``cleaning``     turn it into a summary and a body of prose
-``duplicates``   find bodies that are nearly the same
 ``division``     passages, queries, judgments, and splits that share nothing
 
 The same Python and the same packages give the same bytes; their versions and all counts stand in ``about``.
@@ -16,19 +15,19 @@ from __future__ import annotations
 
 import hashlib
 import importlib.metadata
-import importlib.util
 import platform
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from cdmae.collections.sources.pydocs.harvest import STDLIB
+from cdmae.collections import Source
+from cdmae.collections.sources.pydocs.harvest import DISTRIBUTIONS, STDLIB, root
 from cdmae.errors import InputError
 from cdmae.fields import setting
 
 if TYPE_CHECKING:
-    from cdmae.collections.sources.pydocs.division import Divided, Query
+    import pandas as pd
+
     from cdmae.collections.store import Collection
 
 # What the environment pins anyway, as import names; the standard library first.
@@ -38,7 +37,6 @@ MORE = (
     "setuptools",
 )  # fmt: skip
 HELD_OUT = {"scikit-learn": "sklearn", "networkx": "networkx", "sympy": "sympy", "sqlalchemy": "sqlalchemy"}
-DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}  # where the name to install differs from the one to import
 SMOKE = (
     "argparse", "asyncio", "builtins", "calendar", "codecs", "collections", "concurrent", "configparser", "datetime",
     "difflib", "email", "functools", "http", "ipaddress", "json", "logging", "math", "multiprocessing", "pathlib",
@@ -57,7 +55,7 @@ SMOKE_SHARE = 0.2  # of the modules of a held-out package
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class Settings(Source):
     """The keys of a collection of documentation strings."""
 
     size: Literal["smoke", "default", "full"] = setting(
@@ -79,150 +77,110 @@ class Settings:
                 f"train_queries is {self.train_queries}, but the held-out part {self.part} has none; leave it out"
             )
 
+    def packages(self) -> tuple[str, ...]:
+        """Return the import names of the packages that are harvested."""
+        if self.part:
+            return (HELD_OUT[self.part],)
+        return {"smoke": (STDLIB,), "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[self.size]
 
-def packages(settings: Settings) -> tuple[str, ...]:
-    """Return the import names of the packages that are harvested."""
-    if settings.part:
-        return (HELD_OUT[settings.part],)
-    return {"smoke": (STDLIB,), "default": IN_DOMAIN, "full": IN_DOMAIN + MORE}[settings.size]
+    def judged(self) -> dict[str, bool]:
+        """Return the splits, all of which have judgments; a held-out part has test queries only."""
+        return {"test": True} if self.part else {"train": True, "dev": True, "test": True}
+
+    def version(self) -> dict[str, str]:
+        """Return the versions of Python and of the harvested packages; raises `InputError` for one that is missing."""
+        versions = {STDLIB: platform.python_version()}
+        for package in self.packages():
+            if package != STDLIB:
+                root(package)
+                try:
+                    versions[package] = importlib.metadata.version(DISTRIBUTIONS.get(package, package))
+                except importlib.metadata.PackageNotFoundError:
+                    versions[package] = "unknown"
+        return versions
+
+    def check(self) -> dict[str, int]:
+        """Raise `InputError` where a package that the collection is made from is not installed.
+
+        Returns the number of training queries, by split, if the settings tell it: each has a relevant passage.
+        """
+        self.version()
+        return {"train": self.train_queries} if self.train_queries else {}
+
+    def expected(self) -> tuple[int, float, dict[str, int]]:
+        """Return what was harvested from one environment; others are near."""
+        share = SMOKE_SHARE if self.size == "smoke" else 1.0
+        if self.part:
+            passages, queries = PARTS[self.part]
+            return round(share * passages), WORDS, {"test": round(share * queries)}
+        passages, train, dev, test = WHOLE[self.size]
+        return passages, WORDS, {"train": min(train, self.train_queries or train), "dev": dev, "test": test}
+
+    def threads(self) -> int:
+        """Return how many processes are worth their start."""
+        return 1 if self.part or self.size == "smoke" else 4
+
+    def load(self, threads: int = 1) -> Collection:
+        """Harvest, clean and divide. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
+        import numpy as np
+        import pyarrow as pa
+
+        from cdmae.collections.sources.pydocs import division
+        from cdmae.collections.store import PASSAGES, Collection
+
+        documented: dict[str, int] = {}
+        passages, asked, counts = division.divide(self._entries(documented, threads), held_out=bool(self.part))
+        if passages.empty:
+            raise InputError(
+                f"the packages {', '.join(self.packages())} hold no documentation; allowed: installed sources"
+            )
+        every = {split: asked[asked["split"] == split] for split in self.judged()}
+        kept = every | ({"train": _limited(every["train"], self.train_queries)} if self.train_queries else {})
+        judged = {split: rows[["query_id", "passage_id"]].explode("passage_id") for split, rows in kept.items()}
+        qrels = {split: rows.assign(grade=np.int16(1)) for split, rows in judged.items()}
+        about: dict[str, Any] = {
+            "source": "pydocs",
+            "versions": self.version(),
+            "documented objects": documented,
+            "passages": len(passages),
+            "queries": {
+                split: {"read": len(every[split]), "judged": len(rows), "judgments": len(qrels[split])}
+                for split, rows in kept.items()
+            },
+            **counts,
+        }
+        queries = {split: rows[["query_id", "text"]].reset_index(drop=True) for split, rows in kept.items()}
+        table = pa.table([passages["passage_id"], [""] * len(passages), passages["text"]], schema=PASSAGES)
+        return Collection(table, queries, qrels, about)
+
+    def _entries(self, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
+        """Yield the (name, summary, body) of what has both; `counts` gets the documented objects of each package."""
+        from cdmae.collections.sources.pydocs import cleaning, harvest
+        from cdmae.log import Progress
+
+        is_smoke = self.size == "smoke"
+        chosen = self.packages()
+        with (
+            harvest.processes(threads) as over,
+            Progress(len(chosen), unit="packages", label="harvest") as progress,
+        ):
+            for package in chosen:
+                within = SMOKE if is_smoke and package == STDLIB else ()
+                share = SMOKE_SHARE if is_smoke and package != STDLIB else 1.0
+                counts[package] = 0
+                for documented in harvest.harvest(package, within, share, over):
+                    counts[package] += 1
+                    if cleaned := cleaning.clean(documented.docstring, documented.name, self.max_words):
+                        yield documented.name, *cleaned
+                progress.advance()
 
 
-def splits(settings: Settings) -> dict[str, bool]:
-    """Split -> whether it has judgments; a held-out part has test queries only."""
-    return {"test": True} if settings.part else {"train": True, "dev": True, "test": True}
-
-
-def depends(settings: Settings) -> list[Path]:
-    """No files: thousands are read, and `version` stands for them."""
-    return []
-
-
-def version(settings: Settings) -> dict[str, str]:
-    """Return the versions of Python and of the harvested packages, which decide what is found."""
-    versions = {STDLIB: platform.python_version()}
-    for package in packages(settings):
-        if package != STDLIB:
-            versions[package] = _installed(package)
-    return versions
-
-
-def check(settings: Settings, name: str) -> dict[str, int]:
-    """Raise `InputError` where a package that the collection `name` is made from is not installed.
-
-    Returns the number of training queries, by split, if the settings tell it: each has a relevant passage.
-    """
-    try:
-        version(settings)
-    except InputError as error:
-        raise InputError(f"collections.{name}: {error}") from None
-    return {"train": settings.train_queries} if settings.train_queries else {}
-
-
-def expected(settings: Settings) -> tuple[int, float, dict[str, int]]:
-    """Passages, words in one, and queries by split, as they were harvested from one environment; others are near."""
-    share = SMOKE_SHARE if settings.size == "smoke" else 1.0
-    if settings.part:
-        passages, queries = PARTS[settings.part]
-        return round(share * passages), WORDS, {"test": round(share * queries)}
-    passages, train, dev, test = WHOLE[settings.size]
-    return passages, WORDS, {"train": min(train, settings.train_queries or train), "dev": dev, "test": test}
-
-
-def threads(settings: Settings) -> int:
-    """Return how many processes are worth their start."""
-    return 1 if settings.part or settings.size == "smoke" else 4
-
-
-def load(settings: Settings, threads: int = 1) -> Collection:
-    """Harvest, clean and divide. The default takes 40 cpu-s and 0.3 GB, full 60 cpu-s."""
-    from cdmae.collections.sources.pydocs import division
-
-    counts: dict[str, int] = {}
-    divided = division.divide(_entries(settings, counts, threads), held_out=bool(settings.part))
-    if not divided.passages:
-        raise InputError(
-            f"the packages {', '.join(packages(settings))} hold no documentation; allowed: installed sources"
-        )
-    kept = dict(divided.queries)
-    if settings.train_queries and "train" in kept:
-        kept["train"] = _limited(kept["train"], settings.train_queries)
-    return _collection(settings, divided, kept, counts)
-
-
-def _entries(settings: Settings, counts: dict[str, int], threads: int) -> Iterator[tuple[str, str, str]]:
-    """Yield the (name, summary, body) of what has both; `counts` gets the number of documented objects per package."""
-    from cdmae.collections.sources.pydocs import cleaning, harvest
-    from cdmae.log import Progress
-
-    is_smoke = settings.size == "smoke"
-    chosen = packages(settings)
-    with (
-        harvest.processes(threads) as over,
-        Progress(len(chosen), unit="packages", label="harvest") as progress,
-    ):
-        for package in chosen:
-            within = SMOKE if is_smoke and package == STDLIB else ()
-            share = SMOKE_SHARE if is_smoke and package != STDLIB else 1.0
-            counts[package] = 0
-            for documented in harvest.harvest(package, within, share, over):
-                counts[package] += 1
-                if cleaned := cleaning.clean(documented.docstring, documented.name, settings.max_words):
-                    yield documented.name, *cleaned
-            progress.advance()
-
-
-def _limited(queries: list[Query], number: int) -> list[Query]:
+def _limited(queries: pd.DataFrame, number: int) -> pd.DataFrame:
     """Return the first `number` queries by a hash of their names, in the old order: smaller sets lie in larger ones."""
     if number > len(queries):
         raise InputError(
             f"train_queries is {number}; allowed: 0 (all) to {len(queries)}, the training queries there are"
         )
-    names = [query.name for query in queries]
-    chosen = set(sorted(names, key=lambda name: hashlib.sha256(f"training query {name}".encode()).digest())[:number])
-    return [query for query in queries if query.name in chosen]
-
-
-def _collection(
-    settings: Settings, divided: Divided, queries: dict[str, list[Query]], documented: dict[str, int]
-) -> Collection:
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
-
-    from cdmae.collections.store import PASSAGES, Collection
-
-    names, texts = ([getattr(entry, name) for entry in divided.passages] for name in ("name", "text"))
-    # Query ids differ from passage ids: evaluation in the manner of BEIR drops passages that have their query's id.
-    frames = {
-        split: pd.DataFrame([(f"query:{entry.name}", entry.text) for entry in entries], columns=["query_id", "text"])
-        for split, entries in queries.items()
-    }
-    qrels = {
-        split: pd.DataFrame(
-            [(f"query:{entry.name}", passage, 1) for entry in entries for passage in entry.positives],
-            columns=["query_id", "passage_id", "grade"],
-        ).astype({"grade": np.int16})
-        for split, entries in queries.items()
-    }
-    about: dict[str, Any] = {
-        "source": "pydocs",
-        "versions": version(settings),
-        "documented objects": documented,
-        "passages": len(names),
-        "queries": {
-            split: {"read": len(divided.queries[split]), "judged": len(entries), "judgments": len(qrels[split])}
-            for split, entries in queries.items()
-        },
-        **divided.counts,
-    }
-    return Collection(pa.table([names, [""] * len(names), texts], schema=PASSAGES), frames, qrels, about)
-
-
-def _installed(package: str) -> str:
-    distribution = DISTRIBUTIONS.get(package, package)
-    if importlib.util.find_spec(package) is None:
-        raise InputError(f"the package {distribution} is not installed in this environment; install it or leave it out")
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return "unknown"
+    names = queries["query_id"].str.removeprefix("query:")
+    order = names.map(lambda name: hashlib.sha256(f"training query {name}".encode()).hexdigest())
+    return queries.loc[order.sort_values().index[:number]].sort_index()

@@ -34,6 +34,7 @@ from typing import Any
 from cdmae.errors import InputError
 
 STDLIB = "python"  # the name under which the standard library is harvested
+DISTRIBUTIONS = {"PIL": "pillow", "sklearn": "scikit-learn"}  # where the name to install differs from the one to import
 
 # Not documentation of the package itself: tests, vendored copies, generated files, programs. And tkinter, which many a
 # Python lacks: the collection would depend on it.
@@ -73,10 +74,14 @@ def harvest(
     their names (used by the smoke size). over: ``map``, here or in other processes. `STDLIB` is the standard library
     with its C modules.
     """
-    chosen = [module for module in modules(package) if _under(module[0], within) and stable_share(module[0]) < share]
-    everything = chain.from_iterable(over(_all_in, chosen))
+
+    def is_chosen(module: str) -> bool:
+        return not within or any(module == name or module.startswith(name + ".") for name in within)
+
+    chosen = [module for module in modules(package) if is_chosen(module[0]) and stable_share(module[0]) < share]
+    everything = chain.from_iterable(over(documented_in, chosen))
     if package == STDLIB:
-        everything = chain(everything, *map(_documented_c, _c_modules(within)))
+        everything = chain(everything, *map(_documented_c, filter(is_chosen, sorted(sys.stdlib_module_names))))
     seen: set[str] = set()
     for documented in everything:
         if documented.name not in seen:
@@ -107,17 +112,9 @@ def _end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def _all_in(source: tuple[str, Path]) -> list[Documented]:
-    return list(documented_in(*source))
-
-
 def stable_share(name: str) -> float:
     """Return a number in [0, 1) that depends on nothing but `name`: the same on every machine and in every process."""
     return int.from_bytes(hashlib.sha256(name.encode()).digest()[:8], "big") / 2**64
-
-
-def _under(module: str, within: tuple[str, ...]) -> bool:
-    return not within or any(module == name or module.startswith(name + ".") for name in within)
 
 
 # --- source files ----------------------------------------------------------------------------------------------------
@@ -129,7 +126,8 @@ def root(package: str) -> Path:
         return Path(sysconfig.get_paths()["stdlib"])
     spec = importlib.util.find_spec(package)
     if spec is None or not spec.submodule_search_locations:
-        raise InputError(f"the package {package} is not installed in this environment; install it or leave it out")
+        name = DISTRIBUTIONS.get(package, package)
+        raise InputError(f"the package {name} is not installed in this environment; install it or leave it out")
     return Path(next(iter(spec.submodule_search_locations)))
 
 
@@ -148,21 +146,20 @@ def modules(package: str) -> list[tuple[str, Path]]:
     return sorted(paths)
 
 
-def documented_in(module: str, path: Path) -> Iterator[Documented]:
-    """Yield what one source file documents; files that say they are generated, or that do not parse, give nothing."""
+def documented_in(module: tuple[str, Path]) -> list[Documented]:
+    """List what a module documents; files that say they are generated, or that do not parse, give nothing."""
+    name, path = module
     source = path.read_text(encoding="utf-8", errors="replace")
     if '"""' not in source and "'''" not in source or _GENERATED.search(source, 0, _HEAD):
-        return
+        return []
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in other people's doc strings
             tree = ast.parse(source)
     except (SyntaxError, ValueError):  # templates and files for another Python version
-        return
+        return []
     text = ast.get_docstring(tree, clean=False)
-    if text:
-        yield Documented(module, text)
-    yield from _documented_below(module, tree.body)
+    return [Documented(name, text)] * bool(text) + list(_documented_below(name, tree.body))
 
 
 def _documented_below(name: str, body: list[ast.stmt]) -> Iterator[Documented]:
@@ -206,7 +203,7 @@ def _added(module: str, call: ast.Call, target: ast.expr | None) -> Iterator[Doc
     elif function == "add_docstr_all":
         name = f"torch.Tensor.{_text(place[0])}"
     else:
-        parts = [_text(argument) or _dotted(argument) for argument in place]
+        parts = [_text(argument) or ast.unparse(argument) for argument in place]
         parts = [part for part in parts if all(map(str.isidentifier, part.split(".")))]  # no signatures and types
         if not parts:
             return
@@ -242,32 +239,15 @@ def _text(node: ast.expr) -> str:
     return ""
 
 
-def _dotted(node: ast.expr) -> str:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        below = _dotted(node.value)
-        return f"{below}.{node.attr}" if below else ""
-    return ""
-
-
 # --- the standard library's C modules --------------------------------------------------------------------------------
 
 
-def _c_modules(within: tuple[str, ...]) -> list[str]:
-    names = (name for name in sys.stdlib_module_names if _under(name, within) and not _SKIPPED_C_MODULES.match(name))
-    return sorted(name for name in names if name in sys.builtin_module_names or _is_extension(name))
-
-
-def _is_extension(name: str) -> bool:
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        return False
-    return spec is not None and isinstance(spec.loader, importlib.machinery.ExtensionFileLoader)
-
-
 def _documented_c(name: str) -> Iterator[Documented]:
+    """Yield what a module documents that has no source: one that is built in, or an extension."""
+    loader = getattr(importlib.machinery.PathFinder.find_spec(name), "loader", None)
+    is_c = name in sys.builtin_module_names or isinstance(loader, importlib.machinery.ExtensionFileLoader)
+    if not is_c or _SKIPPED_C_MODULES.match(name):
+        return
     try:
         module = importlib.import_module(name)
     except ImportError:  # built without the library it wraps

@@ -7,6 +7,8 @@ Understands what the harvested packages use: numpy's underlined sections with ``
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from typing import Any
 
 # Sections by what is done with them; every other heading is dropped and its text kept.
 _DROPPED = {
@@ -74,8 +76,13 @@ def _indent(line: str) -> int:
     return len(line) - len(line.lstrip())
 
 
+def paragraphs_of(lines: list[str]) -> list[tuple[str, str]]:
+    """Return the (section, text) of every kept paragraph, in order; the section is "" before the first heading."""
+    return _Reader(lines).read()
+
+
 class _Reader:
-    """Hold the state of one pass over the lines: the section, and the paragraph that is being collected."""
+    """Read the lines once, and keep the section, and the paragraph that is being collected."""
 
     def __init__(self, lines: list[str]) -> None:
         self.lines, self.at = lines, 0
@@ -83,146 +90,139 @@ class _Reader:
         self.paragraph: list[str] = []
         self.paragraphs: list[tuple[str, str]] = []
 
+    def read(self) -> list[tuple[str, str]]:
+        while self.at < len(self.lines):
+            line = self.lines[self.at]
+            self.at += 1
+            if not line.strip():
+                self.flush()
+            elif not (self._block(line) or self._heading(line)):
+                self._prose(line)
+        self.flush()
+        return self.paragraphs
+
+    @property
+    def following(self) -> str:
+        return self.lines[self.at] if self.at < len(self.lines) else ""
+
+    def has_below(self, indent: int) -> bool:
+        """Tell whether the following line is indented deeper."""
+        return bool(self.following.strip()) and _indent(self.following) > indent
+
     def flush(self) -> None:
-        if self.paragraph:
-            text = " ".join(self.paragraph)
-            self.paragraph = []
-            if self.section not in _DROPPED:
-                self.paragraphs.append((self.section, text))
+        if self.paragraph and self.section not in _DROPPED:
+            self.paragraphs.append((self.section, " ".join(self.paragraph)))
+        self.paragraph = []
+
+    def skip(self, is_skipped: Callable[[str], Any]) -> None:
+        while self.at < len(self.lines) and is_skipped(self.lines[self.at]):
+            self.at += 1
 
     def skip_indented(self, indent: int) -> None:
-        """Skip the lines after this one that are blank or indented deeper than `indent`."""
-        while self.at < len(self.lines) and (not self.lines[self.at].strip() or _indent(self.lines[self.at]) > indent):
-            self.at += 1
+        self.skip(lambda line: not line.strip() or _indent(line) > indent)
 
     def enter(self, section: str, indent: int, is_google: bool) -> None:
         self.flush()
         self.section, self.section_indent, self.is_google = section, indent, is_google
 
+    def _block(self, line: str) -> bool:
+        """Pass over what is no prose: doctests, fences, directives, tables, placeholders."""
+        if line.strip().startswith((">>>", "In [")):
+            self.flush()
+            self.skip(str.strip)
+        elif _FENCE.match(line):
+            self.flush()
+            self.skip(lambda line: not _FENCE.match(line))
+            self.at += 1
+        elif directive := _DIRECTIVE.match(line):
+            self.flush()
+            if directive[1] not in _PROSE_DIRECTIVES:
+                self.skip_indented(_indent(line))
+            elif directive[2]:
+                self.paragraph.append(directive[2])
+        elif _COMMENT.match(line):
+            self.flush()
+            self.skip_indented(_indent(line))
+        elif _TABLE.match(line):
+            self.paragraph = []
+            self.skip(str.strip)
+        elif not (_PLACEHOLDER.match(line) or _MARKDOWN_HEADING.match(line)):
+            return False
+        return True
 
-def paragraphs_of(lines: list[str]) -> list[tuple[str, str]]:
-    """Return the (section, text) of every kept paragraph, in order; the section is "" before the first heading."""
-    reader = _Reader(lines)
-    while reader.at < len(lines):
-        line = lines[reader.at]
-        reader.at += 1
-        stripped = line.strip()
-        if not stripped:
-            reader.flush()
-        elif not (_block(reader, line, stripped) or _heading(reader, line, stripped)):
-            _prose(reader, line, stripped)
-    reader.flush()
-    return reader.paragraphs
-
-
-def _block(reader: _Reader, line: str, stripped: str) -> bool:
-    """Pass over what is no prose: doctests, fences, directives, tables, placeholders."""
-    lines = reader.lines
-    if stripped.startswith((">>>", "In [")):
-        reader.flush()
-        while reader.at < len(lines) and lines[reader.at].strip():
-            reader.at += 1
-    elif _FENCE.match(line):
-        reader.flush()
-        while reader.at < len(lines) and not _FENCE.match(lines[reader.at]):
-            reader.at += 1
-        reader.at += 1
-    elif directive := _DIRECTIVE.match(line):
-        reader.flush()
-        if directive[1] not in _PROSE_DIRECTIVES:
-            reader.skip_indented(_indent(line))
-        elif directive[2]:
-            reader.paragraph.append(directive[2])
-    elif _COMMENT.match(line):
-        reader.flush()
-        reader.skip_indented(_indent(line))
-    elif _TABLE.match(line):
-        reader.paragraph = []
-        while reader.at < len(lines) and lines[reader.at].strip():
-            reader.at += 1
-    elif not (_PLACEHOLDER.match(line) or _MARKDOWN_HEADING.match(line)):
+    def _heading(self, line: str) -> bool:
+        """Enter a section at a heading: underlined, or a known name with a colon."""
+        indent, stripped = _indent(line), line.strip()
+        if _UNDERLINE.match(line):  # an overline, or the underline of a heading kept as text
+            return True
+        if _UNDERLINE.match(self.following) and len(stripped) < 60 and _indent(self.following) <= indent + 1:
+            self.at += 1
+            if self.paragraphs or self.paragraph or stripped.lower() in _GOOGLE:
+                self.enter(stripped.rstrip(":").lower(), indent, is_google=False)
+            else:
+                self.paragraphs.append(("", stripped))  # the title of a module's documentation
+            return True
+        match = _GOOGLE_HEADING.match(line)
+        if match and match[1].lower() in _GOOGLE:
+            self.enter(match[1].lower(), indent, is_google=True)
+            return True
+        if self.is_google and self.section and indent <= self.section_indent:
+            self.enter("after", 0, is_google=False)  # text after the sections is body, never a summary
         return False
-    return True
 
+    def _prose(self, line: str) -> None:
+        if self.section in _DROPPED:
+            return
+        indent, stripped = _indent(line), line.strip()
+        if field := _FIELD.match(line):
+            self.flush()
+            self._field(indent, field)
+            return
+        if bullet := _BULLET.match(line):
+            self.flush()
+            stripped = line[bullet.end() :].strip()
+        if re.fullmatch(r"\*{0,2}\w+", stripped) and self.has_below(indent):
+            self.flush()  # a definition list, as in the documentation of C functions
+            self.paragraph.append(f"{stripped}:")
+            return
+        if self.section in _ENTRIES or self.section in RESULTS:
+            stripped = self._entry(indent, stripped)
+        if stripped.endswith("::"):  # a literal block follows
+            self.paragraph.append(stripped.rstrip(":").rstrip(" .") + ".")
+            self.flush()
+            self.skip_indented(indent)
+        elif stripped:
+            self.paragraph.append(stripped)
 
-def _heading(reader: _Reader, line: str, stripped: str) -> bool:
-    """Enter a section at a heading: underlined, or a known name with a colon."""
-    lines, indent = reader.lines, _indent(line)
-    if _UNDERLINE.match(line):  # an overline, or the underline of a heading kept as text
-        return True
-    following = lines[reader.at] if reader.at < len(lines) else ""
-    if _UNDERLINE.match(following) and len(stripped) < 60 and _indent(following) <= indent + 1:
-        reader.at += 1
-        if reader.paragraphs or reader.paragraph or stripped.lower() in _GOOGLE:
-            reader.enter(stripped.rstrip(":").lower(), indent, is_google=False)
-        else:
-            reader.paragraphs.append(("", stripped))  # the title of a module's documentation
-        return True
-    match = _GOOGLE_HEADING.match(line)
-    if match and match[1].lower() in _GOOGLE:
-        reader.enter(match[1].lower(), indent, is_google=True)
-        return True
-    if reader.is_google and reader.section and indent <= reader.section_indent:
-        reader.enter("after", 0, is_google=False)  # text after the sections is body, never a summary
-    return False
+    def _entry(self, indent: int, stripped: str) -> str:
+        """Return what to collect of a line of a list of parameters or results: its name stays, its type goes."""
+        if not self.is_google and indent <= self.section_indent:  # at the margin: numpy's `name : type`
+            if self.has_below(indent):
+                self.flush()
+                entry = _NUMPY_ENTRY.match(stripped)
+                if entry and self.section in _ENTRIES:
+                    self.paragraph.append(f"{entry[1]}:")
+                return ""
+            if _BARE_ENTRY.match(stripped):
+                return ""
+            if _indent(self.lines[self.at - 2]) > self.section_indent:
+                self.flush()  # the description above has ended
+        if self.section in _ENTRIES:
+            entry = TYPED_ENTRY.match(stripped) or (self.is_google and _PLAIN_ENTRY.match(stripped))
+            if not entry:
+                return stripped
+            self.flush()
+            return f"{entry[1]}: {stripped[entry.end() :]}"
+        return stripped if self.paragraph else _RESULT_TYPE.sub("", stripped)
 
-
-def _prose(reader: _Reader, line: str, stripped: str) -> None:
-    lines, indent = reader.lines, _indent(line)
-    if reader.section in _DROPPED:
-        return
-    following = lines[reader.at] if reader.at < len(lines) else ""
-    if field := _FIELD.match(line):
-        reader.flush()
-        _field(reader, indent, field)
-        return
-    if bullet := _BULLET.match(line):
-        reader.flush()
-        stripped = line[bullet.end() :].strip()
-    if re.fullmatch(r"\*{0,2}\w+", stripped) and following.strip() and _indent(following) > indent:
-        reader.flush()  # a definition list, as in the documentation of C functions
-        reader.paragraph.append(f"{stripped}:")
-        return
-    if reader.section in _ENTRIES or reader.section in RESULTS:
-        stripped = _entry(reader, indent, stripped, following)
-    if stripped.endswith("::"):  # a literal block follows
-        reader.paragraph.append(stripped.rstrip(":").rstrip(" .") + ".")
-        reader.flush()
-        reader.skip_indented(indent)
-    elif stripped:
-        reader.paragraph.append(stripped)
-
-
-def _entry(reader: _Reader, indent: int, stripped: str, following: str) -> str:
-    """Return what to collect of a line of a list of parameters or results: its name stays, its type goes."""
-    if not reader.is_google and indent <= reader.section_indent:  # at the margin: numpy's `name : type`
-        if following.strip() and _indent(following) > indent:
-            reader.flush()
-            entry = _NUMPY_ENTRY.match(stripped)
-            if entry and reader.section in _ENTRIES:
-                reader.paragraph.append(f"{entry[1]}:")
-            return ""
-        if _BARE_ENTRY.match(stripped):
-            return ""
-        if _indent(reader.lines[reader.at - 2]) > reader.section_indent:
-            reader.flush()  # the description above has ended
-    if reader.section in _ENTRIES:
-        entry = TYPED_ENTRY.match(stripped) or (reader.is_google and _PLAIN_ENTRY.match(stripped))
-        if not entry:
-            return stripped
-        reader.flush()
-        return f"{entry[1]}: {stripped[entry.end() :]}"
-    return stripped if reader.paragraph else _RESULT_TYPE.sub("", stripped)
-
-
-def _field(reader: _Reader, indent: int, field: re.Match[str]) -> None:
-    """Collect one entry of a Sphinx field list, ``:param type name: text``."""
-    kind, argument, text = field[1], (field[2] or "").split(), field[3]
-    if reader.section == "":
-        reader.section = "fields"
-    if kind in ("param", "parameter", "arg", "argument", "keyword", "kwarg", "raises", "raise") and argument:
-        reader.paragraph.append(f"{argument[-1]}: {text}")
-    elif kind in ("return", "returns", "yield", "yields"):
-        reader.paragraph.append(text)
-    else:  # types, metadata
-        reader.skip_indented(indent)
+    def _field(self, indent: int, field: re.Match[str]) -> None:
+        """Collect one entry of a Sphinx field list, ``:param type name: text``."""
+        kind, argument, text = field[1], (field[2] or "").split(), field[3]
+        if self.section == "":
+            self.section = "fields"
+        if kind in ("param", "parameter", "arg", "argument", "keyword", "kwarg", "raises", "raise") and argument:
+            self.paragraph.append(f"{argument[-1]}: {text}")
+        elif kind in ("return", "returns", "yield", "yields"):
+            self.paragraph.append(text)
+        else:  # types, metadata
+            self.skip_indented(indent)
