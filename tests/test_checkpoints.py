@@ -8,8 +8,7 @@ import pytest
 from made_up import make_model
 
 from cdmae.config import pretrained
-from cdmae.config.load import load
-from cdmae.config.places import located
+from cdmae.config.load import gather, load
 from cdmae.errors import InputError
 
 
@@ -143,7 +142,8 @@ def test_the_config_names_the_file_and_line_of_a_folder_that_is_no_model(values,
     values[section][name][setting] = "empty"
     Path("own.yaml").write_text(json.dumps(values, indent=1))
     with pytest.raises(InputError) as refused:
-        load(values)
+        load(gather("own.yaml"))
     line = 1 + [each.strip() for each in Path("own.yaml").read_text().splitlines()].index(f'"{setting}": "empty"')
-    said = str(located(refused.value, ["own.yaml"]))
-    assert said.startswith(f"own.yaml, line {line}: {key} is empty, and {Path.cwd()}/empty is empty; allowed: a folder")
+    assert str(refused.value).startswith(
+        f"own.yaml, line {line}: {key} is empty, and {Path.cwd()}/empty is empty; allowed: a folder"
+    )

@@ -15,7 +15,7 @@ from cdmae.config.load import load
 from cdmae.config.rankers import Stage, System
 from cdmae.config.schema import SECTIONS, Collection, Config, Evaluation, Report
 from cdmae.errors import InputError
-from cdmae.fields import Plain, allowed, json_schema, known, parse, read
+from cdmae.fields import allowed, json_schema, known, parse, read
 
 
 def put(values, path, value):
@@ -74,7 +74,6 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("results", "", 'results is ""; allowed: a folder without spaces, wildcards, control'),
         ("results", "a b", "results is a b; allowed: a folder without spaces, wildcards, "),
         ("results", "a<logs>", "results is a<logs>; allowed: a folder without spaces, wildcards, "),
-        ("results", "a\0b", 'results is "a\\u0000b"; allowed: text without a NUL'),
         ("results", "a\tb", 'results is "a\\tb"; allowed: a folder without spaces, wildcards, control'),
         ("results", "/", "results is /, in which the checkout lies; allowed: a folder of its own"),
         ("results", f"{__file__}/x", f"results is {__file__}/x, but {__file__} is a file; allowed: a folder"),
@@ -108,8 +107,8 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("encoders.mae.decoder_masking", "unifrm", "encoders.mae.decoder_masking is unifrm; did you mean uniform?"),
         ("encoders.mae.importance", "ami", "encoders.mae.importance is ami, but no masking is importance or pmi_span"),
         ("encoders.cdmae.importance", "mi", "encoders.cdmae.importance is mi; did you mean ami?"),
-        ("encoders.cdmae.importance", "", "encoders.cdmae.importance is missing: the name of an entry of importance"),
-        ("encoders.cdmae.collection", "", "encoders.cdmae.collection is missing: the name of an entry of collections"),
+        ("encoders.cdmae.importance", "", "encoders.cdmae.importance is missing; objective mae needs start, "),
+        ("encoders.cdmae.collection", "", "encoders.cdmae.collection is missing; objective mae needs start, "),
         ("encoders.mae.objective", "bowdpr", "encoders.mae.decoder_masking does not go with objective bowdpr; of the "
          "settings that only some objectives know it takes pooling, bag_weight"),
         ("encoders.mae.early_layers", 1, "encoders.mae.early_layers does not go with objective mae; of the settings "
@@ -261,10 +260,10 @@ def test_a_number_in_quotation_marks_is_refused(cls, key, around, rule):
         return reduce(lambda inner, kind: [inner] if kind == "array" else {"x": inner}, reversed(around), value)
 
     path = key + "".join("[0]" if kind == "array" else ".x" for kind in around)
-    _, (mistake,) = read(cls, {key: within(str(value))})
-    assert str(mistake) == f'{path} is "{value}"; allowed: {allowed(rule)}, without quotation marks'
-    for right in (value, Plain(value)):
-        assert not read(cls, {key: within(right)})[1]
+    with pytest.raises(InputError) as caught:
+        read(cls, {key: within(str(value))})
+    assert str(caught.value) == f'{path} is "{value}"; allowed: {allowed(rule)}, without quotation marks'
+    assert read(cls, {key: within(value)})
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "ä", "a\n", 65 * "x"])
@@ -420,8 +419,9 @@ def test_models_of_one_s_own_are_folders_also_in_the_home_folder(values, tmp_pat
     assert config.starts["own"].values() == {"checkpoint": model}
     assert config.encoders["own"].generator == config.systems["foreign"].model == model
     assert config.results == f"{tmp_path}/results"
-    runs, _ = read(System, {"runs": {"docs": {"dev": "~/theirs.trec"}}})
-    assert runs == {"runs": {"docs": {"dev": f"{tmp_path}/theirs.trec"}}}
+    assert read(System, {"runs": {"docs": {"dev": "~/theirs.trec"}}}) == {
+        "runs": {"docs": {"dev": f"{tmp_path}/theirs.trec"}}
+    }
 
 
 def test_standalone_is_true_or_false(values):

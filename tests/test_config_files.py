@@ -44,7 +44,9 @@ def test_a_config_file_is_read(tmp_path):
         ("a: [1\n", "own.yaml, line 2: not YAML ("),
         ("a:\n\tb: 1\n", "own.yaml, line 2: not YAML ("),
         ("- a\n", 'own.yaml is ["a"]; allowed: a mapping of keys to values'),
-        ("1: a\n", "1 is not a text key; put it in quotation marks"),
+        ("1: a\n", "own.yaml, line 1: the key 1 is not text; put it in quotation marks"),
+        ("a:\n  true: a\n", "own.yaml, line 2: the key true is not text; put it in quotation marks"),
+        ('a: 1\nb: "\\0"\n', "own.yaml, line 2: a text has a NUL, which no command line can hold; leave it out"),
         ("a:\n  b: &b\n    c: *b\n", "own.yaml, line 2: not YAML (found unconstructable recursive node)"),
         ("a: " + 5000 * "[", "own.yaml is nested too deeply; allowed: entries with settings"),
     ],
@@ -123,17 +125,21 @@ def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
 
 def test_numbers_without_quotation_marks_are_read_as_numbers(tmp_path):
     """Also what YAML 1.1 takes for text, and what the engine passes on as text within lists and mappings."""
+    lines = "whole: 1e3\nhalf: 5e-1\nsmall: [3E-4, .1e-3]\ntext: [1e, e3, '1e3', 0x]\n"
+    numbers = {"whole": 1000, "half": 0.5, "small": [3e-4, 1e-4], "text": ["1e", "e3", "1e3", "0x"]}
+    assert read_yaml(written(tmp_path, lines)) == numbers and type(read_yaml(tmp_path / "own.yaml")["whole"]) is int
     entry = "stages:\n  one: {kind: retriever, collection: docs, learning_rate: "
     for number in ("1e-4", "1E-4", "1.e-4", ".1e-3", "1.0e-4", "0.0001"):
         values = gather(written(tmp_path, f"{entry}{number}}}\n"))
-        assert read(Written, values)[0]["stages"]["one"]["learning_rate"] == 1e-4
-    values = gather(written(tmp_path, "seed: 7\n"), overrides={"seeds": ["7", "8"], "training": {"margin": "5e-2"}})
-    assert read(Written, values) == ({"seed": 7, "seeds": (7, 8), "training": {"margin": 0.05}}, [])
+        assert read(Written, values)["stages"]["one"]["learning_rate"] == 1e-4
+    typed = {"seeds": ["7", "8"], "training": {"margin": "5e-2", "in_batch": "true", "split": ""}}
+    values = gather(written(tmp_path, "seed: 7\n"), overrides=typed)
+    assert values == {"seed": 7, "seeds": [7, 8], "training": {"margin": 0.05, "in_batch": True, "split": ""}}
     values = gather(written(tmp_path, "starts: {a: {}, b: {}}\n"), overrides={"starts": {"a": "null"}})
     assert values == {"starts": {"b": {}}}
     for number in ('"1e-4"', "'0.0001'"):
-        _, (mistake,) = read(Written, gather(written(tmp_path, f"{entry}{number}}}\n")))
-        assert str(mistake).startswith('stages.one.learning_rate is "'), number
+        with pytest.raises(InputError, match='stages.one.learning_rate is "'):
+            read(Written, gather(written(tmp_path, f"{entry}{number}}}\n")))
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.yaml")), ids=lambda path: path.stem)

@@ -13,9 +13,9 @@ from cdmae.config import pretrained, systems
 from cdmae.config.checks import check_cycles, check_results, read_measure
 from cdmae.config.encoders import Encoder
 from cdmae.config.rankers import Stage, System
-from cdmae.config.schema import Config
+from cdmae.config.schema import SECTIONS, Config
 from cdmae.errors import InputError
-from cdmae.fields import Keys, dotted, refusal, show, suggestion
+from cdmae.fields import dotted, named, refusal, show, suggestion
 
 Mistakes = Iterator[tuple[str, str]]  # in an entry: the key of a setting, and what is said behind its value
 SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
@@ -28,12 +28,12 @@ def check(config: Config) -> None:
     """Check a config whose entries are right, each by itself."""
     check_results(config.results)
     relevant = {name: _check_collection(config, name) for name in config.collections}
-    for keys, name, section in _names(config):
-        if not name:
-            raise refusal(keys, f" is missing: the name of an entry of {section}")
-        if name not in (entries := getattr(config, section)):
-            others = [other for other in entries if (section, other) != keys[:2]]  # none is made from itself
-            raise refusal(keys, f" is {show(name)}; {suggestion(name, others)}")
+    entries = [((part, name), entry) for part in SECTIONS for name, entry in getattr(config, part).items()]
+    for place, entry in [*entries, (("evaluation",), config.evaluation)]:
+        for keys, name, section in named(entry):
+            if name not in (known := getattr(config, section)):
+                others = [other for other in known if (section, other) != place]  # none is made from itself
+                raise refusal((*place, *keys), f" is {show(name)}; {suggestion(name, others)}")
     for name, start in config.starts.items():
         if start.checkpoint:
             with _at("starts", name, "checkpoint") as path:
@@ -107,29 +107,6 @@ def _unfit(config: Config, collection: str, split: str) -> str:
         return f", which cannot be part of a path; allowed: {what}"
     names = ", ".join(name for name in judged if judged[name]) or "none"
     return "" if judged[split] else f", which has no judgments; allowed: {names}"
-
-
-def _names(config: Config) -> Iterator[tuple[Keys, str, str]]:
-    """List every name of an entry: where it stands, the name, and the section that it leads to."""
-    for name, start in config.starts.items():
-        if start.collection:
-            yield ("starts", name, "collection"), start.collection, "collections"
-    for name, encoder in config.encoders.items():
-        yield ("encoders", name, "start"), encoder.start, "starts"
-        if encoder.pretrained:
-            yield ("encoders", name, "collection"), encoder.collection, "collections"
-        if encoder.reads_importance:
-            yield ("encoders", name, "importance"), encoder.importance, "importance"
-    for name, stage in config.stages.items():
-        yield ("stages", name, "collection"), stage.collection, "collections"
-    for name, system in config.systems.items():
-        if system.stage:
-            yield ("systems", name, "encoder"), system.encoder, "encoders"
-            yield ("systems", name, "stage"), system.stage, "stages"
-        for keys, source in system.sources().items():
-            yield ("systems", name, *keys), source, "systems"
-    if config.evaluation.baseline:
-        yield ("evaluation", "baseline"), config.evaluation.baseline, "systems"
 
 
 # --- entries ---------------------------------------------------------------------------------------------------------

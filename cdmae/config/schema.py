@@ -68,7 +68,9 @@ class Evaluation:
         "it is searched, as in {nq: 512}; without, that of the stage or the system", source="RetroMAE: BEIR at 512",
     )  # fmt: skip
     depth: int = setting(1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000)
-    baseline: str = setting("", meaning="the system that the others are compared with; none: no comparison")
+    baseline: str = setting(
+        "", meaning="the system that the others are compared with; none: no comparison", names="systems"
+    )
     keep_vectors: bool = setting(
         True, meaning="passages' vectors stay on disk, for `./run search`; false: they are made while they are searched"
     )

@@ -18,7 +18,7 @@ sys.path.insert(0, str(workflow.basedir))
 
 from cdmae import collections
 from cdmae.config import systems
-from cdmae.config.places import load
+from cdmae.config.load import gather, load
 from cdmae.config.systems import TRAINED
 from cdmae.errors import InputError, said
 from cdmae.plan import sizes
@@ -32,9 +32,8 @@ try:
     device = device_here()
     if workflow.workflow_settings.cache:
         check_cache()
-    settings = load(
-        Path(workflow.basedir, "config/config.yaml"), workflow.configfiles, workflow.config_settings.config
-    )
+    default = Path(workflow.basedir, "config/config.yaml")
+    settings = load(gather(default, workflow.configfiles, workflow.config_settings.config))
     if workflow.is_main_process:  # once a run, not in every job
         sizes.check(settings)
 except InputError as error:
