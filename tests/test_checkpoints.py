@@ -55,10 +55,10 @@ WRONG = [
 
 def check_spoilt(check, folder, spoil, said):
     """What was right is refused once it is spoilt."""
-    check("./mine", "k")
+    check("./mine", ("k",))
     spoil(folder)
     with pytest.raises(InputError) as refused:
-        check("./mine", "k")
+        check("./mine", ("k",))
     assert str(refused.value).startswith(said.format(cwd=Path.cwd()))
 
 
@@ -114,21 +114,21 @@ def test_a_foreign_retriever_is_a_folder_that_sentence_transformers_takes(folder
 
 def test_a_foreign_retriever_may_be_of_any_type_with_its_weights_in_a_part_of_its_own(folder):
     make_model(folder, model_type="nomic")
-    pretrained.check_retriever("mine", "k")
+    pretrained.check_retriever("mine", ("k",))
     (folder / "0_StaticEmbedding").mkdir()
     (folder / "model.safetensors").rename(folder / "0_StaticEmbedding/model.safetensors")
     (folder / "config.json").unlink()
     (folder / "modules.json").write_text(json.dumps([{"path": "0_StaticEmbedding"}]))
-    pretrained.check_retriever("mine", "k")
+    pretrained.check_retriever("mine", ("k",))
 
 
 @pytest.mark.parametrize("check", [pretrained.check, pretrained.check_retriever])
 def test_names_at_the_hub_are_not_looked_at_and_paths_are_none(folder, check):
     for name in ("bert-base-uncased", "Shitao/RetroMAE", "mine2"):
-        check(name, "k")
+        check(name, ("k",))
     for name in ("mine/model", "results/models/cdmae", "a b", "/mine"):
         with pytest.raises(InputError, match=f"^k is {name}, and /.* is no folder; allowed: a folder, or a name at"):
-            check(name, "k")
+            check(name, ("k",))
 
 
 @pytest.mark.parametrize("key", ["systems.foreign.model", "starts.own.checkpoint", "encoders.simlm.generator"])

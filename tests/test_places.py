@@ -59,7 +59,7 @@ def said(tmp_path, monkeypatch):
         ("systems:\n  a: {kind: fusion}\n", "0.yaml, line 2: systems.a.of is missing; kind fusion needs of"),
         ("base: &base\n  depht: 3\nstages:\n  stage1:\n    <<: *base\n", "0.yaml, line 1: base is not a setting"),
         ("evaluation:\n  collections:\n    dogs: [test]\n", "0.yaml, line 3: evaluation.collections.dogs: not a coll"),
-        ("seed: 1\nsystems:\n  a.b: {kind: bm25}\n", "0.yaml, line 3: systems has the name a.b; allowed: letters"),
+        ("seed: 1\nsystems:\n  a.b: {kind: bm25}\n", "0.yaml, line 3: systems has the name a.b; allowed: up to"),
         (
             "evaluation:\n  relevant:\n    docs: {dev: 1,\n      dev.small: 0}\n",
             "0.yaml, line 4: evaluation.relevant.docs.dev.small is 0; allowed: a whole number from 1 to 1000",

@@ -48,7 +48,7 @@ def test_names_tell_seeds():
 @pytest.mark.parametrize("section", ["encoders", "stages", "systems"])
 def test_no_name_of_a_config_can_be_that_of_a_replica(values, section):
     values[section]["x@8"] = {}
-    with pytest.raises(InputError, match=f"{section} has the name x@8; allowed: letters, digits, - and _"):
+    with pytest.raises(InputError, match=f"{section} has the name x@8; allowed: up to 64 letters, digits, - and _"):
         load(values)
 
 

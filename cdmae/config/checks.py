@@ -25,11 +25,9 @@ PROVIDERS = ("pytrec_eval", "msmarco", "judged", "compat")
 
 def check_name(name: str, section: str) -> None:
     """Refuse a name that cannot be part of a path."""
-    what = f"{section} has the name {show(name)}"
-    if not NAME.fullmatch(name):
-        raise InputError(f"{what}; allowed: letters, digits, - and _", keys=(section, name))
-    if len(name) > LONGEST:
-        raise InputError(f"{what} of {len(name)} letters; allowed: up to {LONGEST}", keys=(section, name))
+    if not NAME.fullmatch(name) or len(name) > LONGEST:
+        words = f" has the name {show(name)}; allowed: up to {LONGEST} letters, digits, - and _"
+        raise InputError(section + words, keys=(section, name))
 
 
 def check_results(results: str) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from cdmae.config.encoders import Encoder
 from cdmae.config.rankers import Stage, System
 from cdmae.config.schema import SECTIONS, Config
 from cdmae.errors import InputError
-from cdmae.fields import dotted, named, refusal, show, suggestion
+from cdmae.fields import named, refusal, show, suggestion
 
 Mistakes = Iterator[tuple[str, str]]  # in an entry: the key of a setting, and what is said behind its value
 SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
@@ -36,8 +35,7 @@ def check(config: Config) -> None:
                 raise refusal((*place, *keys), f" is {show(name)}; {suggestion(name, others)}")
     for name, start in config.starts.items():
         if start.checkpoint:
-            with _at("starts", name, "checkpoint") as path:
-                pretrained.check(start.checkpoint, path)
+            pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
         elif not start.collection:
             raise refusal(("starts", name), " has neither checkpoint nor collection; allowed: one of them")
     for section, mistakes in (("encoders", _encoder), ("stages", _stage), ("systems", _system)):
@@ -45,9 +43,8 @@ def check(config: Config) -> None:
             for key, words in mistakes(config, name, entry):
                 raise refusal((section, name, key), f" is {show(getattr(entry, key))}{words}")
     for name, stage in config.stages.items():
-        with _at("stages", name, "queries"):
-            known = relevant[stage.collection]
-            collections.check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, known)
+        known = relevant[stage.collection]
+        collections.check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, known)
     check_cycles("systems", {name: list(system.sources().values()) for name, system in config.systems.items()})
     for mined in systems.mined(config):
         _check_mined(config, *mined)
@@ -56,16 +53,7 @@ def check(config: Config) -> None:
     _check_lengths(config)
 
 
-@contextmanager
-def _at(*keys: str) -> Iterator[str]:
-    """Tell where in the config the cause of an error lies; yields it as messages write it."""
-    try:
-        yield dotted(keys)
-    except InputError as error:
-        raise InputError(str(error), keys=keys) from None
-
-
-# --- collections and names -------------------------------------------------------------------------------------------
+# --- collections -----------------------------------------------------------------------------------------------------
 
 
 def _check_collection(config: Config, name: str) -> dict[str, int]:
@@ -75,9 +63,8 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
     """
     _ask(config, name, "splits")
     files = _ask(config, name, "depends")
-    with _at("collections", name) as path:
-        for file in files:
-            pretrained.check_plain(file, path)
+    for file in files:
+        pretrained.check_plain(file, ("collections", name))
     small = sum(Path(file).stat().st_size for file in files) <= SMALL
     return _ask(config, name, "check", name) if small else {}
 
@@ -118,9 +105,9 @@ def _most(entry: Any, key: str, most: int | None, whose: str, where: str = "") -
         yield key, f"; allowed{where}: up to {most}, {whose}"
 
 
-def _kind(entry: Any, key: str, entries: dict[str, Any], kinds: tuple[str, ...], what: str) -> Mistakes:
-    """Refuse an entry, named by a setting, of other kinds than `kinds`; `what` calls the entries of its section."""
-    kind = entries[getattr(entry, key)].kind
+def _kind(entries: dict[str, Any], system: System, key: str, *kinds: str) -> Mistakes:
+    """Refuse an entry that a system names of other kinds than `kinds`."""
+    kind, what = entries[getattr(system, key)].kind, "stage" if key == "stage" else "system"
     if kind not in kinds:
         fitting = ", ".join(name for name in entries if entries[name].kind in kinds) or "there is none"
         yield key, f", of kind {kind}; allowed: a {what} of kind {' or '.join(kinds)} ({fitting})"
@@ -161,8 +148,7 @@ def _encoder(config: Config, name: str, encoder: Encoder) -> Mistakes:
 
 def _generator(name: str, encoder: Encoder, checkpoint: str) -> Mistakes:
     """Refuse a generator that cannot have the word-pieces of the start; its job compares them one by one."""
-    with _at("encoders", name, "generator") as path:
-        pretrained.check(encoder.generator, path)
+    pretrained.check(encoder.generator, ("encoders", name, "generator"))
     if not checkpoint:
         remedy = "has word-pieces of its own; allowed: a generator for a start with a checkpoint"
         yield "generator", f", but starts.{encoder.start} {remedy}"
@@ -195,10 +181,10 @@ def _system(config: Config, name: str, system: System) -> Mistakes:
         if source == name:
             raise refusal(("systems", name, *place), f" is {name}: a system cannot be made from its own run")
     if system.stage:
-        yield from _kind(system, "stage", config.stages, (system.kind,), "stage")
-        yield from _kind(system, "negatives", config.systems, MINED, "system")
+        yield from _kind(config.stages, system, "stage", system.kind)
+        yield from _kind(config.systems, system, "negatives", *MINED)
     if system.teacher:
-        yield from _kind(system, "teacher", config.systems, ("reranker", "run"), "system")
+        yield from _kind(config.systems, system, "teacher", "reranker", "run")
     if system.kind == "reranker" and system.depth > (most := config.evaluation.depth):
         yield "depth", f"; allowed: up to evaluation.depth, {most}"
     if system.kind == "fusion":
@@ -206,8 +192,7 @@ def _system(config: Config, name: str, system: System) -> Mistakes:
     if system.kind == "run":
         _check_runs(config, name, system)
     if system.kind == "external":
-        with _at("systems", name, "model") as path:
-            pretrained.check_retriever(system.model, path)
+        pretrained.check_retriever(system.model, ("systems", name, "model"))
 
 
 def _fusion(config: Config, system: System) -> Mistakes:

@@ -42,7 +42,6 @@ OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where the entries of a section have theirs
 KIND = {"encoders": "objective", "stages": "kind", "systems": "kind"}  # the setting that decides which others count
 MOST_MISTAKES = 10  # that are told at once
-REMOVED = object()  # in the place of what a config file removes by null
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # as in 3e-4, which is text in YAML 1.1
 
 Place = tuple[str, int]  # a file and a line
@@ -64,10 +63,7 @@ class Written(Config):
 class Section(dict):
     """A mapping of a config, which knows file and line of its keys: None for those of the command line."""
 
-    def __init__(self, values: Mapping[str, Any], places: Mapping[str, Place | None] | None = None) -> None:
-        """Take the values, and by their keys where they stand."""
-        super().__init__(values)
-        self.places = dict(places or {})
+    places: dict[str, Place | None]
 
 
 class Loader(yaml.SafeLoader):
@@ -85,8 +81,9 @@ class Loader(yaml.SafeLoader):
             if key.value in seen and not key.tag.endswith(":merge"):
                 raise self.refusal(key, f"the key {key.value} is there twice")
             seen.add(key.value)
-        values = self.construct_mapping(node, deep=True)  # after which the node has the keys of anchors
-        return Section(values, {key.value: (self.name, key.start_mark.line + 1) for key, _ in node.value})
+        values = Section(self.construct_mapping(node, deep=True))  # after which the node has the keys of anchors
+        values.places = {key.value: (self.name, key.start_mark.line + 1) for key, _ in node.value}
+        return values
 
     def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
         """Make a text of a node."""
@@ -155,29 +152,23 @@ def _typed(values: Any) -> Any:
     return Loader("").construct_object(yaml.ScalarNode(tag, values)) if scalar else values
 
 
-def lay(*layers: Mapping[str, Any]) -> dict[str, Any]:
+def lay(*layers: Mapping[str, Any]) -> Section:
     """Lay mappings over each other: mappings key by key, everything else is replaced, and null removes what is there.
 
     Null for what no layer before has is a mistake, and stays for the checks.
     """
-    return _left(reduce(_over, layers))
-
-
-def _over(values: Mapping[str, Any], overlay: Mapping[str, Any]) -> Section:
-    merged = Section({**values, **overlay}, _places(values) | dict.fromkeys(overlay) | _places(overlay))
-    for key, value in overlay.items():
-        if isinstance(value, Mapping) and isinstance(values.get(key), Mapping):
-            merged[key] = _over(values[key], value)
-        elif value is None and values.get(key) is not None:
-            merged[key] = REMOVED  # and not nothing: a later null of the same key is no mistake
+    merged = Section()
+    merged.places = {}
+    for key in dict.fromkeys(key for layer in layers for key in layer):
+        having = [layer for layer in layers if key in layer]
+        values = [layer[key] for layer in having]
+        nulls = [place for place, value in enumerate(values) if value is None]
+        left = values[nulls[-1] + 1 :] if nulls else values
+        if left or len(nulls) == len(values):
+            mappings = left and all(isinstance(value, Mapping) for value in left)
+            merged[key] = lay(*left) if mappings else values[-1]
+            merged.places[key] = _places(having[-1]).get(key)
     return merged
-
-
-def _left(values: Mapping[str, Any]) -> Section:
-    kept = {key: value for key, value in values.items() if value is not REMOVED}
-    return Section(
-        {key: _left(value) if isinstance(value, Mapping) else value for key, value in kept.items()}, _places(values)
-    )
 
 
 # --- from values to a config -----------------------------------------------------------------------------------------
@@ -313,12 +304,11 @@ def inherited(encoders: Entries, defaults: dict[str, Any]) -> Entries:
         if key in defaults:
             raise refusal(("pretraining", key), " cannot be a default: the first encoder has none before it")
     before = {name: {key: values[key] for key in BEFORE if values.get(key)} for name, values in encoders.items()}
-    needs = {name: [other for other in needed.values() if other in encoders] for name, needed in before.items()}
-    checks.check_cycles("encoders", needs)
     for name, needed in before.items():
         for key, other in needed.items():
             if other not in encoders:
                 raise refusal(("encoders", name, key), f" is {show(other)}; {suggestion(other, encoders)}")
+    checks.check_cycles("encoders", {name: list(needed.values()) for name, needed in before.items()})
 
     def whole(name: str) -> dict[str, Any]:
         values, keys = encoders[name], ("encoders", name)
