@@ -7,6 +7,7 @@ traceback: 1 for wrong input, full disk or memory, 75 for a stop with saved stat
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import errno
 import functools
@@ -198,33 +199,17 @@ def _end_with_parent() -> None:
     value = os.environ.get(PARENT, "")
     if not value:
         return
+    import psutil
+
     if not value.isdecimal():
         raise InputError(f"the environment variable {PARENT} is {value!r}; allowed: a process id")
-    parent = int(value)
-    born = birth(parent)
 
     def watch() -> None:
-        while birth(parent) == born is not None:
-            time.sleep(1)
-        print(f"the workflow (process {parent}) has gone: this job stops too", file=sys.stderr, flush=True)
+        with contextlib.suppress(psutil.Error):  # as soon as there is no such process
+            parent = psutil.Process(int(value))
+            while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(1)
+        print(f"the workflow (process {value}) has gone: this job stops too", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True, name="parent").start()
-
-
-def birth(process: int) -> str | None:
-    """Return the start time of a running process, which tells it from a later one with the same id; else None."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        return None if fields[0] in "ZX" else fields[19]  # proc(5): 3 is the state, 22 the start time
-    except OSError:
-        pass
-    if Path("/proc/self/stat").exists():
-        return None
-    try:
-        os.kill(process, 0)  # a system without /proc
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass
-    return "running"

@@ -1,4 +1,4 @@
-"""Progress of a long command: on a terminal one redrawn line, otherwise a line now and then, on standard error.
+"""Progress of a long command: a line now and then on standard error.
 
 ``pretrain cdmae: 1,200 of 4,000 steps (30 %), 45.2 steps/s, 1:02 left, loss 5.12``
 """
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-FIRST, EVERY, REDRAW = 2.0, 10.0, 0.2  # seconds to the first line, between lines, between redraws on a terminal
+FIRST, EVERY = 2.0, 10.0  # seconds to the first line, and between lines
 
 
 def say(text: str) -> None:
@@ -39,10 +39,9 @@ class Progress:
         """Take the `stream` (standard error) and the `clock` (seconds) as arguments for tests only."""
         self.total, self.unit, self.label, self.done = total, unit, label, start
         self._start, self._stream, self._clock = start, stream or sys.stderr, clock
-        self._terminal = self._stream.isatty()
         self._numbers: dict[str, Any] = {}
         self._began = clock()
-        self._next = self._began + (REDRAW if self._terminal else FIRST)
+        self._next = self._began + FIRST
         self._printed = False
 
     def __enter__(self) -> Progress:
@@ -56,8 +55,8 @@ class Progress:
         self._numbers = numbers or self._numbers
         now = self._clock()
         if now >= self._next:
-            self._next = now + (REDRAW if self._terminal else EVERY)
-            self._print(self.line(now), end="" if self._terminal else "\n")
+            self._next = now + EVERY
+            self._print(self.line(now))
 
     def line(self, now: float | None = None) -> str:
         """Return the line as it stands."""
@@ -76,12 +75,12 @@ class Progress:
         """Print a last line, unless nothing was printed and the work was short."""
         now = self._clock()
         if self._printed or now - self._began >= FIRST:
-            self._print(f"{self.line(now)}, after {duration(now - self._began)}", end="\n")
+            self._print(f"{self.line(now)}, after {duration(now - self._began)}")
 
-    def _print(self, text: str, end: str) -> None:
+    def _print(self, text: str) -> None:
         if _first_process():
             self._printed = True
-            print(("\r\x1b[K" if self._terminal else "") + text, end=end, file=self._stream, flush=True)
+            print(text, file=self._stream, flush=True)
 
 
 def duration(seconds: float) -> str:

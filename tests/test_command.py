@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cdmae.cli import birth, command, last_words, read_arguments
+from cdmae.cli import command, last_words, read_arguments
 from cdmae.errors import InputError, Interrupted
 from cdmae.fields import setting
 from cdmae.files import complete
@@ -214,11 +214,3 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
     err = process.stderr.read()
     process.stderr.close()
     assert (process.wait(timeout=20), err) == (141, "")
-
-
-def test_birth_tells_processes_apart():
-    assert birth(os.getpid()) is not None
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    time.sleep(0.2)
-    dead.wait()
-    assert birth(dead.pid) is None

@@ -27,7 +27,7 @@ from cdmae.errors import InputError
 from cdmae.plan import flops, machine, sizes, work
 from cdmae.plan.flops import Network
 from cdmae.plan.machine import Machine, Record, Run, Speed
-from cdmae.plan.plan import Course, Task, course, critical_path, steps, text
+from cdmae.plan.plan import Course, Task, course, steps, text
 from cdmae.plan.sizes import Size, size
 from cdmae.plan.work import Job, Planned, Work
 from cdmae.pretraining import trainer
@@ -355,12 +355,10 @@ DIAMOND = [Task("a", 1), Task("b", 5, after=(0,)), Task("c", 3, after=(0,)), Tas
 
 
 def test_the_longest_chain_is_the_wall_time_where_there_is_room_and_memory_adds_up():
-    assert critical_path(DIAMOND) == [0, 1, 3]
-    assert critical_path([Task("a", 1), Task("b", 2)]) == [1]
-    assert critical_path([]) == []
-    assert course(DIAMOND, cores=2, gpus=0).seconds == 1 + 5 + 2
+    assert course(DIAMOND, cores=2, gpus=0) == Course(1 + 5 + 2, 0, [0, 1, 3])
+    assert course([Task("a", 1), Task("b", 2)], cores=1, gpus=0).chain == [1]
     assert course(DIAMOND, cores=1, gpus=0).seconds == 1 + 5 + 3 + 2
-    assert course([], cores=1, gpus=0) == Course(0, 0)
+    assert course([], cores=1, gpus=0) == Course(0, 0, [])
     tasks = [Task("a", 1, memory=5), Task("b", 5, after=(0,), memory=3), Task("c", 3, after=(0,), memory=4)]
     assert course(tasks, cores=2, gpus=0).memory == 3 + 4
     assert course(tasks, cores=1, gpus=0).memory == 5

@@ -15,11 +15,6 @@ class Clock:
         return self.now
 
 
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @pytest.fixture
 def clock():
     return Clock()
@@ -47,12 +42,6 @@ def test_a_line_after_2_seconds_and_then_each_10_at_the_command_s_own_pace(clock
     assert run(clock, io.StringIO(), seconds=0.01) == ""
     line = run(clock, io.StringIO(), start=1000, steps=2).splitlines()[0]
     assert "1,020 of 4,000 steps (25 %), 10.0 steps/s, 4:58 left" in line
-
-
-def test_a_terminal_gets_one_redrawn_line(clock):
-    text = run(clock, Terminal(), steps=3)
-    assert text.count("\n") == 1
-    assert text.count("\r\x1b[K") == 4
 
 
 def test_numbers_are_read_only_when_printed(clock):

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.config import seeds
+from cdmae.fields import named
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -190,19 +191,15 @@ def shown(config: Config) -> list[str]:
 
 def waiting(config: Config) -> dict[str, dict[str, int]]:
     """Count the longest chain of trainings that wait for an entry, one for the other: by section and name."""
+    sections = {"encoders": config.encoders, "systems": config.systems}
+    users: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for section, entries in sections.items():
+        for name, entry in entries.items():
+            for _, other, its_section in named(entry):
+                users.setdefault((its_section, other), []).append((section, name))
 
     @cache
-    def for_system(name: str) -> int:
-        waiting = [other for other, system in config.systems.items() if name in system.sources().values()]
-        return max((1 + for_system(other) for other in waiting), default=0)
+    def chain(section: str, name: str) -> int:
+        return max((1 + chain(*user) for user in users.get((section, name), [])), default=0)
 
-    @cache
-    def for_encoder(name: str) -> int:
-        own = [1 + for_system(other) for other, system in config.systems.items() if system.encoder == name]
-        later = [other for other, entry in config.encoders.items() if name in (entry.after, entry.snapshot_of)]
-        return max([*own, *(1 + for_encoder(other) for other in later)], default=0)
-
-    return {
-        "encoders": {name: for_encoder(name) for name in config.encoders},
-        "systems": {name: for_system(name) for name in config.systems},
-    }
+    return {section: {name: chain(section, name) for name in entries} for section, entries in sections.items()}
