@@ -1,9 +1,9 @@
 """Config files: how they are read and stacked, and what those that come along say."""
 
+import copy
 import dataclasses
 import json
 import math
-from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -85,58 +85,38 @@ def test_a_missing_config_file(tmp_path):
         read_yaml(tmp_path / "none.yaml")
 
 
-def test_an_overlay_is_merged_key_by_key():
-    default = {"seed": 1, "systems": {"a": {"kind": "bm25", "b": 0.4}, "c": {"kind": "bm25"}}, "evaluation": {"m": [1]}}
-    overlay = {"systems": {"a": {"b": 0.5}, "c": None, "d": {"kind": "x"}}, "evaluation": {"m": [2]}}
-    merged = lay(default, overlay)
-    assert merged == {
-        "seed": 1, "systems": {"a": {"kind": "bm25", "b": 0.5}, "d": {"kind": "x"}}, "evaluation": {"m": [2]},
-    }  # fmt: skip
-    assert default["systems"]["a"]["b"] == 0.4
+ONE, TWO = {"s": {"a": {"k": 1, "l": 3}, "b": {}}, "seed": 3}, {"s": {"a": {"k": 2}}, "list": [2]}
+NULL = {"s": {"a": None}}
 
 
-def test_standalone_leaves_the_default_out(tmp_path):
-    default, overlay = written(tmp_path, "seed: 1\nresults: there\n"), {"standalone": True, "seed": 2}
-    assert gather(default, overrides={"seed": 2}) == {"seed": 2, "results": "there"}
-    assert gather(default, overrides=overlay) == overlay
-    assert load(gather(default, overrides=overlay)) == Config(seed=2)
+@pytest.mark.parametrize(
+    ("layers", "merged"),
+    [
+        ([ONE], ONE),
+        ([ONE, TWO], {"s": {"a": {"k": 2, "l": 3}, "b": {}}, "seed": 3, "list": [2]}),
+        ([TWO, {"list": [4]}], {"s": {"a": {"k": 2}}, "list": [4]}),
+        ([ONE, NULL], {"s": {"b": {}}, "seed": 3}),
+        ([ONE, TWO, {"s": {"a": None, "c": {}}, "seed": None}], {"s": {"b": {}, "c": {}}, "list": [2]}),
+        ([ONE, NULL, NULL], {"s": {"b": {}}, "seed": 3}),
+        ([TWO, {"s": {"c": None}}], {"s": {"a": {"k": 2}, "c": None}, "list": [2]}),  # nothing has a c: a mistake
+        ([ONE, NULL, TWO], {"s": {"a": {"k": 2}, "b": {}}, "seed": 3, "list": [2]}),  # nothing is left of the first a
+        ([ONE, {"s": None}, TWO], {"s": {"a": {"k": 2}}, "seed": 3, "list": [2]}),
+    ],
+)
+def test_layers_are_merged_key_by_key_and_null_removes_what_is_there(layers, merged):
+    before = copy.deepcopy(layers)
+    assert lay(*layers) == merged and layers == before
 
 
-def test_null_in_a_later_overlay_removes_what_an_earlier_one_changed():
-    default = {"systems": {"a": {"depth": 1}, "b": {}}}
-    layers = ({"systems": {"a": {"depth": 2}}}, {"systems": {"a": None, "c": {}}})
-    assert reduce(lay, layers, default) == {"systems": {"b": {}, "c": {}}}
-
-
-def test_null_removes_what_any_file_before_has(tmp_path):
-    first = written(tmp_path, "standalone: true\nseed: 2\nencoders: {a: {start: x}, b: {start: x}}\n")
-    second = tmp_path / "second.yaml"
-    second.write_text("encoders: {b: null, c: null}\nseed: null\n")
-    merged = gather(FILES / "config.yaml", [first, second])
-    assert merged == {"standalone": True, "encoders": {"a": {"start": "x"}, "c": None}}  # nothing has a c: a mistake
-
-
-def test_what_is_removed_and_said_anew_has_nothing_of_the_default(tmp_path):
-    default, paths = written(tmp_path, "seed: 3\nsystems: {a: {kind: bm25, k1: 3}, c: {kind: bm25}}\n"), []
-    for number, text in enumerate(["systems: {a: null}", "systems: {a: {kind: run}}", "systems: {b: {kind: run}}"]):
-        paths.append(tmp_path / f"{number}.yaml")
-        paths[-1].write_text(text)
-    merged = gather(default, paths)
-    assert merged["systems"] == {"a": {"kind": "run"}, "b": {"kind": "run"}, "c": {"kind": "bm25"}}
-    paths[0].write_text("systems: null")
-    merged = gather(default, paths)
-    assert merged == {"seed": 3, "systems": {"a": {"kind": "run"}, "b": {"kind": "run"}}}
-
-
-def test_two_files_may_remove_the_same_and_the_last_word_on_standalone_counts(tmp_path):
+def test_the_last_word_on_standalone_counts(tmp_path):
     default, paths = written(tmp_path, "seed: 3\nsystems: {a: {kind: bm25}, c: {kind: bm25}}\n"), []
-    for number, text in enumerate(["systems: {a: null}", "systems: {a: null}\nstandalone: true", "standalone: false"]):
+    for number, text in enumerate(["systems: {a: null}\nstandalone: true", "standalone: false"]):
         paths.append(tmp_path / f"{number}.yaml")
         paths[-1].write_text(text)
-    rest = {"seed": 3, "systems": {"c": {"kind": "bm25"}}}
-    assert gather(default, paths) == rest | {"standalone": False}
-    assert gather(default, paths[:1], {"systems": {"a": "null"}}) == rest
-    assert gather(default, paths[2:], {"standalone": "true", "seed": 4}) == {"standalone": True, "seed": 4}
+    rest = {"seed": 3, "systems": {"c": {"kind": "bm25"}}, "standalone": False}
+    assert gather(default, paths) == gather(default, paths[1:], {"systems": {"a": "null"}}) == rest
+    alone = gather(default, paths[1:], {"standalone": "true", "seed": 4})
+    assert alone == {"standalone": True, "seed": 4} and load(alone) == Config(seed=4)
 
 
 def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):

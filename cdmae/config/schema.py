@@ -21,8 +21,6 @@ from cdmae.config.rankers import Stage, System
 from cdmae.errors import InputError
 from cdmae.fields import LARGEST, asdict, setting, show
 
-MOST_SEEDS = 100
-
 
 @dataclass(frozen=True)
 class Collection:
@@ -118,9 +116,7 @@ class Config:
     report: Report = field(default_factory=Report)
 
     def __post_init__(self) -> None:
-        """Refuse seeds that are too many, not all different, or do not begin with `seed`."""
-        if len(self.seeds) > MOST_SEEDS:
-            raise InputError(f"seeds has {len(self.seeds)} entries; allowed: up to {MOST_SEEDS}")
+        """Refuse seeds that are not all different, or do not begin with `seed`."""
         if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):
             raise InputError(
                 f"seeds is {show(list(self.seeds))}; allowed: different ones, the first of them seed, {self.seed}"

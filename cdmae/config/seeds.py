@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from cdmae.fields import named
@@ -33,16 +34,27 @@ def first(names: Iterable[str]) -> list[str]:
 def replicate(config: Config) -> Config:
     """Add replicas for every seed of a checked config but the first, behind the entries that they are made from.
 
-    Encoders and stages with the config's seed have replicas, and so does every system that uses one, directly or
-    through other systems. What BM25 finds does not depend on a seed, nor do the data.
+    Encoders and stages with the config's seed have replicas, but no checkpoint as it is; and so does every system that
+    uses one, directly or through other systems. What BM25 finds does not depend on a seed, nor do the data.
     """
-    decided = {"encoders": _encoders(config), "stages": _stages(config), "systems": _systems(config)}
+
+    @cache
+    def decided(section: str, name: str) -> bool:
+        entry = getattr(config, section)[name]
+        if section == "systems":
+            return any(decided(part, other) for _, other, part in named(entry))
+        as_it_is = section == "encoders" and not entry.pretrained and config.starts[entry.start].checkpoint
+        return entry.seed == config.seed and not as_it_is
+
     grown = config
     for seed in config.seeds[1:]:
-        replicas = {section: {name: f"{name}{MARK}{seed}" for name in names} for section, names in decided.items()}
+        replicas = {
+            section: {name: f"{name}{MARK}{seed}" for name in getattr(config, section) if decided(section, name)}
+            for section in ("encoders", "stages", "systems")
+        }
         for section, names in replicas.items():
-            entries = getattr(config, section)
             of_seed = {} if section == "systems" else {"seed": seed}
+            entries = getattr(config, section)
             more = {own: replace(_renamed(entries[name], replicas), **of_seed) for name, own in names.items()}
             grown = replace(grown, **{section: getattr(grown, section) | more})
     return grown
@@ -55,27 +67,3 @@ def _renamed(entry: Any, replicas: dict[str, dict[str, str]]) -> Any:
         other = replicas.get(section, {}).get(name, name)
         changed[key] = (*changed.get(key, ()), other) if places else other
     return replace(entry, **changed)
-
-
-def _encoders(config: Config) -> list[str]:
-    """List the encoders that the config's seed decides: none with a seed of its own, no checkpoint as it is."""
-    return [
-        name
-        for name, encoder in config.encoders.items()
-        if encoder.seed == config.seed and (encoder.pretrained or not config.starts[encoder.start].checkpoint)
-    ]
-
-
-def _stages(config: Config) -> list[str]:
-    return [name for name, stage in config.stages.items() if stage.seed == config.seed]
-
-
-def _systems(config: Config) -> list[str]:
-    """List the systems that use such an encoder or stage, themselves or through what they are made from."""
-    encoders, stages = _encoders(config), _stages(config)
-
-    def uses(name: str) -> bool:
-        system = config.systems[name]
-        return system.encoder in encoders or system.stage in stages or any(map(uses, system.sources().values()))
-
-    return [name for name in config.systems if uses(name)]
