@@ -30,23 +30,17 @@ CONFIGS = [
     ("config",), ("smoke",), ("full",), ("ablations",), ("objectives",), ("collection",), ("unlabelled",), ("minilm",),
     ("paper", "paper-ablations"), ("paper", *RECIPES),
 ]  # fmt: skip
-# Names are edges of the graph, which decide what is read and not how; the others decide what an entry is.
-NAMES = {
-    "start", "after", "collection", "importance", "snapshot_of", "encoder", "stage", "negatives", "teacher", "reranks",
-    "of", "split", "collections", "baseline", "checkpoint", "generator", "model", "path", "part", "dataset", "splits",
-    "title_file", "files", "kind", "objective", "triples", "runs", "tuned_on", "suffixes", "method",
-}  # fmt: skip
-OF_KIND = {
-    "retriever": ("query_length", "passage_length", "pooling", "similarity", "in_batch", "temperature", "alpha"),
-    "reranker": ("max_length", "forward_factor", "rdrop"),
-}
+OF_STAGES = [("config",), ("paper", "paper-ablations"), ("collection",)]
+EDGES = ("kind", "objective", "split", "generator")  # what an entry is, and what it reads, not how
 
 
-def reads(encoder, key):
-    """Whether an encoder's training depends on one of the settings of encoders."""
-    if encoder.objective == "none":
+def reads(entry, key):
+    """Whether a training depends on one of the settings of encoders or stages."""
+    if isinstance(entry, Stage):
+        return key not in fields.others(Stage, entry.kind)
+    if entry.objective == "none":
         return key in ("start", "objective", "seed")
-    return key not in fields.others(Encoder, encoder.objective) | encoder.unread.keys()
+    return key not in fields.others(Encoder, entry.objective) | entry.unread.keys()
 
 
 @pytest.fixture(autouse=True)
@@ -92,72 +86,52 @@ def edited(values, section, cls, field, value):
 
 def trained(config):
     """What every pre-training and every supervised training depends on besides its inputs, as the rules say it."""
-    kinds = systems.TRAINED
-    return {name: entry.values() for name, entry in config.encoders.items() if not entry.snapshot_of} | {
+    encoders = {name: entry.values() for name, entry in config.encoders.items() if not entry.snapshot_of}
+    return encoders | {
         ("system", name): config.stages[config.systems[name].stage].values(teacher=bool(config.systems[name].teacher))
-        for name in systems.of_kind(config, *kinds)
+        for name in systems.of_kind(config, *systems.TRAINED)
     }
-
-
-def check(values, section, cls, current, expected):
-    """Change each default of the entries of a section; compare the trainings that notice."""
-    before, tried = load(values), 0
-    known = trained(before)
-    for field in dataclasses.fields(cls):
-        after = None if field.name in NAMES else edited(values, section, cls, field, current(before, field.name))
-        if after is None:
-            continue
-        tried += 1
-        now = trained(after)
-        assert {name for name in known if now[name] != known[name]} == expected(before, field.name), field.name
-    return tried
 
 
 def defaulted(values, section):
     """The entries of a section with the settings of their own, snapshots having those of their encoder."""
-    found = {name: set(entry or {}) for name, entry in values.get(section, {}).items()}
+    own = {name: set(entry or {}) for name, entry in values.get(section, {}).items()}
     for name, entry in values.get(section, {}).items():
         if (entry or {}).get("snapshot_of"):
-            found[name] |= found[entry["snapshot_of"]]
-    return found
+            own[name] |= own[entry["snapshot_of"]]
+    return own
 
 
-@pytest.mark.parametrize("names", CONFIGS, ids=lambda names: "+".join(names[:2]))
-def test_a_setting_of_all_encoders_restarts_those_that_read_it(names):
-    values = values_of(names)
-    values.setdefault("pretraining", {})
-    own = defaulted(values, "encoders")
-
-    def current(config, key):
-        having = [name for name in config.encoders if key not in own[name]]
-        return values["pretraining"].get(key, getattr(config.encoders[(having or list(own))[0]], key))
-
-    def expected(config, key):
-        entries = {name: entry for name, entry in config.encoders.items() if not entry.snapshot_of}
-        return {name for name, entry in entries.items() if key not in own[name] and reads(entry, key)}
-
-    assert check(values, "pretraining", Encoder, current, expected) >= 10
-
-
-@pytest.mark.parametrize("names", [("config",), ("paper", "paper-ablations"), ("collection",)], ids="+".join)
-def test_a_setting_of_all_stages_restarts_those_that_read_it(names):
-    values = values_of(names)
-    own = defaulted(values, "stages")
-
-    def current(config, key):
-        having = [name for name in config.stages if key not in own[name]]
-        return values["training"].get(key, getattr(config.stages[(having or list(own))[0]], key))
-
-    def expected(config, key):
-        found = set()
-        for name in systems.of_kind(config, *systems.TRAINED):
-            system = config.systems[name]
-            others = [keys for kind, keys in OF_KIND.items() if kind != system.kind]
-            if key not in own[system.stage] and key not in others[0] and (key != "alpha" or system.teacher):
-                found.add(("system", name))
-        return found
-
-    assert check(values, "training", Stage, current, expected) >= 15
+@pytest.mark.parametrize(
+    ("section", "names"),
+    [("encoders", names) for names in CONFIGS] + [("stages", names) for names in OF_STAGES],
+    ids=lambda value: value if isinstance(value, str) else "+".join(value[:2]),
+)
+def test_a_setting_of_all_entries_restarts_those_that_read_it(section, names):
+    values, tried = values_of(names), 0
+    cls, defaults = {"encoders": (Encoder, "pretraining"), "stages": (Stage, "training")}[section]
+    values.setdefault(defaults, {})
+    own, before = defaulted(values, section), load(values)
+    known, entries = trained(before), getattr(before, section)
+    of_stages = {("system", name): before.systems[name] for name in systems.of_kind(before, *systems.TRAINED)}
+    for field in dataclasses.fields(cls):
+        key = field.name
+        having = [name for name in entries if key not in own[name]]
+        value = values[defaults].get(key, getattr(entries[(having or list(own))[0]], key))
+        edges = field.metadata["names"] or key in EDGES
+        after = None if edges else edited(values, defaults, cls, field, value)
+        if after is None:
+            continue
+        tried += 1
+        reading = {name for name in having if reads(entries[name], key)}
+        if section == "encoders":
+            expected = {name for name in reading if not entries[name].snapshot_of}
+        else:
+            named = {name for name, system in of_stages.items() if key != "alpha" or system.teacher}
+            expected = {name for name in named if of_stages[name].stage in reading}
+        now = trained(after)
+        assert {name for name in known if now[name] != known[name]} == expected, key
+    assert tried >= 10
 
 
 def test_collocations_are_read_from_the_counts_and_not_from_the_importance(values):

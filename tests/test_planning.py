@@ -227,26 +227,17 @@ def test_a_source_that_cannot_tell_is_named_and_asked_the_memory_of_a_large_one(
     assert work.asked(load(values), "ngrams", "ami", "small", "docs") == work.UNTOLD == 64_000
 
 
-def test_files_of_text_tell_sizes(tmp_path):
-    lines = "".join(f"{row:05d}\tthree words here\n" for row in range(5000))
-    (tmp_path / "collection.tsv").write_text(lines)
+def test_sources_tell_sizes(tmp_path):
+    (tmp_path / "collection.tsv").write_text("".join(f"{row:05d}\tthree words here\n" for row in range(5000)))
     (tmp_path / "queries.dev.tsv").write_text("1\ta\n2\tb\n")
     (tmp_path / "qrels.dev.tsv").write_text("1\t0\t00001\t1\n1\t0\t00002\t1\n")
-    source = collections.source("msmarco")
-    assert source.expected(source.Settings(path=str(tmp_path))) == (5000, 3.0, {"dev": 1})
-
-
-def test_a_file_that_cannot_be_read_is_named(tmp_path):
     (tmp_path / "corpus.jsonl").write_text('{"_id": "a", "text": "b"}\nnonsense\n')
-    source = collections.source("beir")
+    msmarco, beir, published = map(collections.source, ("msmarco", "beir", "ir_datasets"))
+    assert msmarco.expected(msmarco.Settings(path=str(tmp_path))) == (5000, 3.0, {"dev": 1})
     with pytest.raises(InputError, match=r"corpus.jsonl, line 2: not JSON"):
-        source.expected(source.Settings(path=str(tmp_path)))
-
-
-def test_published_collections_tell_from_the_catalogue():
-    source = collections.source("ir_datasets")
-    settings = source.Settings(dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"})
-    assert source.expected(settings) == (8_841_823, 56.0, {"train": 502_939, "dl19": 43})
+        beir.expected(beir.Settings(path=str(tmp_path)))
+    settings = published.Settings(dataset="msmarco-passage", splits={"train": "train", "dl19": "trec-dl-2019"})
+    assert published.expected(settings) == (8_841_823, 56.0, {"train": 502_939, "dl19": 43})
 
 
 # --- machines --------------------------------------------------------------------------------------------------------
