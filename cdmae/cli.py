@@ -84,7 +84,8 @@ def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name:
     """
     form = argparse.RawDescriptionHelpFormatter
     parser = _Parser(prog=name, description=inspect.getdoc(function), formatter_class=form, allow_abbrev=False)
-    hints = {key: _without_none(hint) for key, hint in typing.get_type_hints(function).items()}
+    hints = typing.get_type_hints(function)
+    hints = {key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint for key, hint in hints.items()}
     for key, parameter in inspect.signature(function).parameters.items():
         required = parameter.default is inspect.Parameter.empty
         options: dict[str, Any] = {"required": True} if required else {"default": parameter.default}
@@ -127,13 +128,7 @@ def _read(hint: Any, value: Any, key: str) -> Any:
         parsed = json.loads(value)
     except json.JSONDecodeError as error:
         raise InputError(f"{_option(key)} is {settings.show(value)}; allowed: JSON text ({error})") from None
-    return settings.parse(hint, parsed, key) if dataclasses.is_dataclass(hint) else settings.mapping(parsed, key)
-
-
-def _without_none(hint: Any) -> Any:
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return next(part for part in typing.get_args(hint) if part is not types.NoneType)
-    return hint
+    return settings.parse(hint, parsed, key) if dataclasses.is_dataclass(hint) else parsed
 
 
 def _is_json(hint: Any) -> bool:

@@ -87,7 +87,7 @@ def read(cls: type, values: dict[str, Any] | None, keys: Keys = ()) -> dict[str,
     from pydantic import ValidationError  # which jobs that build no settings from text do without
 
     try:
-        return _adapter(cls).validate_python(mapping(values, *keys))
+        return _adapter(cls).validate_python({} if values is None else values)
     except ValidationError as invalid:
         errors, schema = invalid.errors(include_url=False), json_schema(cls)
         raise InputError(*(_mistake(error, schema, keys) for error in errors)) from None
@@ -194,16 +194,6 @@ def _digits(number: float) -> str:
     return str(number) if isinstance(number, int) else f"{number:g}"
 
 
-def mapping(values: Any, *keys: str | int) -> dict[str, Any]:
-    """Return the values where they are a dict; nothing is an empty one. Raises `InputError` for anything else."""
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        what = "" if keys else "the config"
-        raise refusal(keys, f"{what} is {show(values)}; allowed: a mapping of keys to values")
-    return values
-
-
 def asdict(settings: Any, without: Iterable[str] = ()) -> dict[str, Any]:
     """Return settings as plain JSON values, without some: tuples are lists."""
     plain = json.loads(json.dumps(dataclasses.asdict(settings)))
@@ -215,10 +205,9 @@ def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in keys}
 
 
-def known(cls: type, kind: str, *, needed: bool = False) -> list[str]:
-    """List the settings of `cls` that only some kinds of entries know, this one among them; or those that it needs."""
-    fields = [field for field in dataclasses.fields(cls) if kind in field.metadata.get("only", ())]
-    return [field.name for field in fields if field.metadata["needed"] or not needed]
+def known(cls: type, kind: str) -> list[str]:
+    """List the settings of `cls` that only some kinds of entries know, this one among them."""
+    return [field.name for field in dataclasses.fields(cls) if kind in field.metadata.get("only", ())]
 
 
 def others(cls: type, kind: str) -> set[str]:
@@ -241,10 +230,11 @@ def named(settings: Any) -> list[tuple[Keys, str, str]]:
     edges: list[tuple[Keys, str, str]] = []
     for field in dataclasses.fields(settings):
         value, section = getattr(settings, field.name), field.metadata.get("names")
-        if section and isinstance(value, tuple):
-            edges += [((field.name, place), name, section) for place, name in enumerate(value)]
-        elif section and value:
-            edges.append(((field.name,), value, section))
+        if section and isinstance(value, str):
+            edges += [((field.name,), value, section)] if value else []
+        elif section:
+            places = value if isinstance(value, dict) else range(len(value))
+            edges += [((field.name, place), name, section) for place, name in zip(places, value, strict=True)]
     return edges
 
 

@@ -66,7 +66,6 @@ def test_annotations_are_options_and_those_that_may_be_left_out_may_be_empty():
         ([*REQUIRED, "--settings", "{"], "--settings is {; allowed: JSON text"),
         ([*REQUIRED, "--splits", "a", "caf\udce9"], "--splits is not UTF-8; allowed: text in UTF-8"),
         (["--name", "caf\udce9", *REQUIRED[2:]], "--name is not UTF-8; allowed: text in UTF-8"),
-        ([*REQUIRED, "--facts", "[1]"], "facts is [1]; allowed: a mapping of keys to values"),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, sentence):

@@ -118,7 +118,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("stages.rerank.forward_factor", 4, "stages.rerank: group is 4 and forward_factor is 4; allowed: a factor"),
         ("systems.one.encoder", "", "systems.one.encoder is missing; kind retriever needs encoder, stage, negatives"),
         ("systems.one.stage", "rerank", "systems.one.stage is rerank, of kind reranker; allowed: a stage of"),
-        ("systems.one.negatives", "one", "systems.one.negatives is one: a system cannot be made from its own run"),
+        ("systems.one.negatives", "one", "systems need each other in a circle: one -> one; allowed"),
         ("systems.three.negatives", "cross", "systems.three.negatives is cross, of kind reranker; allowed: a system"),
         ("systems.one.k1", 1.0, "systems.one.k1 does not go with kind retriever; of the settings that "
          "only some kinds know it takes encoder, stage, negatives, teacher"),
@@ -133,7 +133,7 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("evaluation.collections.docs", ["dev", "dev"], 'evaluation.collections.docs is ["dev", "dev"]; allowed'),
         ("evaluation.collections.docs", ["tests"], "evaluation.collections.docs is tests; did you mean test?"),
         ("evaluation.collections.docs", ["train"], "evaluation.collections.docs names train, which stages.stage1 "),
-        ("evaluation.collections.dogs", ["test"], "evaluation.collections.dogs: not a collection; did you mean docs?"),
+        ("evaluation.collections.dogs", ["test"], "evaluation.collections.dogs is dogs; did you mean docs?"),
         ("evaluation.collections", {}, "evaluation.collections names no split, but there are systems"),
         ("evaluation.measures", ["MRR@10"], "evaluation.measures has MRR@10; allowed: RR@10, as ir_measures writes it"),
         ("evaluation.measures", ["NumRet"], "evaluation.measures has NumRet; allowed: what pytrec_eval, msmarco, ju"),

@@ -119,7 +119,6 @@ def test_long_values_are_shortened_but_for_paths():
 
 def test_some_settings_are_known_to_some_kinds_only():
     assert (known(Recipe, "a"), known(Recipe, "b")) == (["helper"], ["helper", "depth"])
-    assert known(Recipe, "b", needed=True) == ["helper"]
     assert (others(Recipe, "a"), others(Recipe, "b")) == ({"depth"}, set())
     assert others(Recipe, "new") == set(), "a kind that no setting names knows all of them"
 

@@ -58,8 +58,9 @@ def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
     except CycleError as error:
         circle = error.args[1][:0:-1]  # its last name is its first one
         begin = circle.index(next(name for name in needs if name in circle))
-        names = " -> ".join([*circle[begin:], *circle[: begin + 1]])
-        raise refusal((section,), f" need each other in a circle: {names}; allowed: chains that end") from None
+        names = [*circle[begin:], *circle[: begin + 1]]
+        words = f"{section} need each other in a circle: {' -> '.join(names)}; allowed: chains that end"
+        raise InputError(words, keys=(section, names[0])) from None
 
 
 def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures")) -> Measure:

@@ -45,7 +45,8 @@ def check(config: Config) -> None:
     for name, stage in config.stages.items():
         known = relevant[stage.collection]
         collections.check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, known)
-    check_cycles("systems", {name: list(system.sources().values()) for name, system in config.systems.items()})
+    edges = {name: named(system) for name, system in config.systems.items()}
+    check_cycles("systems", {name: [other for _, other, part in edges[name] if part == "systems"] for name in edges})
     for mined in systems.mined(config):
         _check_mined(config, *mined)
     _check_targets(config)
@@ -177,9 +178,6 @@ def _stage(config: Config, name: str, stage: Stage) -> Mistakes:
 
 
 def _system(config: Config, name: str, system: System) -> Mistakes:
-    for place, source in system.sources().items():
-        if source == name:
-            raise refusal(("systems", name, *place), f" is {name}: a system cannot be made from its own run")
     if system.stage:
         yield from _kind(config.stages, system, "stage", system.kind)
         yield from _kind(config.systems, system, "negatives", *MINED)
@@ -212,8 +210,6 @@ def _check_runs(config: Config, name: str, system: System) -> None:
     """Refuse files that are not there, and a system that lacks the run of a split that is measured or trained on."""
     keys = ("systems", name, "runs")
     for collection, files in system.runs.items():
-        if collection not in config.collections:
-            raise refusal((*keys, collection), f": not a collection; {suggestion(collection, config.collections)}")
         for split, file in files.items():
             if words := _unfit(config, collection, split):
                 raise refusal((*keys, collection, split), f": the split is {split}{words}")
@@ -257,8 +253,6 @@ def _check_targets(config: Config) -> None:
         raise refusal(("evaluation", "collections"), words)
     for collection, splits in evaluated.items():
         keys = ("evaluation", "collections", collection)
-        if collection not in config.collections:
-            raise refusal(keys, f": not a collection; {suggestion(collection, config.collections)}")
         if len(set(splits)) < len(splits):
             raise refusal(keys, f" is {show(list(splits))}; allowed: each split once, or none: only searched")
         for split in splits:

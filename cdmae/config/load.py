@@ -24,7 +24,6 @@ from cdmae.fields import (
     Keys,
     build,
     known,
-    mapping,
     others,
     parse,
     pick,
@@ -113,9 +112,9 @@ def read_yaml(path: Path | str) -> dict[str, Any]:
         loader = Loader(Path(path).read_text(encoding="utf-8"))
         loader.name = str(path)
         values = loader.get_single_data()
-        if values is None:
-            raise InputError(f"{path} holds no settings; allowed: a mapping of settings")
-        return mapping(values, str(path))
+        if not isinstance(values, dict):
+            raise InputError(f"{path} holds {show(values or 'nothing')}; allowed: a mapping of settings")
+        return values
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OSError as error:

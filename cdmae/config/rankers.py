@@ -10,7 +10,7 @@ from pydantic import Field
 from cdmae.config.encoders import HomePath
 from cdmae.config.systems import TRAINED
 from cdmae.errors import InputError
-from cdmae.fields import asdict, named, others, setting, unused
+from cdmae.fields import asdict, others, setting, unused
 
 RETRIEVER, RERANKER = ("retriever",), ("reranker",)  # which kinds of stages and systems know a setting
 
@@ -159,12 +159,9 @@ class System:
     runs: dict[str, dict[str, HomePath]] = setting(
         {}, only=("run",), needed=True, meaning="TREC files of somebody's system, by collection and split, as in "
         "{pydocs: {dev: runs/theirs.trec}}; a relative path begins at the checkout", later=True,
+        names="collections",
     )  # fmt: skip
 
     def values(self) -> dict[str, Any]:
         """Return the settings of its kind."""
         return asdict(self, others(System, self.kind))
-
-    def sources(self) -> dict[tuple[str | int, ...], str]:
-        """Map where it names the systems that it needs, such as ``("of", 1)``, to their names."""
-        return {keys: name for keys, name, section in named(self) if section == "systems"}

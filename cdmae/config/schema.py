@@ -50,7 +50,9 @@ class Evaluation:
     """What every system is measured on."""
 
     collections: dict[str, tuple[str, ...]] = setting(
-        {}, meaning="collection: list of its splits; an empty one: only searched, by `./run search`"
+        {},
+        meaning="collection: list of its splits; an empty one: only searched, by `./run search`",
+        names="collections",
     )
     measures: tuple[str, ...] = setting(
         ("RR@10", "R@50", "R@1000", "nDCG@10"),

@@ -42,7 +42,7 @@ def replicate(config: Config) -> Config:
     def decided(section: str, name: str) -> bool:
         entry = getattr(config, section)[name]
         if section == "systems":
-            return any(decided(part, other) for _, other, part in named(entry))
+            return any(decided(part, other) for _, other, part in named(entry) if part != "collections")
         as_it_is = section == "encoders" and not entry.pretrained and config.starts[entry.start].checkpoint
         return entry.seed == config.seed and not as_it_is
 
@@ -64,6 +64,7 @@ def _renamed(entry: Any, replicas: dict[str, dict[str, str]]) -> Any:
     """Make an entry from the replicas of what it is made from; it shares what has none."""
     changed = {}
     for (key, *places), name, section in named(entry):
-        other = replicas.get(section, {}).get(name, name)
-        changed[key] = (*changed.get(key, ()), other) if places else other
+        if section in replicas:
+            other = replicas[section].get(name, name)
+            changed[key] = (*changed.get(key, ()), other) if places else other
     return replace(entry, **changed)
