@@ -35,12 +35,10 @@ _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
     errno.EDQUOT: "the disk quota is used up; free some space and run again, finished steps are kept",
     errno.EFBIG: "the file is larger than is allowed here (ulimit -f, or the file system)",
-    errno.EROFS: "the disk cannot be written to",
-    errno.EACCES: "permission denied",
-    errno.ENOENT: "no such file or folder",
-    errno.ENOTDIR: "a part of the path is not a folder",
-    errno.EISDIR: "is a folder where a file is expected",
-}
+} | {
+    number: os.strerror(number)
+    for number in (errno.EROFS, errno.EACCES, errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
+}  # fmt: skip
 
 
 def command(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -82,6 +80,9 @@ def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name:
 
     `name` is the program's, in messages. Words of ``*words`` are a list.
     """
+    for argument in arguments:
+        if re.search(r"[\ud800-\udfff]", argument):  # how Python hides other bytes; no file or tokenizer takes them
+            raise InputError(f"the argument {argument!a} is not UTF-8; allowed: text in UTF-8")
     form = argparse.RawDescriptionHelpFormatter
     parser = _Parser(prog=name, description=inspect.getdoc(function), formatter_class=form, allow_abbrev=False)
     hints = typing.get_type_hints(function)
@@ -117,11 +118,6 @@ def _option(key: str) -> str:
 
 
 def _read(hint: Any, value: Any, key: str) -> Any:
-    texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
-    if re.search(r"[\ud800-\udfff]", "".join(texts)):  # how Python hides other bytes; no file or tokenizer takes them
-        words = isinstance(value, list) and typing.get_origin(hint) is not list  # of `*words`, which is no option
-        what = f"the {key} are" if words else f"{_option(key)} is"
-        raise InputError(f"{what} not UTF-8; allowed: text in UTF-8")
     if not _is_json(hint) or not isinstance(value, str):
         return value
     try:

@@ -52,7 +52,7 @@ def systems(config: Config) -> dict[str, Row]:
 
     start: whose word-pieces it reads; corpus, split: what it is trained on; scores: the student whose reranker's
     scores it shares; teacher_start: whose word-pieces the reranker reads; ranking: the run of others that teaches it;
-    model_files: of a foreign model here.
+    model_files: of a foreign model here; tuned: the split and the measure that choose the weights of a fusion.
     """
     rows = {}
     for name, system in config.systems.items():
@@ -66,15 +66,13 @@ def systems(config: Config) -> dict[str, Row]:
         elif system.teacher:
             row |= {"scores": taught_like(config, name), "teacher_start": start_of(config, system.teacher)}
         if system.kind == "fusion":
-            row |= _tuned(config, *system.tuned_on)
+            row |= {"tuned_run": ".".join(system.tuned_on), "tuned_collection": "", "tuned": []}
+        if system.tuned_on:
+            collection, split = system.tuned_on
+            measure = config.evaluation.measured(collection, split)[0]
+            row |= {"tuned_collection": collection, "tuned": [split, measure]}
         row |= system.values()
     return rows
-
-
-def _tuned(config: Config, collection: str = "", split: str = "") -> Row:
-    """Tell on what the weights of a fusion are chosen: a collection, its split and measure, and the name of a run."""
-    tuned = [split, config.evaluation.measured(collection, split)[0]] if collection else []
-    return {"tuned_collection": collection, "tuned": tuned, "tuned_run": f"{collection}.{split}" if collection else ""}
 
 
 def model_files(model: str) -> list[str]:

@@ -35,7 +35,8 @@ try:
     default = Path(workflow.basedir, "config/config.yaml")
     settings = load(gather(default, workflow.configfiles, workflow.config_settings.config))
     if workflow.is_main_process:  # once a run, not in every job
-        sizes.check(settings)
+        for name in settings.collections:
+            sizes.count(settings, name)
 except InputError as error:
     raise WorkflowError(said(error)) from None
 results = os.path.normpath(settings.results)
