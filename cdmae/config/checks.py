@@ -14,8 +14,7 @@ from cdmae.fields import refusal, show
 if TYPE_CHECKING:
     from ir_measures import Measure
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-LONGEST = 64  # letters of a name: a path may join three of them, and file systems take 255 bytes between slashes
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # a path may join three; file systems take 255 bytes between /
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (".ci", ".git", ".snakemake", ".venv", "benchmarks", "cdmae", "config", "docs", "envs", "tests", "workflow")
 # Of ir_measures, those whose packages are pinned, so that the same one computes a measure everywhere. Accuracy's is
@@ -25,9 +24,9 @@ PROVIDERS = ("pytrec_eval", "msmarco", "judged", "compat")
 
 def check_name(name: str, section: str) -> None:
     """Refuse a name that cannot be part of a path."""
-    if not NAME.fullmatch(name) or len(name) > LONGEST:
-        words = f" has the name {show(name)}; allowed: up to {LONGEST} letters, digits, - and _"
-        raise InputError(section + words, keys=(section, name))
+    if not NAME.fullmatch(name):
+        words = f"{section} has the name {show(name)}; allowed: up to 64 letters, digits, - and _"
+        raise InputError(words, keys=(section, name))
 
 
 def check_results(results: str) -> None:
