@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from tabulate import tabulate
+
 from cdmae import formats
 from cdmae.plan import flops
 from cdmae.plan.machine import Machine
@@ -134,8 +136,6 @@ def text(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything:
 
 
 def _table(tasks: list[Task]) -> str:
-    from tabulate import tabulate  # its import takes as long as the rest of the plan
-
     rows = []
     for rule in dict.fromkeys(task.job.rule for task in tasks):
         group = [task for task in tasks if task.job.rule == rule]
