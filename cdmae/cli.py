@@ -35,10 +35,8 @@ _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
     errno.EDQUOT: "the disk quota is used up; free some space and run again, finished steps are kept",
     errno.EFBIG: "the file is larger than is allowed here (ulimit -f, or the file system)",
-} | {
-    number: os.strerror(number)
-    for number in (errno.EROFS, errno.EACCES, errno.ENOENT, errno.ENOTDIR, errno.EISDIR)
-}  # fmt: skip
+    **{code: os.strerror(code) for code in (errno.EROFS, errno.EACCES, errno.ENOENT, errno.ENOTDIR, errno.EISDIR)},
+}
 
 
 def command(function: Callable[..., Any]) -> Callable[..., Any]:
