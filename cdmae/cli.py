@@ -7,6 +7,7 @@ traceback: 1 for wrong input, full disk or memory, 75 for a stop with saved stat
 from __future__ import annotations
 
 import argparse
+import contextlib
 import dataclasses
 import errno
 import functools
@@ -34,11 +35,7 @@ _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
     errno.EDQUOT: "the disk quota is used up; free some space and run again, finished steps are kept",
     errno.EFBIG: "the file is larger than is allowed here (ulimit -f, or the file system)",
-    errno.EROFS: "the disk cannot be written to",
-    errno.EACCES: "permission denied",
-    errno.ENOENT: "no such file or folder",
-    errno.ENOTDIR: "a part of the path is not a folder",
-    errno.EISDIR: "is a folder where a file is expected",
+    **{code: os.strerror(code) for code in (errno.EROFS, errno.EACCES, errno.ENOENT, errno.ENOTDIR, errno.EISDIR)},
 }
 
 
@@ -81,9 +78,13 @@ def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name:
 
     `name` is the program's, in messages. Words of ``*words`` are a list.
     """
+    for argument in arguments:
+        if re.search(r"[\ud800-\udfff]", argument):  # how Python hides other bytes; no file or tokenizer takes them
+            raise InputError(f"the argument {argument!a} is not UTF-8; allowed: text in UTF-8")
     form = argparse.RawDescriptionHelpFormatter
     parser = _Parser(prog=name, description=inspect.getdoc(function), formatter_class=form, allow_abbrev=False)
-    hints = {key: _without_none(hint) for key, hint in typing.get_type_hints(function).items()}
+    hints = typing.get_type_hints(function)
+    hints = {key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint for key, hint in hints.items()}
     for key, parameter in inspect.signature(function).parameters.items():
         required = parameter.default is inspect.Parameter.empty
         options: dict[str, Any] = {"required": True} if required else {"default": parameter.default}
@@ -115,24 +116,13 @@ def _option(key: str) -> str:
 
 
 def _read(hint: Any, value: Any, key: str) -> Any:
-    texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
-    if re.search(r"[\ud800-\udfff]", "".join(texts)):  # how Python hides other bytes; no file or tokenizer takes them
-        words = isinstance(value, list) and typing.get_origin(hint) is not list  # of `*words`, which is no option
-        what = f"the {key} are" if words else f"{_option(key)} is"
-        raise InputError(f"{what} not UTF-8; allowed: text in UTF-8")
     if not _is_json(hint) or not isinstance(value, str):
         return value
     try:
         parsed = json.loads(value)
     except json.JSONDecodeError as error:
         raise InputError(f"{_option(key)} is {settings.show(value)}; allowed: JSON text ({error})") from None
-    return settings.parse(hint, parsed, key) if dataclasses.is_dataclass(hint) else settings.mapping(parsed, key)
-
-
-def _without_none(hint: Any) -> Any:
-    if typing.get_origin(hint) in (typing.Union, types.UnionType):
-        return next(part for part in typing.get_args(hint) if part is not types.NoneType)
-    return hint
+    return settings.parse(hint, parsed, key) if dataclasses.is_dataclass(hint) else parsed
 
 
 def _is_json(hint: Any) -> bool:
@@ -198,33 +188,17 @@ def _end_with_parent() -> None:
     value = os.environ.get(PARENT, "")
     if not value:
         return
+    import psutil
+
     if not value.isdecimal():
         raise InputError(f"the environment variable {PARENT} is {value!r}; allowed: a process id")
-    parent = int(value)
-    born = birth(parent)
 
     def watch() -> None:
-        while birth(parent) == born is not None:
-            time.sleep(1)
-        print(f"the workflow (process {parent}) has gone: this job stops too", file=sys.stderr, flush=True)
+        with contextlib.suppress(psutil.Error):  # as soon as there is no such process
+            parent = psutil.Process(int(value))
+            while parent.is_running() and parent.status() != psutil.STATUS_ZOMBIE:
+                time.sleep(1)
+        print(f"the workflow (process {value}) has gone: this job stops too", file=sys.stderr, flush=True)
         os.kill(os.getpid(), signal.SIGTERM)
 
     threading.Thread(target=watch, daemon=True, name="parent").start()
-
-
-def birth(process: int) -> str | None:
-    """Return the start time of a running process, which tells it from a later one with the same id; else None."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-        return None if fields[0] in "ZX" else fields[19]  # proc(5): 3 is the state, 22 the start time
-    except OSError:
-        pass
-    if Path("/proc/self/stat").exists():
-        return None
-    try:
-        os.kill(process, 0)  # a system without /proc
-    except ProcessLookupError:
-        return None
-    except PermissionError:
-        pass
-    return "running"

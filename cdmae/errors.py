@@ -10,11 +10,10 @@ class InputError(ValueError):
     """
 
     def __init__(self, *mistakes: str | InputError, keys: tuple[str | int, ...] = ()) -> None:
-        """Take one sentence, or several errors."""
+        """Take a sentence, or several errors."""
         super().__init__("\n".join(map(str, mistakes)))
         self.keys = keys
-        sentence = len(mistakes) == 1 and isinstance(mistakes[0], str)
-        errors = [InputError(error) if isinstance(error, str) else error for error in mistakes if not sentence]
+        errors = [error for error in mistakes if isinstance(error, InputError)]
         self.several = [part for error in errors for part in error.several] or [self]
 
 

@@ -7,7 +7,6 @@ what is missing, and what settings demand of each other, is known once all of th
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import difflib
 import functools
@@ -31,14 +30,6 @@ LARGEST = 2**31 - 1  # the cap of whole numbers without a bound of their own: la
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
 
 
-class Plain(str):
-    """Text without quotation marks, which is a number where a setting is.
-
-    YAML 1.1 reads 3e-4, without a dot, as text. The engine reads whatever a list or mapping of the command line holds
-    as text.
-    """
-
-
 def setting(
     default: Any = MISSING,
     *,
@@ -51,12 +42,14 @@ def setting(
     only: Iterable[str] = (),
     needed: bool = False,
     later: bool = False,
+    names: str = "",
 ) -> Any:
     """Describe a field of a settings dataclass; without a default it is required.
 
     `low` and `high` are inclusive bounds of a number and `above` an exclusive one; only ``high=math.inf`` allows
     infinity. `only` names the kinds of entries that know the setting, and `needed` says that these cannot do without
     it. Results exist that were made before a `later` setting came; at its default no result depends on it (`unused`).
+    `names` is the section of the config whose entries the setting names (`named`).
     """
     endless = high == math.inf
     rules: dict[str, Any] = {"ge": low, "gt": above, "le": None if endless else high}  # of pydantic.Field
@@ -69,7 +62,9 @@ def setting(
     rules = {key: value for key, value in rules.items() if value is not None}
     rules["description"] = f"{', '.join(only)}: {meaning}" if only else meaning
     rules["json_schema_extra"] = {"unit": unit, "source": source} | ({"endless": True} if endless else {})
-    metadata = {"rules": rules, "only": tuple(only), "needed": needed, "later": later}
+    if default is not MISSING:
+        rules["json_schema_extra"]["default"] = list(default) if isinstance(default, tuple) else default
+    metadata = {"rules": rules, "only": tuple(only), "needed": needed, "later": later, "names": names}
     if isinstance(default, dict):
         return dataclasses.field(default_factory=dict, metadata=metadata)
     return dataclasses.field(default=default, metadata=metadata)
@@ -78,33 +73,24 @@ def setting(
 def parse(cls: type[T], values: dict[str, Any] | None, *keys: str) -> T:
     """Build the dataclass `cls` from plain values; `keys` are the place of the values in the config, for messages.
 
-    Raises `InputError` with a line for each mistake: unknown and missing keys, wrong types and values out of range. An
-    `InputError` of ``__post_init__`` gets the place in front.
+    Raises `InputError` with a line for each mistake: first for unknown keys, wrong types and values out of range, then
+    for missing keys. An `InputError` of ``__post_init__`` gets the place in front.
     """
-    typed, mistakes = read(cls, values, keys)
-    if mistakes:
-        raise InputError(*mistakes)
-    return build(cls, typed, keys)
+    return build(cls, read(cls, values, keys), keys)
 
 
-def read(cls: type, values: dict[str, Any] | None, keys: Keys = ()) -> tuple[dict[str, Any], list[InputError]]:
-    """Check plain values for some of the settings of `cls`, and for those of the classes that these are made of.
+def read(cls: type, values: dict[str, Any] | None, keys: Keys = ()) -> dict[str, Any]:
+    """Return plain values for some of the settings of `cls`, and of the classes it is made of, in the settings' types.
 
-    Returns what fits, with the types of the settings, and the mistakes of the rest.
+    Raises `InputError` with a line for each value that does not fit.
     """
     from pydantic import ValidationError  # which jobs that build no settings from text do without
 
-    values = mapping(values, *keys)
-    _check_texts(values, keys)
     try:
-        return _adapter(cls).validate_python(values), []
+        return _adapter(cls).validate_python({} if values is None else values)
     except ValidationError as invalid:
-        errors = invalid.errors(include_url=False)
-    fitting = copy.deepcopy(values)
-    for error in errors:
-        _remove(fitting, error["loc"])
-    schema = json_schema(cls)
-    return _adapter(cls).validate_python(fitting), [_mistake(error, schema, keys) for error in errors]
+        errors, schema = invalid.errors(include_url=False), json_schema(cls)
+        raise InputError(*(_mistake(error, schema, keys) for error in errors)) from None
 
 
 def build(cls: type[T], values: dict[str, Any], keys: Keys) -> T:
@@ -112,7 +98,7 @@ def build(cls: type[T], values: dict[str, Any], keys: Keys) -> T:
     mistakes = [
         refusal((*keys, field.name), f" is missing: {field.metadata['rules']['description']}")
         for field in dataclasses.fields(cls)
-        if required(field) and field.name not in values
+        if field.default is MISSING and field.default_factory is MISSING and field.name not in values
     ]
     if mistakes:
         raise InputError(*mistakes)
@@ -126,29 +112,6 @@ def build(cls: type[T], values: dict[str, Any], keys: Keys) -> T:
 def refusal(keys: Keys, words: str) -> InputError:
     """Make the error for a mistake at a place of the config; `words` follow its keys."""
     return InputError(dotted(keys) + words, keys=keys)
-
-
-def required(field: dataclasses.Field) -> bool:
-    """Say whether a setting has no default."""
-    return field.default is MISSING and field.default_factory is MISSING
-
-
-def _check_texts(value: Any, keys: Keys) -> None:
-    """Refuse keys that are no text, and text that no command line can hold."""
-    if isinstance(value, str) and "\0" in value:
-        raise refusal(keys, f" is {show(value)}; allowed: text without a NUL, which no command line can hold")
-    if isinstance(value, dict):
-        for key, item in mapping(value, *keys).items():
-            _check_texts(item, (*keys, key))
-
-
-def _remove(values: dict[str, Any], location: Keys) -> None:
-    """Remove a value, or the whole list that it is in."""
-    first, *rest = location
-    if rest and isinstance(values.get(first), dict) and rest[0] in values[first]:
-        _remove(values[first], tuple(rest))
-    else:
-        values.pop(first, None)
 
 
 @functools.cache
@@ -168,16 +131,12 @@ def _some(hint: Any) -> Any:
     from pydantic import BeforeValidator, Field
     from typing_extensions import TypedDict
 
-    plain, exact = typing.get_type_hints(hint), typing.get_type_hints(hint, include_extras=True)
-    settings = {}
+    settings, types = {}, typing.get_type_hints(hint, include_extras=True)
+    nothing_is_empty = BeforeValidator(lambda value: {} if value is None else value)
     for field in dataclasses.fields(hint):
-        rules = dict(field.metadata.get("rules", {}))
-        if rules and not required(field):
-            default = {} if field.default is MISSING else field.default
-            default = list(default) if isinstance(default, tuple) else default
-            rules["json_schema_extra"] = {"default": default} | rules["json_schema_extra"]
-        plain_text = BeforeValidator(functools.partial(_unquoted, plain[field.name]))
-        settings[field.name] = typing.Annotated[_some(exact[field.name]), Field(**rules), plain_text]
+        exact, rules = _some(types[field.name]), Field(**field.metadata.get("rules", {}))
+        mapped = typing.get_origin(exact) is dict or exact != types[field.name]
+        settings[field.name] = typing.Annotated[(exact, rules, nothing_is_empty) if mapped else (exact, rules)]
     typed = TypedDict(hint.__name__, settings, total=False)
     typed.__pydantic_config__ = {"extra": "forbid"}
     return typed
@@ -186,21 +145,6 @@ def _some(hint: Any) -> Any:
 def json_schema(cls: type) -> dict[str, Any]:
     """Return the JSON schema of some settings of a dataclass."""
     return _adapter(cls).json_schema()
-
-
-def _unquoted(hint: Any, value: Any) -> Any:
-    """Read what stands in `Plain` text; nothing is an empty mapping."""
-    if value is None and (typing.get_origin(hint) is dict or dataclasses.is_dataclass(hint)):
-        return {}
-    if isinstance(value, list) and typing.get_origin(hint) is tuple:
-        return [_unquoted(typing.get_args(hint)[0], item) for item in value]
-    if isinstance(value, dict) and typing.get_origin(hint) is dict:
-        inner = typing.get_args(hint)[1]
-        return {key: item if item is None else _unquoted(inner, item) for key, item in value.items()}
-    if hint in (int, float) and isinstance(value, Plain) and _NUMBER.fullmatch(value):
-        number = float(value)
-        return int(number) if hint is int and number.is_integer() else number
-    return value
 
 
 def _mistake(error: Any, schema: dict[str, Any], keys: Keys) -> InputError:
@@ -216,7 +160,7 @@ def _mistake(error: Any, schema: dict[str, Any], keys: Keys) -> InputError:
         return refusal(keys, " is empty; allowed: a mapping of its settings ({} where all have defaults)")
     if "enum" in rule and isinstance(value, str):
         return refusal(keys, f" is {show(value)}; {suggestion(value, rule['enum'])}")
-    number = isinstance(value, str) and not isinstance(value, Plain) and _NUMBER.fullmatch(value)
+    number = isinstance(value, str) and _NUMBER.fullmatch(value)
     quoted = ", without quotation marks" if number and rule.get("type") in ("number", "integer") else ""
     return refusal(keys, f" is {show(value)}; allowed: {allowed(rule)}{quoted}")
 
@@ -250,19 +194,6 @@ def _digits(number: float) -> str:
     return str(number) if isinstance(number, int) else f"{number:g}"
 
 
-def mapping(values: Any, *keys: str | int) -> dict[str, Any]:
-    """Return the values as a dict with text keys (nothing is an empty one); raise `InputError` for anything else."""
-    if values is None:
-        return {}
-    if not isinstance(values, dict):
-        what = "" if keys else "the config"
-        raise refusal(keys, f"{what} is {show(values)}; allowed: a mapping of keys to values")
-    for key in values:
-        if not isinstance(key, str):
-            raise refusal((*keys, show(key)), " is not a text key; put it in quotation marks")
-    return values
-
-
 def asdict(settings: Any, without: Iterable[str] = ()) -> dict[str, Any]:
     """Return settings as plain JSON values, without some: tuples are lists."""
     plain = json.loads(json.dumps(dataclasses.asdict(settings)))
@@ -274,10 +205,9 @@ def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
     return {key: value for key, value in values.items() if key in keys}
 
 
-def known(cls: type, kind: str, *, needed: bool = False) -> list[str]:
-    """List the settings of `cls` that only some kinds of entries know, this one among them; or those that it needs."""
-    fields = [field for field in dataclasses.fields(cls) if kind in field.metadata.get("only", ())]
-    return [field.name for field in fields if field.metadata["needed"] or not needed]
+def known(cls: type, kind: str) -> list[str]:
+    """List the settings of `cls` that only some kinds of entries know, this one among them."""
+    return [field.name for field in dataclasses.fields(cls) if kind in field.metadata.get("only", ())]
 
 
 def others(cls: type, kind: str) -> set[str]:
@@ -293,6 +223,19 @@ def unused(settings: Any) -> set[str]:
     """
     later = [field for field in dataclasses.fields(settings) if field.metadata.get("later")]
     return {field.name for field in later if getattr(settings, field.name) == field.default}
+
+
+def named(settings: Any) -> list[tuple[Keys, str, str]]:
+    """List the names of other entries in an entry: where one stands, such as ``("of", 1)``, the name, its section."""
+    edges: list[tuple[Keys, str, str]] = []
+    for field in dataclasses.fields(settings):
+        value, section = getattr(settings, field.name), field.metadata.get("names")
+        if section and isinstance(value, str):
+            edges += [((field.name,), value, section)] if value else []
+        elif section:
+            places = value if isinstance(value, dict) else range(len(value))
+            edges += [((field.name, place), name, section) for place, name in zip(places, value, strict=True)]
+    return edges
 
 
 def suggestion(name: str, names: Iterable[str]) -> str:
@@ -311,6 +254,6 @@ def show(value: Any) -> str:
     """Show a value as it stands in YAML or JSON, shortened unless it is a path, which the user may have to look up."""
     other = isinstance(value, str) and (value in ("true", "false", "null") or _NUMBER.fullmatch(value))
     plain = isinstance(value, str) and value.isprintable() and value.strip() and not other
-    text = value if plain or isinstance(value, Plain) else json.dumps(value, ensure_ascii=False, default=str)
+    text = value if plain else json.dumps(value, ensure_ascii=False, default=str)
     path = isinstance(value, str) and "/" in value
     return text if path or len(text) <= 60 else text[:57] + "..."

@@ -23,8 +23,8 @@ def main() -> None:
     with tempfile.NamedTemporaryFile() as report:
         command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
         subprocess.run([*command, "--report", report.name, "-r", HERE / "requirements.txt"], check=True)
-        found = [each["metadata"] for each in json.loads(Path(report.name).read_text())["install"]]
-    pins = {normal(each["name"]): each["version"].split("+")[0] for each in found}
+        metadata = [each["metadata"] for each in json.loads(Path(report.name).read_text())["install"]]
+    pins = {normal(each["name"]): each["version"].split("+")[0] for each in metadata}
     pins["faiss-gpu"] = pins["faiss-cpu"]
     for name, text in files((HERE / "requirements.txt").read_text(), pins).items():
         (HERE / name).write_text(text)

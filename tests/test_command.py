@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from cdmae.cli import birth, command, last_words, read_arguments
+from cdmae.cli import command, last_words, read_arguments
 from cdmae.errors import InputError, Interrupted
 from cdmae.fields import setting
 from cdmae.files import complete
@@ -64,9 +64,7 @@ def test_annotations_are_options_and_those_that_may_be_left_out_may_be_empty():
         ([*REQUIRED, "--settings", '{"windw": 3}'], "settings.windw is not a setting; did you mean window?"),
         ([*REQUIRED, "--settings", '{"window": 1}'], "settings.window is 1; allowed: a whole number from 2"),
         ([*REQUIRED, "--settings", "{"], "--settings is {; allowed: JSON text"),
-        ([*REQUIRED, "--splits", "a", "caf\udce9"], "--splits is not UTF-8; allowed: text in UTF-8"),
-        (["--name", "caf\udce9", *REQUIRED[2:]], "--name is not UTF-8; allowed: text in UTF-8"),
-        ([*REQUIRED, "--facts", "[1]"], "facts is [1]; allowed: a mapping of keys to values"),
+        ([*REQUIRED, "--splits", "a", "caf\udce9"], r"the argument 'caf\udce9' is not UTF-8; allowed: text in UTF-8"),
     ],
 )
 def test_arguments_that_do_not_fit(arguments, sentence):
@@ -102,8 +100,8 @@ def failing(error):
         (type("OutOfMemoryError", (RuntimeError,), {})("CUDA"), 1, "out of memory (CUDA)"),
         (OSError(errno.ENOSPC, "No space", "a/b"), 1, "a/b: the disk is full; free some space and run again"),
         (Exception("No space left on device (os error 28)"), 1, "the disk is full; free some space and run again"),
-        (FileNotFoundError(errno.ENOENT, "No such file", "a/b"), 1, "a/b: no such file or folder"),
-        (PermissionError(errno.EACCES, "denied", "a/b"), 1, "a/b: permission denied"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "a/b"), 1, "a/b: No such file or directory"),
+        (PermissionError(errno.EACCES, "denied", "a/b"), 1, "a/b: Permission denied"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )
@@ -214,11 +212,3 @@ def test_a_reader_that_leaves_is_no_error(tmp_path):
     err = process.stderr.read()
     process.stderr.close()
     assert (process.wait(timeout=20), err) == (141, "")
-
-
-def test_birth_tells_processes_apart():
-    assert birth(os.getpid()) is not None
-    dead = subprocess.Popen([sys.executable, "-c", ""])
-    time.sleep(0.2)
-    dead.wait()
-    assert birth(dead.pid) is None

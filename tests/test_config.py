@@ -1,7 +1,6 @@
 """A config is refused before any job starts, in one sentence that names the key, the value and what is allowed."""
 
 import dataclasses
-import math
 from functools import reduce
 from pathlib import Path
 
@@ -15,7 +14,7 @@ from cdmae.config.load import load
 from cdmae.config.rankers import Stage, System
 from cdmae.config.schema import SECTIONS, Collection, Config, Evaluation, Report
 from cdmae.errors import InputError
-from cdmae.fields import Plain, allowed, json_schema, known, parse, read
+from cdmae.fields import allowed, json_schema, known, parse, read
 
 
 def put(values, path, value):
@@ -68,31 +67,21 @@ def test_the_seed_is_the_config_s_unless_given(values):
 @pytest.mark.parametrize(
     ("path", "value", "sentence"),
     [
-        ("encodrs", {}, "encodrs is not a setting; did you mean encoders?"),
-        ("seed", "x", "seed is x; allowed: a whole number from 0"),
         ("seed", -1, "seed is -1; allowed: a whole number from 0"),
         ("results", "", 'results is ""; allowed: a folder without spaces, wildcards, control'),
-        ("results", "a b", "results is a b; allowed: a folder without spaces, wildcards, "),
         ("results", "a<logs>", "results is a<logs>; allowed: a folder without spaces, wildcards, "),
-        ("results", "a\0b", 'results is "a\\u0000b"; allowed: text without a NUL'),
         ("results", "a\tb", 'results is "a\\tb"; allowed: a folder without spaces, wildcards, control'),
         ("results", "/", "results is /, in which the checkout lies; allowed: a folder of its own"),
         ("results", f"{__file__}/x", f"results is {__file__}/x, but {__file__} is a file; allowed: a folder"),
         ("results", "a/" + 256 * "b", f"results is a/{256 * 'b'}; allowed: up to 255 bytes between two slashes"),
         ("results", 128 * "é", f"results is {57 * 'é'}...; allowed: up to 255 bytes between two slashes"),
-        ("results", 5, "results is 5; allowed: text"),
         ("systems", ["bm25"], 'systems is ["bm25"]; allowed: a mapping of keys to values'),
         ("systems.x", None, "systems.x is empty; allowed: a mapping of its settings"),
-        ("systems.a.b", {"kind": "bm25"}, None),
-        ("pretraining.windw", 3, "pretraining.windw is not a setting; allowed: start"),
         ("pretraining.sigma", -1, "pretraining.sigma is -1; allowed: a number from 0 to infinity"),
-        ("training.bach", 3, "training.bach is not a setting; "),
         ("collections.docs.source", "toi", "collections.docs.source is toi; did you mean toy?"),
         ("collections.docs.source", 5, "collections.docs.source is 5; allowed: "),
-        ("collections.docs.size", 0, "collections.docs.size is 0; allowed: a whole number from 1"),
         ("collections.docs.size", 13, "collections.docs: size is 13; allowed: no unlucky number"),
         ("collections.docs.size", 14, "collections.docs: size is 14; allowed: less"),
-        ("collections.docs.sise", 1, "collections.docs.sise is not a setting; did you mean size?"),
         ("starts.small.collection", "dogs", "starts.small.collection is dogs; did you mean docs?"),
         ("starts.small.collection", "", "starts.small has neither checkpoint nor collection"),
         ("starts.small.checkpoint", "bert", "starts.small.collection does not go with checkpoint"),
@@ -100,16 +89,11 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("starts.small.positions", 100, "encoders.mae.max_length is 150; allowed: up to 100, starts.small.positions"),
         ("starts.small.positions", 150, "stages.rerank.max_length is 192; allowed: up to 150"),
         ("starts.big", {"checkpoint": "./nowhere"}, "starts.big.checkpoint is ./nowhere, and /"),
-        ("starts.big", {"checkpoint": "a b"}, "starts.big.checkpoint is a b, and /"),
-        ("importance.ami.window", 1, "importance.ami.window is 1; allowed: a whole number from 2 to 8"),
-        ("importance.ami.pmi", "max", "importance.ami.pmi is max; allowed: min, product"),
-        ("encoders.mae.start", "smal", "encoders.mae.start is smal; did you mean small?"),
-        ("encoders.mae.objective", "may", "encoders.mae.objective is may; did you mean mae?"),
-        ("encoders.mae.decoder_masking", "unifrm", "encoders.mae.decoder_masking is unifrm; did you mean uniform?"),
         ("encoders.mae.importance", "ami", "encoders.mae.importance is ami, but no masking is importance or pmi_span"),
-        ("encoders.cdmae.importance", "mi", "encoders.cdmae.importance is mi; did you mean ami?"),
-        ("encoders.cdmae.importance", "", "encoders.cdmae.importance is missing: the name of an entry of importance"),
-        ("encoders.cdmae.collection", "", "encoders.cdmae.collection is missing: the name of an entry of collections"),
+        ("encoders.mae.sigma", 2.0, "encoders.mae.sigma is 2.0, but no masking is importance; leave it out"),
+        ("encoders.mae.epochs", 3, "encoders.mae.epochs is 3.0, but steps is 10, and counts instead; leave it out"),
+        ("encoders.cdmae.importance", "", "encoders.cdmae.importance is missing; objective mae needs start, "),
+        ("encoders.cdmae.collection", "", "encoders.cdmae.collection is missing; objective mae needs start, "),
         ("encoders.mae.objective", "bowdpr", "encoders.mae.decoder_masking does not go with objective bowdpr; of the "
          "settings that only some objectives know it takes pooling, bag_weight"),
         ("encoders.mae.early_layers", 1, "encoders.mae.early_layers does not go with objective mae; of the settings "
@@ -120,72 +104,47 @@ def test_the_seed_is_the_config_s_unless_given(values):
          "with objective simlm, whose decoder begins as a copy of the last layers: up to 2, those of starts.small"),
         ("encoders.early", {"objective": "condenser", "early_layers": 2}, "encoders.early.early_layers is 2; allowed: "
          "up to 1, starts.small has 2 layers"),
-        ("encoders.early", {"objective": "cocondenser", "early_layers": 9}, "encoders.early.early_layers is 9; "),
-        ("encoders.bow", {"objective": "bowdpr", "importance": "ami"}, "encoders.bow.importance is ami, but no "),
-        ("encoders.spans", {"decoder_masking": "pmi_span", "importance": ""}, "encoders.spans.importance is missing"),
         ("encoders.none.steps", 5, "encoders.none.steps does not go with objective none; allowed: start, objective"),
         ("encoders.mae.random_share", 0.3, "encoders.mae: mask_share is 0.8 and random_share is 0.3; allowed: a sum"),
         ("encoders.mae.take_step", 11, "encoders.mae: take_step is 11; allowed: up to steps, 10"),
-        ("encoders.mae.encoder_ratio", 1.0, "encoders.mae.encoder_ratio is 1.0; allowed: a number above 0 to 0.95"),
-        ("encoders.mae.learning_rate", math.inf, "encoders.mae.learning_rate is Infinity; allowed"),
-        ("stages.stage1.kind", "retriver", "stages.stage1.kind is retriver; did you mean retriever?"),
-        ("stages.stage1.collection", "x", "stages.stage1.collection is x; allowed: docs, other"),
         ("stages.stage1.split", "trane", "stages.stage1.split is trane; did you mean train?"),
         ("stages.stage1.split", "raw", "stages.stage1.split is raw, which has no judgments; allowed: train, dev, test"),
         ("stages.stage1.group", 62, "stages.stage1: group is 62; allowed: up to 61, one positive, depth 50"),
         ("stages.stage1.queries", 65, "stages.stage1.queries is 65; allowed: up to 64, the queries of collections."
          "docs, split train, that have a relevant passage"),
-        ("training.queries", 65, "stages.stage1.queries is 65; allowed: up to 64, "),
         ("stages.stage1.rdrop", 1, "stages.stage1.rdrop does not go with kind retriever; of the "
          "settings that only some kinds know it takes query_length"),
-        ("stages.rerank.in_batch", True, "stages.rerank.in_batch does not go with kind reranker; of the "),
         ("stages.rerank.forward_factor", 3, "stages.rerank: group is 4 and forward_factor is 3; allowed: a factor"),
         ("stages.rerank.forward_factor", 4, "stages.rerank: group is 4 and forward_factor is 4; allowed: a factor"),
-        ("systems.one.kind", "dense", "systems.one.kind is dense; allowed: bm25, retriever, reranker, fusion"),
-        ("systems.one.encoder", "cdma", "systems.one.encoder is cdma; did you mean cdmae?"),
         ("systems.one.encoder", "", "systems.one.encoder is missing; kind retriever needs encoder, stage, negatives"),
-        ("systems.one.stage", "stag1", "systems.one.stage is stag1; did you mean stage1?"),
         ("systems.one.stage", "rerank", "systems.one.stage is rerank, of kind reranker; allowed: a stage of"),
-        ("systems.one.negatives", "one", "systems.one.negatives is one: a system cannot be made from its own run"),
-        ("systems.one.negatives", "bm52", "systems.one.negatives is bm52; did you mean bm25?"),
+        ("systems.one.negatives", "one", "systems need each other in a circle: one -> one; allowed"),
         ("systems.three.negatives", "cross", "systems.three.negatives is cross, of kind reranker; allowed: a system"),
         ("systems.one.k1", 1.0, "systems.one.k1 does not go with kind retriever; of the settings that "
          "only some kinds know it takes encoder, stage, negatives, teacher"),
         ("systems.three.teacher", "one", "systems.three.teacher is one, of kind retriever; allowed: a system"),
         ("systems.cross.teacher", "one", "systems.cross.teacher does not go with kind reranker"),
-        ("systems.cross.reranks", "", "systems.cross.reranks is missing; kind reranker needs"),
-        ("systems.cross.reranks", "cross", "systems.cross.reranks is cross: a system cannot be made from its own run"),
         ("systems.cross.depth", 1001, "systems.cross.depth is 1001; allowed: up to evaluation.depth, 1000"),
         ("systems.fused.of", ["one"], 'systems.fused.of is ["one"]; allowed: at least two systems, each once'),
-        ("systems.fused.of", ["one", "one"], 'systems.fused.of is ["one", "one"]; allowed: at least two'),
         ("systems.fused.of", ["one", "on"], "systems.fused.of[1] is on; did you mean one?"),
         ("systems.fused.of", ["one", "fuse"], "systems.fused.of[1] is fuse; allowed: bm25, one"),
-        ("systems.fused.of", "one", "systems.fused.of is one; allowed: a list"),
-        ("systems.fused.weights", [0.5, True], "systems.fused.weights[1] is true; allowed: a number from 0 to 1e+06"),
         ("systems.fused.tuned_on", ["docs", "dve"], 'systems.fused.tuned_on is ["docs", "dve"]; allowed: one of ["do'),
-        ("systems.foreign.model", "", "systems.foreign.model is missing; kind external needs model"),
         ("systems.foreign.model", "/nowhere", "systems.foreign.model is /nowhere, and /nowhere is no folder; allow"),
         ("evaluation.collections.docs", ["dev", "dev"], 'evaluation.collections.docs is ["dev", "dev"]; allowed'),
         ("evaluation.collections.docs", ["tests"], "evaluation.collections.docs is tests; did you mean test?"),
         ("evaluation.collections.docs", ["train"], "evaluation.collections.docs names train, which stages.stage1 "),
-        ("evaluation.collections.dogs", ["test"], "evaluation.collections.dogs: not a collection; did you mean docs?"),
+        ("evaluation.collections.dogs", ["test"], "evaluation.collections.dogs is dogs; did you mean docs?"),
         ("evaluation.collections", {}, "evaluation.collections names no split, but there are systems"),
         ("evaluation.measures", ["MRR@10"], "evaluation.measures has MRR@10; allowed: RR@10, as ir_measures writes it"),
         ("evaluation.measures", ["NumRet"], "evaluation.measures has NumRet; allowed: what pytrec_eval, msmarco, ju"),
         ("evaluation.measures", ["RR@10", "R@50", "RR@10"], "evaluation.measures has RR@10 twice; allowed: each once"),
         ("evaluation.measures", [], "evaluation.measures is []; allowed: at least one measure"),
         ("evaluation.depth", 100, "evaluation.depth is 100; allowed: from 1000, the depth of R@1000"),
-        ("evaluation.measures", ["R@2000", "R@5000"], "evaluation.depth is 1000; allowed: from 5000, the depth of R@5"),
         ("evaluation.baseline", "bm", "evaluation.baseline is bm; did you mean bm25?"),
-        ("report", {"titel": "x"}, "report.titel is not a setting; did you mean title?"),
     ],
 )  # fmt: skip
 def test_refused(values, path, value, sentence):
-    if sentence is None:
-        values["systems"]["a.b"] = {"kind": "bm25"}
-        sentence = "systems has the name a.b; allowed: letters, digits, - and _"
-    else:
-        put(values, path, value)
+    put(values, path, value)
     assert refusal(values).startswith(sentence)
 
 
@@ -213,12 +172,7 @@ def test_a_margin_is_refused_where_negatives_have_no_scores(values, toy):
     put(values, "systems.bm25.triples", "train/own")
     assert load(values)
     put(values, "stages.stage1.margin", 0.05)
-    assert (
-        refusal(values) == "stages.stage1.margin is 0.05, but systems.bm25 has triples, which have no scores; "
-        "allowed: 0"
-    )
-    put(values, "stages.stage1.margin", 5)
-    assert refusal(values) == "stages.stage1.margin is 5; allowed: a number from 0 to 0.99"
+    assert refusal(values).startswith("stages.stage1.margin is 0.05, but systems.bm25 has triples, which have no scor")
 
 
 def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path):
@@ -227,10 +181,7 @@ def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path)
     values["systems"]["theirs"] = {"kind": "run", "runs": {"docs": {"dev": str(file), "test": str(file)}}}
     values["systems"]["theirs"]["runs"]["other"] = {"test": str(file)}
     put(values, "systems.three.teacher", "theirs")
-    assert (
-        refusal(values) == "stages.stage3.random_negatives is 10, but the teacher of systems.three is a run, which "
-        "scores what it ranks; allowed: 0"
-    )
+    assert refusal(values).startswith("stages.stage3.random_negatives is 10, but the teacher of systems.three is a run")
     put(values, "stages.stage3.random_negatives", 0)
     assert refusal(values).startswith("systems.theirs.runs lacks train of docs, where the system is mined or a teach")
     values["systems"]["theirs"]["runs"]["docs"]["train"] = str(file)
@@ -261,10 +212,10 @@ def test_a_number_in_quotation_marks_is_refused(cls, key, around, rule):
         return reduce(lambda inner, kind: [inner] if kind == "array" else {"x": inner}, reversed(around), value)
 
     path = key + "".join("[0]" if kind == "array" else ".x" for kind in around)
-    _, (mistake,) = read(cls, {key: within(str(value))})
-    assert str(mistake) == f'{path} is "{value}"; allowed: {allowed(rule)}, without quotation marks'
-    for right in (value, Plain(value)):
-        assert not read(cls, {key: within(right)})[1]
+    with pytest.raises(InputError) as caught:
+        read(cls, {key: within(str(value))})
+    assert str(caught.value) == f'{path} is "{value}"; allowed: {allowed(rule)}, without quotation marks'
+    assert read(cls, {key: within(value)})
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "ä", "a\n", 65 * "x"])
@@ -272,20 +223,18 @@ def test_names_that_cannot_be_part_of_a_path(values, name):
     values["encoders"][64 * "x"] = {}
     load(values)
     values["encoders"][name] = {}
-    allowed = "65 letters; allowed: up to 64" if "xx" in name else "; allowed: letters, digits, - and _"
-    assert refusal(values).startswith("encoders has the name ") and refusal(values).endswith(allowed)
+    assert refusal(values).startswith("encoders has the name ")
+    assert refusal(values).endswith("; allowed: up to 64 letters, digits, - and _")
 
 
 @pytest.mark.parametrize("folder", checks.SOURCES)
 def test_results_do_not_lie_among_the_code(values, folder, monkeypatch):
     monkeypatch.chdir(checks.ROOT)
+    is_file = (checks.ROOT / folder).is_file()  # .git, in a further work tree of one repository
+    said = "is a file; allowed: a folder" if is_file else f", inside {folder} of the checkout; allowed: a folder"
     for results in (folder, f"{folder}/own", f"results/../{folder}", str(checks.ROOT / folder)):
-        values["results"] = results
-        is_file = (checks.ROOT / folder).is_file()  # .git, in a further work tree of one repository
-        said = "is a file; allowed: a folder" if is_file else f", inside {folder} of the checkout; allowed: a folder"
-        assert said in refusal(values)
-    values["results"] = f"{folder}-own"
-    assert load(values)
+        assert said in refusal(values | {"results": results})
+    assert load(values | {"results": f"{folder}-own"})
 
 
 def test_every_folder_of_the_code_is_kept_from_results():
@@ -317,10 +266,9 @@ def test_defaults_that_do_not_apply_are_left_out(values):
     config = load(values)
     assert config.encoders["mae"].importance == ""
     assert set(config.encoders["none"].values()) == {"start", "objective", "seed"}
-    assert "rdrop" not in config.stages["stage1"].values()
-    assert "alpha" not in config.stages["stage1"].values(teacher=False)
-    assert config.stages["stage3"].values()["alpha"] == 0.3
-    assert "in_batch" not in config.stages["rerank"].values()
+    stages = config.stages
+    assert "rdrop" not in stages["stage1"].values() and "in_batch" not in stages["rerank"].values()
+    assert stages["stage3"].values()["alpha"] == 0.3 and "alpha" not in stages["stage1"].values(teacher=False)
 
 
 def test_objectives_take_their_own_settings_only(values):
@@ -363,25 +311,17 @@ def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkp
     assert refusal(values).startswith("encoders.simlm.generator does not go with objective retromae; ")
 
 
-@pytest.mark.parametrize(
-    ("described", "sentence"),
-    [
-        (
-            {"model_type": "gpt2"},
-            ".generator is generator, whose config.json says model_type gpt2; allowed: ",
-        ),
-        ({"max_position_embeddings": 149}, ".max_length is 150; allowed: up to 149, the positions of the generator "),
-    ],
-)
-def test_a_generator_in_a_folder_is_looked_at_before_the_first_job(values, tmp_path, monkeypatch, described, sentence):
+def test_a_generator_in_a_folder_is_looked_at_before_the_first_job(values, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    fitting = {"model_type": "electra", "max_position_embeddings": 150}
-    make_model("generator", **fitting)
+    make_model("generator", model_type="electra", max_position_embeddings=150)
     values["starts"]["given"] = {"checkpoint": "some/checkpoint"}
     values["encoders"]["simlm"] = {"objective": "simlm", "start": "given", "generator": "generator"}
     load(values)
-    make_model("generator", **fitting | described)
-    assert refusal(values).startswith("encoders.simlm" + sentence)
+    make_model("generator", max_position_embeddings=149)
+    most = "encoders.simlm.max_length is 150; allowed: up to 149, the positions of the generator generator"
+    assert refusal(values) == most
+    make_model("generator", model_type="gpt2")
+    assert refusal(values).startswith("encoders.simlm.generator is generator, whose config.json says model_type gpt2; ")
 
 
 @pytest.mark.parametrize(
@@ -397,16 +337,11 @@ def test_layers_of_a_checkpoint_in_a_folder_are_those_of_its_config(values, tmp_
     assert refusal(values).startswith(f"encoders.a.{key} is 5; allowed")
 
 
-def test_collocations_come_with_the_counts(values):
+def test_collocations_are_of_words(values):
     values["encoders"]["spans"] = {"decoder_masking": "pmi_span"}
-    config = load(values)
-    assert config.encoders["spans"].reads_importance
-    assert not config.encoders["spans"].masked_by_importance
-    assert systems.encoders(config)["spans"]["estimate"] == "ngrams"
     values["importance"]["ami"]["unit"] = "wordpiece"
-    assert refusal(values) == (
-        "encoders.spans.importance is ami, whose unit is wordpiece; allowed for pmi_span: one of words"
-    )
+    said = "encoders.spans.importance is ami, whose unit is wordpiece; allowed for pmi_span: one of words"
+    assert refusal(values) == said
 
 
 def test_models_of_one_s_own_are_folders_also_in_the_home_folder(values, tmp_path, monkeypatch):
@@ -420,25 +355,18 @@ def test_models_of_one_s_own_are_folders_also_in_the_home_folder(values, tmp_pat
     assert config.starts["own"].values() == {"checkpoint": model}
     assert config.encoders["own"].generator == config.systems["foreign"].model == model
     assert config.results == f"{tmp_path}/results"
-    runs, _ = read(System, {"runs": {"docs": {"dev": "~/theirs.trec"}}})
-    assert runs == {"runs": {"docs": {"dev": f"{tmp_path}/theirs.trec"}}}
-
-
-def test_standalone_is_true_or_false(values):
-    values["standalone"] = "yes"
-    assert refusal(values) == "standalone is yes; allowed: true or false"
+    assert read(System, {"runs": {"docs": {"dev": "~/theirs.trec"}}}) == {
+        "runs": {"docs": {"dev": f"{tmp_path}/theirs.trec"}}
+    }
 
 
 # --- encoders that need another one ----------------------------------------------------------------------------------
 
 
-def with_encoders(values, **encoders):
-    return load(values | {"encoders": values["encoders"] | encoders})
-
-
 def test_an_encoder_goes_on_from_another_with_the_start_of_that_one(values):
     values["starts"]["large"] = {**values["starts"]["small"], "hidden": 16}
-    config = with_encoders(values, general={"start": "large", "collection": "other"}, both={"after": "general"})
+    values["encoders"] |= {"general": {"start": "large", "collection": "other"}, "both": {"after": "general"}}
+    config = load(values)
     assert (config.encoders["both"].start, config.encoders["both"].collection) == ("large", "docs")
     assert load(config.values()).encoders == config.encoders
     assert "after" not in config.encoders["cdmae"].values(), "trainings without are what they were"
@@ -446,7 +374,8 @@ def test_an_encoder_goes_on_from_another_with_the_start_of_that_one(values):
 
 def test_a_snapshot_has_all_else_from_its_encoder(values):
     values["encoders"]["cdmae"] |= {"batch": 3, "after": "mae"}
-    config = with_encoders(values, early={"snapshot_of": "cdmae", "take_step": 4})
+    values["encoders"]["early"] = {"snapshot_of": "cdmae", "take_step": 4}
+    config = load(values)
     early, whole = config.encoders["early"], config.encoders["cdmae"]
     assert (early.take_step, early.snapshot_of) == (4, "cdmae")
     assert dataclasses.replace(early, take_step=0, snapshot_of="") == whole
@@ -457,48 +386,30 @@ def test_a_snapshot_has_all_else_from_its_encoder(values):
     ("encoders", "sentence"),
     [
         ({"a": {"after": "b"}, "b": {"after": "a"}}, "encoders need each other in a circle: a -> b -> a; allowed: "),
-        (
-            {"a": {"after": "b"}, "b": {"snapshot_of": "a", "take_step": 1}},
-            "encoders need each other in a circle: a -> b -> a; allowed: ",
-        ),
-        (
-            {"a": {"snapshot_of": "b", "take_step": 1}, "b": {"snapshot_of": "a", "take_step": 1}},
-            "encoders need each other in a circle: a -> b -> a; allowed: ",
-        ),
+        ({"a": {"after": "b"}, "b": {"snapshot_of": "a", "take_step": 1}}, "encoders need each other in a circle: a "),
         ({"a": {"snapshot_of": "a"}}, "encoders need each other in a circle: a -> a; allowed: chains that end"),
-        ({"a": {"after": "a"}}, "encoders need each other in a circle: a -> a; allowed: chains that end"),
         ({"a": {"after": "mea"}}, "encoders.a.after is mea; did you mean mae?"),
-        ({"a": {"after": 3}}, "encoders.a.after is 3; allowed: text"),
         ({"a": {"after": "mae", "objective": "none"}}, "encoders.a.after does not go with objective none; allowed: "),
         ({"a": {"after": "mae", "start": "big"}}, "encoders.a.start is big; allowed: small, that of encoders.mae"),
         ({"a": {"snapshot_of": "cdmea", "take_step": 1}}, "encoders.a.snapshot_of is cdmea; did you mean cdmae?"),
-        ({"a": {"snapshot_of": ["x"], "take_step": 1}}, 'encoders.a.snapshot_of is ["x"]; allowed: text'),
         ({"a": {"snapshot_of": "mae"}}, "encoders.a.take_step is missing: the step of encoders.mae that is kept"),
         ({"a": {"snapshot_of": "mae", "take_step": 11}}, "encoders.a: take_step is 11; allowed: up to steps, 10"),
-        (
-            {"a": {"snapshot_of": "b", "take_step": 6}, "b": {"take_step": 5}},
-            "encoders.a.take_step is 6; allowed: up to 5, the last step of encoders.b",
-        ),
+        ({"a": {"snapshot_of": "b", "take_step": 6}, "b": {"take_step": 5}},
+         "encoders.a.take_step is 6; allowed: up to 5, the last step of encoders.b"),
         ({"a": {"snapshot_of": "none", "take_step": 1}}, "encoders.a.snapshot_of is none, which is not pre-trained; "),
-        (
-            {"a": {"snapshot_of": "mae", "take_step": 1, "batch": 9}},
-            "encoders.a.batch is 9, but a snapshot has all but its take_step from encoders.mae; leave it out",
-        ),
-        (
-            {"a": {"snapshot_of": "mae", "take_step": 2}, "b": {"snapshot_of": "a", "take_step": 1}},
-            "encoders.b.snapshot_of is a, a snapshot itself; allowed: mae",
-        ),
+        ({"a": {"snapshot_of": "mae", "take_step": 1, "batch": 9}},
+         "encoders.a.batch is 9, but a snapshot has all but its take_step from encoders.mae; leave it out"),
+        ({"a": {"snapshot_of": "mae", "take_step": 2}, "b": {"snapshot_of": "a", "take_step": 1}},
+         "encoders.b.snapshot_of is a, a snapshot itself; allowed: mae"),
     ],
 )  # fmt: skip
 def test_encoders_that_cannot_come_after_each_other(values, encoders, sentence):
     values["starts"]["big"] = {"collection": "docs"}
-    with pytest.raises(InputError) as caught:
-        with_encoders(values, **encoders)
-    assert str(caught.value).startswith(sentence)
+    values["encoders"] |= encoders
+    assert refusal(values).startswith(sentence)
 
 
 @pytest.mark.parametrize("key", ["after", "snapshot_of"])
 def test_what_comes_before_is_no_default(values, key):
     values["pretraining"][key] = "mae"
-    with pytest.raises(InputError, match=f"pretraining.{key} cannot be a default"):
-        load(values)
+    assert refusal(values).startswith(f"pretraining.{key} cannot be a default")

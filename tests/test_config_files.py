@@ -1,9 +1,9 @@
 """Config files: how they are read and stacked, and what those that come along say."""
 
+import copy
 import dataclasses
 import json
 import math
-from functools import reduce
 from pathlib import Path
 
 import pytest
@@ -19,6 +19,28 @@ from cdmae.errors import InputError
 from cdmae.fields import read
 
 FILES = Path(__file__).resolve().parent.parent / "config"
+
+
+DEFAULT = """\
+collections:
+  docs: {source: toy}
+starts:
+  small: {collection: docs, vocabulary: 300, layers: 2, hidden: 8, heads: 2}
+importance:
+  ami: {window: 3}
+pretraining:
+  start: small
+  collection: docs
+  importance: ami
+  steps: 10
+encoders:
+  cdmae: {}
+training:
+  collection: docs
+  group: 4
+stages:
+  stage1: {kind: retriever, depth: 50}
+"""
 
 
 def written(folder, text):
@@ -40,11 +62,13 @@ def test_a_config_file_is_read(tmp_path):
         ("a: 1\n? [a, b]\n: 1\n", "own.yaml, line 2: a key is a list; allowed: text"),
         ("a: 1\nb: {{c: 1}: 2}\n", "own.yaml, line 2: a key is a mapping; allowed: text"),
         (b"title: caf\xe9\n", "own.yaml is not UTF-8 text (byte 10); save it as UTF-8"),
-        ("# nothing\n", "own.yaml holds no settings; allowed: a mapping of settings"),
+        ("# nothing\n", "own.yaml holds nothing; allowed: a mapping of settings"),
         ("a: [1\n", "own.yaml, line 2: not YAML ("),
         ("a:\n\tb: 1\n", "own.yaml, line 2: not YAML ("),
-        ("- a\n", 'own.yaml is ["a"]; allowed: a mapping of keys to values'),
-        ("1: a\n", "1 is not a text key; put it in quotation marks"),
+        ("- a\n", 'own.yaml holds ["a"]; allowed: a mapping of settings'),
+        ("1: a\n", "own.yaml, line 1: the key 1 is not text; put it in quotation marks"),
+        ("a:\n  true: a\n", "own.yaml, line 2: the key true is not text; put it in quotation marks"),
+        ('a: 1\nb: "\\0"\n', "own.yaml, line 2: a text has a NUL, which no command line can hold; leave it out"),
         ("a:\n  b: &b\n    c: *b\n", "own.yaml, line 2: not YAML (found unconstructable recursive node)"),
         ("a: " + 5000 * "[", "own.yaml is nested too deeply; allowed: entries with settings"),
     ],
@@ -61,58 +85,38 @@ def test_a_missing_config_file(tmp_path):
         read_yaml(tmp_path / "none.yaml")
 
 
-def test_an_overlay_is_merged_key_by_key():
-    default = {"seed": 1, "systems": {"a": {"kind": "bm25", "b": 0.4}, "c": {"kind": "bm25"}}, "evaluation": {"m": [1]}}
-    overlay = {"systems": {"a": {"b": 0.5}, "c": None, "d": {"kind": "x"}}, "evaluation": {"m": [2]}}
-    merged = lay(default, overlay)
-    assert merged == {
-        "seed": 1, "systems": {"a": {"kind": "bm25", "b": 0.5}, "d": {"kind": "x"}}, "evaluation": {"m": [2]},
-    }  # fmt: skip
-    assert default["systems"]["a"]["b"] == 0.4
+ONE, TWO = {"s": {"a": {"k": 1, "l": 3}, "b": {}}, "seed": 3}, {"s": {"a": {"k": 2}}, "list": [2]}
+NULL = {"s": {"a": None}}
 
 
-def test_standalone_leaves_the_default_out(tmp_path):
-    default, overlay = written(tmp_path, "seed: 1\nresults: there\n"), {"standalone": True, "seed": 2}
-    assert gather(default, overrides={"seed": 2}) == {"seed": 2, "results": "there"}
-    assert gather(default, overrides=overlay) == overlay
-    assert load(gather(default, overrides=overlay)) == Config(seed=2)
+@pytest.mark.parametrize(
+    ("layers", "merged"),
+    [
+        ([ONE], ONE),
+        ([ONE, TWO], {"s": {"a": {"k": 2, "l": 3}, "b": {}}, "seed": 3, "list": [2]}),
+        ([TWO, {"list": [4]}], {"s": {"a": {"k": 2}}, "list": [4]}),
+        ([ONE, NULL], {"s": {"b": {}}, "seed": 3}),
+        ([ONE, TWO, {"s": {"a": None, "c": {}}, "seed": None}], {"s": {"b": {}, "c": {}}, "list": [2]}),
+        ([ONE, NULL, NULL], {"s": {"b": {}}, "seed": 3}),
+        ([TWO, {"s": {"c": None}}], {"s": {"a": {"k": 2}, "c": None}, "list": [2]}),  # nothing has a c: a mistake
+        ([ONE, NULL, TWO], {"s": {"a": {"k": 2}, "b": {}}, "seed": 3, "list": [2]}),  # nothing is left of the first a
+        ([ONE, {"s": None}, TWO], {"s": {"a": {"k": 2}}, "seed": 3, "list": [2]}),
+    ],
+)
+def test_layers_are_merged_key_by_key_and_null_removes_what_is_there(layers, merged):
+    before = copy.deepcopy(layers)
+    assert lay(*layers) == merged and layers == before
 
 
-def test_null_in_a_later_overlay_removes_what_an_earlier_one_changed():
-    default = {"systems": {"a": {"depth": 1}, "b": {}}}
-    layers = ({"systems": {"a": {"depth": 2}}}, {"systems": {"a": None, "c": {}}})
-    assert reduce(lay, layers, default) == {"systems": {"b": {}, "c": {}}}
-
-
-def test_null_removes_what_any_file_before_has(tmp_path):
-    first = written(tmp_path, "standalone: true\nseed: 2\nencoders: {a: {start: x}, b: {start: x}}\n")
-    second = tmp_path / "second.yaml"
-    second.write_text("encoders: {b: null, c: null}\nseed: null\n")
-    merged = gather(FILES / "config.yaml", [first, second])
-    assert merged == {"standalone": True, "encoders": {"a": {"start": "x"}, "c": None}}  # nothing has a c: a mistake
-
-
-def test_what_is_removed_and_said_anew_has_nothing_of_the_default(tmp_path):
-    default, paths = written(tmp_path, "seed: 3\nsystems: {a: {kind: bm25, k1: 3}, c: {kind: bm25}}\n"), []
-    for number, text in enumerate(["systems: {a: null}", "systems: {a: {kind: run}}", "systems: {b: {kind: run}}"]):
-        paths.append(tmp_path / f"{number}.yaml")
-        paths[-1].write_text(text)
-    merged = gather(default, paths)
-    assert merged["systems"] == {"a": {"kind": "run"}, "b": {"kind": "run"}, "c": {"kind": "bm25"}}
-    paths[0].write_text("systems: null")
-    merged = gather(default, paths)
-    assert merged == {"seed": 3, "systems": {"a": {"kind": "run"}, "b": {"kind": "run"}}}
-
-
-def test_two_files_may_remove_the_same_and_the_last_word_on_standalone_counts(tmp_path):
+def test_the_last_word_on_standalone_counts(tmp_path):
     default, paths = written(tmp_path, "seed: 3\nsystems: {a: {kind: bm25}, c: {kind: bm25}}\n"), []
-    for number, text in enumerate(["systems: {a: null}", "systems: {a: null}\nstandalone: true", "standalone: false"]):
+    for number, text in enumerate(["systems: {a: null}\nstandalone: true", "standalone: false"]):
         paths.append(tmp_path / f"{number}.yaml")
         paths[-1].write_text(text)
-    rest = {"seed": 3, "systems": {"c": {"kind": "bm25"}}}
-    assert gather(default, paths) == rest | {"standalone": False}
-    assert gather(default, paths[:1], {"systems": {"a": "null"}}) == rest
-    assert gather(default, paths[2:], {"standalone": "true", "seed": 4}) == {"standalone": True, "seed": 4}
+    rest = {"seed": 3, "systems": {"c": {"kind": "bm25"}}, "standalone": False}
+    assert gather(default, paths) == gather(default, paths[1:], {"systems": {"a": "null"}}) == rest
+    alone = gather(default, paths[1:], {"standalone": "true", "seed": 4})
+    assert alone == {"standalone": True, "seed": 4} and load(alone) == Config(seed=4)
 
 
 def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
@@ -123,17 +127,21 @@ def test_overlays_are_checked_for_what_the_engine_overlooks(tmp_path):
 
 def test_numbers_without_quotation_marks_are_read_as_numbers(tmp_path):
     """Also what YAML 1.1 takes for text, and what the engine passes on as text within lists and mappings."""
+    lines = "whole: 1e3\nhalf: 5e-1\nsmall: [3E-4, .1e-3]\ntext: [1e, e3, '1e3', 0x]\n"
+    numbers = {"whole": 1000, "half": 0.5, "small": [3e-4, 1e-4], "text": ["1e", "e3", "1e3", "0x"]}
+    assert read_yaml(written(tmp_path, lines)) == numbers and type(read_yaml(tmp_path / "own.yaml")["whole"]) is int
     entry = "stages:\n  one: {kind: retriever, collection: docs, learning_rate: "
     for number in ("1e-4", "1E-4", "1.e-4", ".1e-3", "1.0e-4", "0.0001"):
         values = gather(written(tmp_path, f"{entry}{number}}}\n"))
-        assert read(Written, values)[0]["stages"]["one"]["learning_rate"] == 1e-4
-    values = gather(written(tmp_path, "seed: 7\n"), overrides={"seeds": ["7", "8"], "training": {"margin": "5e-2"}})
-    assert read(Written, values) == ({"seed": 7, "seeds": (7, 8), "training": {"margin": 0.05}}, [])
+        assert read(Written, values)["stages"]["one"]["learning_rate"] == 1e-4
+    typed = {"seeds": ["7", "8"], "training": {"margin": "5e-2", "in_batch": "true", "split": ""}}
+    values = gather(written(tmp_path, "seed: 7\n"), overrides=typed)
+    assert values == {"seed": 7, "seeds": [7, 8], "training": {"margin": 0.05, "in_batch": True, "split": ""}}
     values = gather(written(tmp_path, "starts: {a: {}, b: {}}\n"), overrides={"starts": {"a": "null"}})
     assert values == {"starts": {"b": {}}}
     for number in ('"1e-4"', "'0.0001'"):
-        _, (mistake,) = read(Written, gather(written(tmp_path, f"{entry}{number}}}\n")))
-        assert str(mistake).startswith('stages.one.learning_rate is "'), number
+        with pytest.raises(InputError, match='stages.one.learning_rate is "'):
+            read(Written, gather(written(tmp_path, f"{entry}{number}}}\n")))
 
 
 @pytest.mark.parametrize("path", sorted(FILES.glob("*.yaml")), ids=lambda path: path.stem)
@@ -239,3 +247,105 @@ def test_the_paper_s_values_are_the_schema_s_defaults(tmp_path):
         for key, value in paper[section].items():
             if key not in ("start", "collection", "importance", "take_step", "chunk"):
                 assert defaults[key] == value, key
+
+
+# --- where a mistake is ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def said(tmp_path, monkeypatch):
+    """What is said of a default config with overlays, run in the folder of the files."""
+    monkeypatch.chdir(tmp_path)
+
+    def say(*overlays, default=DEFAULT, overrides=None):
+        files = [Path("default.yaml").absolute(), *(Path(f"{place}.yaml").absolute() for place in range(len(overlays)))]
+        for path, text in zip(files, (default, *overlays), strict=True):
+            path.write_text(text)
+        with pytest.raises(InputError) as caught:
+            load(gather(files[0], files[1:], overrides))
+        return str(caught.value).split("\n")
+
+    return say
+
+
+@pytest.mark.parametrize(
+    ("overlay", "begins"),
+    [
+        ("seed: -1\n", "0.yaml, line 1: seed is -1; allowed: "),
+        ("training:\n  epochs: 2\n  querys: 3\n", "0.yaml, line 3: training.querys is not a setting; did you mean q"),
+        ("stages:\n  stage1:\n    depht: 3\n", "0.yaml, line 3: stages.stage1.depht is not a setting; did you mean"),
+        ("\ntraining:\n  queries: 65\n", "0.yaml, line 3: stages.stage1.queries is 65; allowed: up to 64, "),
+        ("pretraining: {take_step: 11}\n", "0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps"),
+        ("collections:\n  docs:\n    size: 13\n", "0.yaml, line 3: collections.docs: size is 13; allowed: no unlucky"),
+        ("seed: 1\nstandalone:\n", "0.yaml, line 2: standalone is null; allowed: true or false"),
+        ("standalone: true\nencoders:\n  mae:\n", "0.yaml, line 3: encoders.mae is empty; allowed: a mapping"),
+        ("systems:\n  a: {kind: fusion}\n", "0.yaml, line 2: systems.a.of is missing; kind fusion needs of"),
+        ("base: &base\n  depht: 3\nstages:\n  stage1:\n    <<: *base\n", "0.yaml, line 1: base is not a setting"),
+        ("evaluation:\n  collections:\n    dogs: [test]\n", "0.yaml, line 3: evaluation.collections.dogs is dogs; did"),
+        ("seed: 1\nsystems:\n  a.b: {kind: bm25}\n", "0.yaml, line 3: systems has the name a.b; allowed: up to"),
+        (
+            "evaluation:\n  relevant:\n    docs: {dev: 1,\n      dev.small: 0}\n",
+            "0.yaml, line 4: evaluation.relevant.docs.dev.small is 0; allowed: a whole number from 1 to 1000",
+        ),
+        ("starts:\n  small: {positions: 100}\n", "default.yaml, line 13: encoders.cdmae.max_length is 150; allowed: "),
+    ],
+)
+def test_a_mistake_is_named_with_file_and_line(said, overlay, begins):
+    assert said(overlay)[0].startswith(begins)
+
+
+def test_of_several_files_the_last_that_has_the_key_is_named(said):
+    assert said("training:\n  epochs: -1\n", "seed: 3\n\ntraining:\n  epochs: -2\n")[0].startswith("1.yaml, line 4: tr")
+    assert said("training:\n  epochs: -1\n", "seed: 3\n")[0].startswith("0.yaml, line 2: training.epochs is -1; ")
+    wrong = DEFAULT.replace("window: 3", "window: 1")
+    assert said("seed: 3\n", default=wrong)[0].startswith("default.yaml, line 6: importance.ami.window is 1; ")
+
+
+def test_what_was_typed_and_what_the_sentence_places_itself_stand_in_no_config_file(said, toy):
+    assert said("seed: 1\n", overrides={"seed": -1}) == ["seed is -1; allowed: a whole number from 0"]
+    typed = {"encoders": {"cdmae": {"batch": 0, "epochs": "1"}}}
+    assert said("seed: 1\n", overrides=typed) == ["encoders.cdmae.batch is 0; allowed: a whole number from 1"]
+    sentence = "data/corpus.jsonl, line 3: not JSON"
+
+    def check(_):
+        raise InputError(sentence)
+
+    toy.Settings.check = check
+    assert said("seed: 1\n") == [f"collections.docs: {sentence}"]
+
+
+def test_several_mistakes_are_told_at_once(said):
+    sentences = said("sed: 1\nseeds: 3\ntraining:\n  querys: 3\n  group: x\n")
+    assert sorted(sentence.partition(": ")[0] for sentence in sentences) == [
+        f"0.yaml, line {line}" for line in (1, 2, 4, 5)
+    ]
+    sentences = said("stages:\n  stage1: {depht: 3}\nsystems:\n  a: {kind: bm52}\n  b: {}\nreport: {titel: x}\n")
+    assert [sentence.partition(" is ")[0] for sentence in sentences] == [
+        "0.yaml, line 2: stages.stage1.depht",
+        "0.yaml, line 4: systems.a.kind",
+        "0.yaml, line 6: report.titel",
+    ]
+
+
+@pytest.mark.parametrize("first", ["sed: 1", "seed: x", "seeds: 3", "results: 5"])
+def test_a_mistake_at_the_top_hides_no_other_one(said, first):
+    sentences = said(f"{first}\nstages:\n  stage1: {{depht: 3}}\n")
+    assert [sentence.partition(" is ")[0] for sentence in sentences] == [
+        f"0.yaml, line 1: {first.partition(':')[0]}",
+        "0.yaml, line 3: stages.stage1.depht",
+    ]
+
+
+def test_what_only_a_mistyped_section_of_defaults_lacks_is_not_told(said):
+    sentences = said("standalone: true\n" + DEFAULT.replace("pretraining", "pretrainng"))
+    assert sentences == ["0.yaml, line 8: pretrainng is not a setting; did you mean pretraining?"]
+
+
+def test_one_mistake_in_the_defaults_is_told_once(said):
+    sentences = said("pretraining: {take_step: 11}\nencoders: {a: {}, b: {}}\n")
+    assert sentences == ["0.yaml, line 1: encoders.cdmae: take_step is 11; allowed: up to steps, 10"]
+
+
+def test_of_very_many_mistakes_the_first_ones_are_told(said):
+    sentences = said("".join(f"key{place}: 1\n" for place in range(30)))
+    assert len(sentences) == 11 and sentences[-1] == "and 20 more"

@@ -313,7 +313,7 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     [
         (["search"], 'search needs words, such as ./run search "compute the determinant of a matrix"'),
         (["importance", "--configfile", "config/smoke.yaml"], "importance needs words, such as ./run importance "),
-        (["search", "caf\udce9"], "the words are not UTF-8; allowed: text in UTF-8"),
+        (["search", "caf\udce9"], r"the argument 'caf\udce9' is not UTF-8; allowed: text"),
         (["search", "--depth", "0", "lists"], "--depth is 0; allowed: a whole number from 1 to 1000, evaluation.depth"),
         (["search", "--depth", "2000", "lists"], "--depth is 2000; allowed: a whole number from 1 to 1000, evaluation"),
         (["search", "--dept", "3", "lists"], "unrecognized arguments: --dept; ./run search --help lists the options"),

@@ -1,6 +1,6 @@
 """Progress lines: their text, and how often they come."""
 
-import io
+import time
 
 import pytest
 
@@ -8,54 +8,38 @@ from cdmae import log
 from cdmae.log import Progress, amount, duration, say
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self):
-        return self.now
-
-
-class Terminal(io.StringIO):
-    def isatty(self):
-        return True
-
-
 @pytest.fixture
-def clock():
-    return Clock()
+def run(monkeypatch, capsys):
+    """A function that takes so many steps of so many seconds, and returns the lines."""
+    clock = [100.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+
+    def work(*, total=4000, start=0, seconds=1.0, steps=30, **numbers):
+        with Progress(total, label="pretrain cdmae", start=start) as shown:
+            for _ in range(steps):
+                clock[0] += seconds
+                shown.advance(10, **numbers)
+        return capsys.readouterr().err.splitlines()
+
+    return work
 
 
-def run(clock, stream, *, total=4000, start=0, seconds=1.0, steps=30, **numbers):
-    with Progress(total, label="pretrain cdmae", start=start, stream=stream, clock=clock) as shown:
-        for _ in range(steps):
-            clock.now += seconds
-            shown.advance(10, **numbers)
-    return stream.getvalue()
-
-
-def test_the_line(clock):
-    line = run(clock, io.StringIO(), steps=2, loss=5.1234, learning_rate=3e-4).splitlines()[0]
+def test_the_line(run):
+    line = run(steps=2, loss=5.1234, learning_rate=3e-4)[0]
     what, numbers = "pretrain cdmae: 20 of 4,000 steps (0 %)", "loss 5.12, learning rate 0.000300"
     assert line == f"{what}, 10.0 steps/s, 6:38 left, {numbers}"
-    assert run(clock, io.StringIO(), total=0, steps=2).splitlines()[0] == "pretrain cdmae: 20 steps, 10.0 steps/s"
+    assert run(total=0, steps=2)[0] == "pretrain cdmae: 20 steps, 10.0 steps/s"
 
 
-def test_a_line_after_2_seconds_and_then_each_10_at_the_command_s_own_pace(clock):
-    lines = run(clock, io.StringIO()).splitlines()
+def test_a_line_after_2_seconds_and_then_each_10_at_the_command_s_own_pace(run):
+    lines = run()
     assert [line.split()[2] for line in lines] == ["20", "120", "220", "300"]
     assert lines[-1].endswith("after 0:30")
-    assert run(clock, io.StringIO(), seconds=0.01) == ""
-    line = run(clock, io.StringIO(), start=1000, steps=2).splitlines()[0]
-    assert "1,020 of 4,000 steps (25 %), 10.0 steps/s, 4:58 left" in line
+    assert run(seconds=0.01) == []
+    assert "1,020 of 4,000 steps (25 %), 10.0 steps/s, 4:58 left" in run(start=1000, steps=2)[0]
 
 
-def test_a_terminal_gets_one_redrawn_line(clock):
-    text = run(clock, Terminal(), steps=3)
-    assert text.count("\n") == 1
-    assert text.count("\r\x1b[K") == 4
-
-
-def test_numbers_are_read_only_when_printed(clock):
+def test_numbers_are_read_only_when_printed(run):
     class Number:
         read = 0
 
@@ -63,13 +47,13 @@ def test_numbers_are_read_only_when_printed(clock):
             Number.read += 1
             return 1.0
 
-    run(clock, io.StringIO(), steps=30, loss=Number())
+    run(steps=30, loss=Number())
     assert Number.read == 4
 
 
-def test_only_the_first_process_of_a_job_prints(clock, monkeypatch, capsys):
+def test_only_the_first_process_of_a_job_prints(run, monkeypatch, capsys):
     monkeypatch.setenv("RANK", "1")
-    assert run(clock, io.StringIO()) == ""
+    assert run() == []
     say("hello")
     assert capsys.readouterr().err == ""
     monkeypatch.setenv("RANK", "0")

@@ -9,7 +9,6 @@ from planned import changed, plan
 from cdmae.config.load import load
 from cdmae.config.seeds import base, first
 from cdmae.errors import InputError
-from cdmae.fields import Plain
 from workflow.facts import facts as report_facts
 
 SEEDS = [7, 8, 9]  # the tests' config has seed 7
@@ -28,9 +27,7 @@ def jobs(values):
 @pytest.mark.parametrize(
     ("seeds", "sentence"),
     [
-        (5, "seeds is 5; allowed: a list, each element a whole number from 0"),
         ([7, -1], "seeds[1] is -1; allowed: a whole number from 0"),
-        ([7, 8.5], "seeds[1] is 8.5; allowed: a whole number from 0"),
         ([7, 8, 8], "seeds is [7, 8, 8]; allowed: different ones, the first of them seed, 7"),
         ([8, 7], "seeds is [8, 7]; allowed: different ones, the first of them seed, 7"),
     ],
@@ -41,9 +38,7 @@ def test_seeds_that_cannot_be(values, seeds, sentence):
     assert str(caught.value) == sentence
 
 
-def test_seeds_of_the_command_line_are_text_and_names_tell_them(values):
-    """The engine passes ``--config 'seeds=[7, 8]'`` on as a list of text."""
-    assert load(values | {"seeds": [Plain("7"), Plain("8")]}) == load(values | {"seeds": [7, 8]})
+def test_names_tell_seeds():
     assert base("mae@43") == base("mae") == "mae"
     assert first(["mae", "mae@43", "bm25"]) == ["mae", "bm25"]
 
@@ -51,7 +46,7 @@ def test_seeds_of_the_command_line_are_text_and_names_tell_them(values):
 @pytest.mark.parametrize("section", ["encoders", "stages", "systems"])
 def test_no_name_of_a_config_can_be_that_of_a_replica(values, section):
     values[section]["x@8"] = {}
-    with pytest.raises(InputError, match=f"{section} has the name x@8; allowed: letters, digits, - and _"):
+    with pytest.raises(InputError, match=f"{section} has the name x@8; allowed: up to 64 letters, digits, - and _"):
         load(values)
 
 

@@ -9,8 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from cdmae.cli import read_arguments
-from cdmae.config import places, seeds, systems
+from cdmae.config import seeds, systems
 from cdmae.config.checks import read_measure
+from cdmae.config.load import gather, load
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
@@ -28,7 +29,7 @@ TRAININGS = ("pretrain", "train_retriever", "train_reranker")  # the rules that 
 
 def configured(overlays: list[str]) -> Config:
     """Load the default config with others laid over it; raises `InputError` for one that is wrong."""
-    return places.load(ROOT / "config/config.yaml", overlays)
+    return load(gather(ROOT / "config/config.yaml", overlays))
 
 
 def command(arguments: list[str]) -> None:

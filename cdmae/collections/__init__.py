@@ -91,5 +91,6 @@ def check_batch(stage: str, queries: int, collection: str, split: str, relevant:
     if queries > most:
         raise InputError(
             f"{stage}.queries is {queries}; allowed: up to {most}, the queries of collections.{collection}, split "
-            f"{split}, that have a relevant passage"
+            f"{split}, that have a relevant passage",
+            keys=(*stage.split("."), "queries"),
         )

@@ -14,8 +14,7 @@ from cdmae.fields import refusal, show
 if TYPE_CHECKING:
     from ir_measures import Measure
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
-LONGEST = 64  # letters of a name: a path may join three of them, and file systems take 255 bytes between slashes
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # a path may join three; file systems take 255 bytes between /
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (".ci", ".git", ".snakemake", ".venv", "benchmarks", "cdmae", "config", "docs", "envs", "tests", "workflow")
 # Of ir_measures, those whose packages are pinned, so that the same one computes a measure everywhere. Accuracy's is
@@ -25,11 +24,9 @@ PROVIDERS = ("pytrec_eval", "msmarco", "judged", "compat")
 
 def check_name(name: str, section: str) -> None:
     """Refuse a name that cannot be part of a path."""
-    what = f"{section} has the name {show(name)}"
     if not NAME.fullmatch(name):
-        raise InputError(f"{what}; allowed: letters, digits, - and _", keys=(section, name))
-    if len(name) > LONGEST:
-        raise InputError(f"{what} of {len(name)} letters; allowed: up to {LONGEST}", keys=(section, name))
+        words = f"{section} has the name {show(name)}; allowed: up to 64 letters, digits, - and _"
+        raise InputError(words, keys=(section, name))
 
 
 def check_results(results: str) -> None:
@@ -60,8 +57,9 @@ def check_cycles(section: str, needs: dict[str, list[str]]) -> None:
     except CycleError as error:
         circle = error.args[1][:0:-1]  # its last name is its first one
         begin = circle.index(next(name for name in needs if name in circle))
-        names = " -> ".join([*circle[begin:], *circle[: begin + 1]])
-        raise refusal((section,), f" need each other in a circle: {names}; allowed: chains that end") from None
+        names = [*circle[begin:], *circle[: begin + 1]]
+        words = f"{section} need each other in a circle: {' -> '.join(names)}; allowed: chains that end"
+        raise InputError(words, keys=(section, names[0])) from None
 
 
 def read_measure(name: str, *, of: tuple[str, ...] = ("evaluation", "measures")) -> Measure:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +12,9 @@ from cdmae.config import pretrained, systems
 from cdmae.config.checks import check_cycles, check_results, read_measure
 from cdmae.config.encoders import Encoder
 from cdmae.config.rankers import Stage, System
-from cdmae.config.schema import Config
+from cdmae.config.schema import SECTIONS, Config
 from cdmae.errors import InputError
-from cdmae.fields import Keys, dotted, refusal, show, suggestion
+from cdmae.fields import named, refusal, show, suggestion
 
 Mistakes = Iterator[tuple[str, str]]  # in an entry: the key of a setting, and what is said behind its value
 SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
@@ -28,16 +27,15 @@ def check(config: Config) -> None:
     """Check a config whose entries are right, each by itself."""
     check_results(config.results)
     relevant = {name: _check_collection(config, name) for name in config.collections}
-    for keys, name, section in _names(config):
-        if not name:
-            raise refusal(keys, f" is missing: the name of an entry of {section}")
-        if name not in (entries := getattr(config, section)):
-            others = [other for other in entries if (section, other) != keys[:2]]  # none is made from itself
-            raise refusal(keys, f" is {show(name)}; {suggestion(name, others)}")
+    entries = [((part, name), entry) for part in SECTIONS for name, entry in getattr(config, part).items()]
+    for place, entry in [*entries, (("evaluation",), config.evaluation)]:
+        for keys, name, section in named(entry):
+            if name not in (known := getattr(config, section)):
+                others = [other for other in known if (section, other) != place]  # none is made from itself
+                raise refusal((*place, *keys), f" is {show(name)}; {suggestion(name, others)}")
     for name, start in config.starts.items():
         if start.checkpoint:
-            with _at("starts", name, "checkpoint") as path:
-                pretrained.check(start.checkpoint, path)
+            pretrained.check(start.checkpoint, ("starts", name, "checkpoint"))
         elif not start.collection:
             raise refusal(("starts", name), " has neither checkpoint nor collection; allowed: one of them")
     for section, mistakes in (("encoders", _encoder), ("stages", _stage), ("systems", _system)):
@@ -45,10 +43,10 @@ def check(config: Config) -> None:
             for key, words in mistakes(config, name, entry):
                 raise refusal((section, name, key), f" is {show(getattr(entry, key))}{words}")
     for name, stage in config.stages.items():
-        with _at("stages", name, "queries"):
-            known = relevant[stage.collection]
-            collections.check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, known)
-    check_cycles("systems", {name: list(system.sources().values()) for name, system in config.systems.items()})
+        known = relevant[stage.collection]
+        collections.check_batch(f"stages.{name}", stage.queries, stage.collection, stage.split, known)
+    edges = {name: named(system) for name, system in config.systems.items()}
+    check_cycles("systems", {name: [other for _, other, part in edges[name] if part == "systems"] for name in edges})
     for mined in systems.mined(config):
         _check_mined(config, *mined)
     _check_targets(config)
@@ -56,16 +54,7 @@ def check(config: Config) -> None:
     _check_lengths(config)
 
 
-@contextmanager
-def _at(*keys: str) -> Iterator[str]:
-    """Tell where in the config the cause of an error lies; yields it as messages write it."""
-    try:
-        yield dotted(keys)
-    except InputError as error:
-        raise InputError(str(error), keys=keys) from None
-
-
-# --- collections and names -------------------------------------------------------------------------------------------
+# --- collections -----------------------------------------------------------------------------------------------------
 
 
 def _check_collection(config: Config, name: str) -> dict[str, int]:
@@ -75,9 +64,8 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
     """
     _ask(config, name, "judged")
     files = _ask(config, name, "depends")
-    with _at("collections", name) as path:
-        for file in files:
-            pretrained.check_plain(file, path)
+    for file in files:
+        pretrained.check_plain(file, ("collections", name))
     small = sum(Path(file).stat().st_size for file in files) <= SMALL
     return _ask(config, name, "check") if small else {}
 
@@ -107,29 +95,6 @@ def _unfit(config: Config, collection: str, split: str) -> str:
     return "" if judged[split] else f", which has no judgments; allowed: {names}"
 
 
-def _names(config: Config) -> Iterator[tuple[Keys, str, str]]:
-    """List every name of an entry: where it stands, the name, and the section that it leads to."""
-    for name, start in config.starts.items():
-        if start.collection:
-            yield ("starts", name, "collection"), start.collection, "collections"
-    for name, encoder in config.encoders.items():
-        yield ("encoders", name, "start"), encoder.start, "starts"
-        if encoder.pretrained:
-            yield ("encoders", name, "collection"), encoder.collection, "collections"
-        if encoder.reads_importance:
-            yield ("encoders", name, "importance"), encoder.importance, "importance"
-    for name, stage in config.stages.items():
-        yield ("stages", name, "collection"), stage.collection, "collections"
-    for name, system in config.systems.items():
-        if system.stage:
-            yield ("systems", name, "encoder"), system.encoder, "encoders"
-            yield ("systems", name, "stage"), system.stage, "stages"
-        for keys, source in system.sources().items():
-            yield ("systems", name, *keys), source, "systems"
-    if config.evaluation.baseline:
-        yield ("evaluation", "baseline"), config.evaluation.baseline, "systems"
-
-
 # --- entries ---------------------------------------------------------------------------------------------------------
 
 
@@ -139,9 +104,9 @@ def _most(entry: Any, key: str, most: int | None, whose: str, where: str = "") -
         yield key, f"; allowed{where}: up to {most}, {whose}"
 
 
-def _kind(entry: Any, key: str, entries: dict[str, Any], kinds: tuple[str, ...], what: str) -> Mistakes:
-    """Refuse an entry, named by a setting, of other kinds than `kinds`; `what` calls the entries of its section."""
-    kind = entries[getattr(entry, key)].kind
+def _kind(entries: dict[str, Any], system: System, key: str, *kinds: str) -> Mistakes:
+    """Refuse an entry that a system names of other kinds than `kinds`."""
+    kind, what = entries[getattr(system, key)].kind, "stage" if key == "stage" else "system"
     if kind not in kinds:
         fitting = ", ".join(name for name in entries if entries[name].kind in kinds) or "there is none"
         yield key, f", of kind {kind}; allowed: a {what} of kind {' or '.join(kinds)} ({fitting})"
@@ -182,8 +147,7 @@ def _encoder(config: Config, name: str, encoder: Encoder) -> Mistakes:
 
 def _generator(name: str, encoder: Encoder, checkpoint: str) -> Mistakes:
     """Refuse a generator that cannot have the word-pieces of the start; its job compares them one by one."""
-    with _at("encoders", name, "generator") as path:
-        pretrained.check(encoder.generator, path)
+    pretrained.check(encoder.generator, ("encoders", name, "generator"))
     if not checkpoint:
         remedy = "has word-pieces of its own; allowed: a generator for a start with a checkpoint"
         yield "generator", f", but starts.{encoder.start} {remedy}"
@@ -212,14 +176,11 @@ def _stage(config: Config, name: str, stage: Stage) -> Mistakes:
 
 
 def _system(config: Config, name: str, system: System) -> Mistakes:
-    for place, source in system.sources().items():
-        if source == name:
-            raise refusal(("systems", name, *place), f" is {name}: a system cannot be made from its own run")
     if system.stage:
-        yield from _kind(system, "stage", config.stages, (system.kind,), "stage")
-        yield from _kind(system, "negatives", config.systems, MINED, "system")
+        yield from _kind(config.stages, system, "stage", system.kind)
+        yield from _kind(config.systems, system, "negatives", *MINED)
     if system.teacher:
-        yield from _kind(system, "teacher", config.systems, ("reranker", "run"), "system")
+        yield from _kind(config.systems, system, "teacher", "reranker", "run")
     if system.kind == "reranker" and system.depth > (most := config.evaluation.depth):
         yield "depth", f"; allowed: up to evaluation.depth, {most}"
     if system.kind == "fusion":
@@ -227,8 +188,7 @@ def _system(config: Config, name: str, system: System) -> Mistakes:
     if system.kind == "run":
         _check_runs(config, name, system)
     if system.kind == "external":
-        with _at("systems", name, "model") as path:
-            pretrained.check_retriever(system.model, path)
+        pretrained.check_retriever(system.model, ("systems", name, "model"))
 
 
 def _fusion(config: Config, system: System) -> Mistakes:
@@ -248,8 +208,6 @@ def _check_runs(config: Config, name: str, system: System) -> None:
     """Refuse files that are not there, and a system that lacks the run of a split that is measured or trained on."""
     keys = ("systems", name, "runs")
     for collection, files in system.runs.items():
-        if collection not in config.collections:
-            raise refusal((*keys, collection), f": not a collection; {suggestion(collection, config.collections)}")
         for split, file in files.items():
             if words := _unfit(config, collection, split):
                 raise refusal((*keys, collection, split), f": the split is {split}{words}")
@@ -291,8 +249,6 @@ def _check_targets(config: Config) -> None:
         raise refusal(("evaluation", "collections"), words)
     for collection, splits in evaluated.items():
         keys = ("evaluation", "collections", collection)
-        if collection not in config.collections:
-            raise refusal(keys, f": not a collection; {suggestion(collection, config.collections)}")
         if len(set(splits)) < len(splits):
             raise refusal(keys, f" is {show(list(splits))}; allowed: each split once, or none: only searched")
         for split in splits:

@@ -43,7 +43,7 @@ class Start:
         "other keys",
         source="4.1: Shitao/RetroMAE",
     )  # fmt: skip
-    collection: str = setting("", meaning="its text trains the tokenizer of a random start")
+    collection: str = setting("", meaning="its text trains the tokenizer of a random start", names="collections")
     vocabulary: int = setting(30522, unit="word-pieces", meaning="size", source="BERT base", low=100, high=2**20)
     layers: int = setting(12, meaning="Transformer layers", source="BERT base", low=1, high=1000)
     hidden: int = setting(768, unit="dimensions", meaning="width d_enc", source="BERT base", low=2, high=2**16)
@@ -103,12 +103,14 @@ class Importance:
 class Encoder:
     """A pre-training: where it starts, on which passages, with which objective and masks."""
 
-    start: str = setting(meaning="name of an entry of `starts`")
+    start: str = setting(meaning="name of an entry of `starts`", needed=True, names="starts")
     after: str = setting(
         "", meaning="the encoder that it goes on from, with its weights and its `start`; none: from the start itself",
-        source="table 5: general, then domain", later=True,
+        source="table 5: general, then domain", later=True, names="encoders",
     )  # fmt: skip
-    collection: str = setting("", meaning="its passages are the corpus; none for objective none")
+    collection: str = setting(
+        "", meaning="its passages are the corpus; none for objective none", needed=True, names="collections"
+    )
     objective: Objective = setting(
         "mae", meaning="a file in cdmae/pretraining/objectives, or none: not pre-trained", source="3.1"
     )
@@ -116,7 +118,10 @@ class Encoder:
     decoder_masking: Masking = setting(
         "importance", meaning="a file in cdmae/masking/strategies", source="3.2, Algorithm 1", only=DECODER
     )
-    importance: str = setting("", meaning="name of an entry of `importance`; where a masking is importance or pmi_span")
+    importance: str = setting(
+        "", meaning="name of an entry of `importance`; where a masking is importance or pmi_span", needed=True,
+        names="importance",
+    )  # fmt: skip
     encoder_ratio: float = setting(0.3, meaning="share of masked tokens, p_enc", source="4.1", above=0, high=0.95)
     decoder_ratio: float = setting(
         0.5, meaning="share of masked tokens, p_dec", source="4.1", above=0, high=0.95, only=DECODER
@@ -159,6 +164,7 @@ class Encoder:
         "",
         meaning="the encoder whose training this is the step `take_step` of; all else is that encoder's",
         later=True,
+        names="encoders",
     )
     learning_rate: float = setting(3e-4, meaning="peak, linear schedule", source="A", above=0, high=1)
     weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)

@@ -1,15 +1,19 @@
 """From config files to a config: the default file, overlays over it, what entries inherit, and every check.
 
-`cdmae.config.schema` is the schema; `cdmae.config.places` adds the file and the line to what is said here.
+`cdmae.config.schema` is the schema. Values remember the file and line that they come from, which messages begin with.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import reduce
 from pathlib import Path
 from typing import Any
+
+import yaml
 
 from cdmae import collections
 from cdmae.config import checks, demands, schema, seeds
@@ -18,10 +22,8 @@ from cdmae.config.schema import Collection, Config, Encoder, Stage
 from cdmae.errors import InputError
 from cdmae.fields import (
     Keys,
-    Plain,
     build,
     known,
-    mapping,
     others,
     parse,
     pick,
@@ -39,8 +41,9 @@ OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where the entries of a section have theirs
 KIND = {"encoders": "objective", "stages": "kind", "systems": "kind"}  # the setting that decides which others count
 MOST_MISTAKES = 10  # that are told at once
-REMOVED = object()  # in the place of what a config file removes by null
-WORDS = {"null": None, "true": True, "True": True, "false": False, "False": False}  # of the command line
+EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # as in 3e-4, which is text in YAML 1.1
+
+Place = tuple[str, int]  # a file and a line
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,42 +60,61 @@ class Written(Config):
 
 
 class Section(dict):
-    """A mapping of a config file, which knows the line of every key."""
+    """A mapping of a config, which knows file and line of its keys: None for those of the command line."""
 
-    lines: dict[str, int]
+    places: dict[str, Place | None]
+
+
+class Loader(yaml.SafeLoader):
+    """A loader that keeps the lines of keys, and refuses keys that are no text or repeated, and NUL in text."""
+
+    def construct_yaml_map(self, node: yaml.MappingNode) -> Section:
+        """Make a mapping of a node."""
+        seen = set()
+        for key, _ in node.value:
+            if not isinstance(key, yaml.ScalarNode):
+                kind = "list" if isinstance(key, yaml.SequenceNode) else "mapping"
+                raise self.refusal(key, f"a key is a {kind}; allowed: text")
+            if not key.tag.endswith((":str", ":merge")):
+                raise self.refusal(key, f"the key {key.value} is not text; put it in quotation marks")
+            if key.value in seen and not key.tag.endswith(":merge"):
+                raise self.refusal(key, f"the key {key.value} is there twice")
+            seen.add(key.value)
+        values = Section(self.construct_mapping(node, deep=True))  # after which the node has the keys of anchors
+        values.places = {key.value: (self.name, key.start_mark.line + 1) for key, _ in node.value}
+        return values
+
+    def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
+        """Make a text of a node."""
+        if "\0" in node.value:
+            raise self.refusal(node, "a text has a NUL, which no command line can hold; leave it out")
+        return node.value
+
+    def construct_exponent(self, node: yaml.ScalarNode) -> float:
+        """Make a number of a node: a whole one where it can be one."""
+        number = float(node.value)
+        return int(number) if number.is_integer() else number
+
+    def refusal(self, node: yaml.Node, words: str) -> InputError:
+        """Make the error for a node."""
+        return InputError(f"{self.name}, line {node.start_mark.line + 1}: {words}")
+
+
+Loader.add_constructor("tag:yaml.org,2002:map", Loader.construct_yaml_map)
+Loader.add_constructor("tag:yaml.org,2002:str", Loader.construct_yaml_str)
+Loader.add_constructor("!exponent", Loader.construct_exponent)
+Loader.add_implicit_resolver("!exponent", EXPONENT, list("+-.0123456789"))
 
 
 def read_yaml(path: Path | str) -> dict[str, Any]:
     """Read a config file; raise `InputError` for a missing or malformed one, and for a repeated key."""
-    import yaml
-
-    class Loader(yaml.SafeLoader):
-        """A loader that keeps the lines of keys and `Plain` text, and refuses a list as a key and a repeated key."""
-
-        def construct_yaml_map(self, node: yaml.MappingNode) -> Section:
-            seen = set()
-            for key, _ in node.value:
-                where = f"{path}, line {key.start_mark.line + 1}"
-                if not isinstance(key, yaml.ScalarNode):
-                    kind = "list" if isinstance(key, yaml.SequenceNode) else "mapping"
-                    raise InputError(f"{where}: a key is a {kind}; allowed: text")
-                if key.value in seen and key.tag != "tag:yaml.org,2002:merge":
-                    raise InputError(f"{where}: the key {key.value} is there twice")
-                seen.add(key.value)
-            values = Section(self.construct_mapping(node, deep=True))
-            values.lines = {key.value: key.start_mark.line + 1 for key, _ in node.value}  # with those of anchors
-            return values
-
-        def construct_yaml_str(self, node: yaml.ScalarNode) -> str:
-            return node.value if node.style else Plain(node.value)
-
-    Loader.add_constructor("tag:yaml.org,2002:map", Loader.construct_yaml_map)
-    Loader.add_constructor("tag:yaml.org,2002:str", Loader.construct_yaml_str)
     try:
-        values = yaml.load(Path(path).read_text(encoding="utf-8"), Loader)  # a SafeLoader
-        if values is None:
-            raise InputError(f"{path} holds no settings; allowed: a mapping of settings")
-        return mapping(values, str(path))
+        loader = Loader(Path(path).read_text(encoding="utf-8"))
+        loader.name = str(path)
+        values = loader.get_single_data()
+        if not isinstance(values, dict):
+            raise InputError(f"{path} holds {show(values or 'nothing')}; allowed: a mapping of settings")
+        return values
     except UnicodeDecodeError as error:
         raise InputError(f"{path} is not UTF-8 text (byte {error.start}); save it as UTF-8") from None
     except OSError as error:
@@ -110,48 +132,42 @@ def gather(
 ) -> dict[str, Any]:
     """Lay the overlays, and the `overrides` of the command line, over the default config file, one after the other.
 
-    ``standalone: true`` in one of them leaves the default out. The files are read here and not by the engine, which
-    overlooks repeated keys, and does not know that null removes.
+    ``standalone: true`` in one of them leaves the default out; the last one that speaks of it counts. The files are
+    read here and not by the engine, which overlooks repeated keys, and does not know that null removes.
     """
-    layers = [*map(read_yaml, overlays), _plain(overrides or {})]
-    return lay({} if stand_alone(layers) else read_yaml(default), *layers)
+    layers = [*map(read_yaml, overlays), _typed(overrides or {})]
+    alone = [layer["standalone"] for layer in layers if "standalone" in layer][-1:] == [True]
+    return lay({} if alone else read_yaml(default), *layers)
 
 
-def _plain(values: Any) -> Any:
-    """Read the words of the command line, which are text for the engine in lists and mappings, and mark other text."""
+def _typed(values: Any) -> Any:
+    """Read scalars in lists and mappings of the command line, which the engine passes on as text, as a file's."""
     if isinstance(values, Mapping):
-        return {key: _plain(value) for key, value in values.items()}
+        return {key: _typed(value) for key, value in values.items()}
     if isinstance(values, list):
-        return [_plain(value) for value in values]
-    return WORDS.get(values, Plain(values)) if isinstance(values, str) else values
+        return [_typed(value) for value in values]
+    tag = Loader("").resolve(yaml.ScalarNode, values, (True, False)) if isinstance(values, str) and values else ""
+    scalar = tag.endswith((":null", ":bool", ":int", ":float", "!exponent"))
+    return Loader("").construct_object(yaml.ScalarNode(tag, values)) if scalar else values
 
 
-def stand_alone(layers: Iterable[Mapping[str, Any]]) -> bool:
-    """Tell whether the layers leave the default out; the last one that speaks of it counts."""
-    return [layer["standalone"] for layer in layers if "standalone" in layer][-1:] == [True]
-
-
-def lay(values: Mapping[str, Any], *overlays: Mapping[str, Any]) -> dict[str, Any]:
-    """Lay overlays over values: mappings key by key, everything else is replaced, and null removes what is there.
+def lay(*layers: Mapping[str, Any]) -> Section:
+    """Lay mappings over each other: mappings key by key, everything else is replaced, and null removes what is there.
 
     Null for what no layer before has is a mistake, and stays for the checks.
     """
-    return _left(reduce(_over, overlays, values))
-
-
-def _over(values: Mapping[str, Any], overlay: Mapping[str, Any]) -> dict[str, Any]:
-    merged = {**values, **overlay}
-    for key, value in overlay.items():
-        if isinstance(value, Mapping) and isinstance(values.get(key), Mapping):
-            merged[key] = _over(values[key], value)
-        elif value is None and values.get(key) is not None:
-            merged[key] = REMOVED  # and not nothing: a later null of the same key is no mistake
+    merged = Section()
+    merged.places = {}
+    for key in dict.fromkeys(key for layer in layers for key in layer):
+        having = [layer for layer in layers if key in layer]
+        values = [layer[key] for layer in having]
+        nulls = [place for place, value in enumerate(values) if value is None]
+        left = values[nulls[-1] + 1 :] if nulls else values
+        if left or len(nulls) == len(values):
+            mappings = left and all(isinstance(value, Mapping) for value in left)
+            merged[key] = lay(*left) if mappings else values[-1]
+            merged.places[key] = _places(having[-1]).get(key)
     return merged
-
-
-def _left(values: Mapping[str, Any]) -> dict[str, Any]:
-    kept = {key: value for key, value in values.items() if value is not REMOVED}
-    return {key: _left(value) if isinstance(value, Mapping) else value for key, value in kept.items()}
 
 
 # --- from values to a config -----------------------------------------------------------------------------------------
@@ -160,59 +176,80 @@ def _left(values: Mapping[str, Any]) -> dict[str, Any]:
 def load(values: dict[str, Any]) -> Config:
     """Check the merged values of the config files and make a config of them.
 
-    Raises `InputError` with a line for each mistake. What entries demand of each other is checked once all of them are
-    right.
+    Raises `InputError` with a line for each mistake, which begins with file and line where `gather` read the values.
+    Types, ranges and unknown keys are checked first; then what each entry lacks, and what does not go together in it;
+    then what entries demand of each other.
     """
-    written, mistakes = read(Written, values)
-    wrong = {error.keys[:2] for error in mistakes}  # entries that cannot be made
-    defaults = {section: written.get(name, {}) for section, name in DEFAULTS.items()}
-    mistyped = {keys[0] for keys in wrong} - set(schema.SECTIONS)
-    if mistyped and (mistyped & set(DEFAULTS.values()) or not set(DEFAULTS.values()) <= values.keys()):
-        # without defaults, whose section may be what is mistyped, much would lack in the entries
-        raise one_error(mistakes)
+    try:
+        config = _made(read(Written, values))
+        demands.check(config)
+    except InputError as error:
+        raise _placed(error.several, values) from None
+    return seeds.replicate(config)
+
+
+def _made(written: dict[str, Any]) -> Config:
+    """Make a config of typed values; raises `InputError` with all mistakes of its entries."""
+    mistakes: list[InputError] = []
 
     def noted(make: Callable[..., Any], *arguments: Any) -> Any:
         try:
             return make(*arguments)
         except InputError as error:
-            mistakes.extend(part for part in error.several if part.keys[:2] not in wrong)
+            mistakes.extend(error.several)
 
-    top = Config()
-    if not mistyped & {"results", "seed", "seeds"}:
-        top = noted(build, Config, pick(written, ("results", "seed", "seeds")), ()) or top
-    parts: dict[str, Any] = {
-        name: noted(build, cls, written.get(name, {}), (name,))
-        for name, cls in (("evaluation", schema.Evaluation), ("report", schema.Report))
-    }
+    parts = pick(written, ("results", "seed", "seeds"))
+    for name, cls in (("evaluation", schema.Evaluation), ("report", schema.Report)):
+        parts[name] = noted(build, cls, written.get(name, {}), (name,))
     for section in schema.SECTIONS:
-        entries = written.get(section, {})
+        entries, defaults = written.get(section, {}), written.get(DEFAULTS.get(section, ""), {})
         if section == "encoders":
-            entries = noted(inherited, entries, defaults[section]) or {}
+            entries = noted(inherited, entries, defaults) or {}
+        seed = written.get("seed", Config.seed)
         parts[section] = {
-            name: noted(_entry, entry, defaults.get(section, {}), (section, name), top.seed)
-            for name, entry in entries.items()
-            if not noted(checks.check_name, name, section) and (section, name) not in wrong
+            name: noted(_entry, entry, defaults, (section, name), seed) for name, entry in entries.items()
         }
     if mistakes:
-        raise one_error(mistakes)
-    config = replace(top, **parts)
-    demands.check(config)
-    return seeds.replicate(config)
+        raise InputError(*mistakes)
+    return build(Config, parts, ())
 
 
-def one_error(mistakes: list[InputError]) -> InputError:
-    """Make one error of several, a few at most; ``encoders.a: take_step is 9`` of every encoder is one mistake."""
-    several = {}
+def _placed(mistakes: Sequence[InputError], values: Any) -> InputError:
+    """Make one error of several, in the order of the files, a few at most.
+
+    ``encoders.a: take_step is 9`` of every encoder is one mistake.
+    """
+    several: dict[str, tuple[tuple[bool, Any], str]] = {}
     for mistake in mistakes:
-        place, colon, rest = str(mistake).partition(": ")
-        several.setdefault(rest if colon and " " not in place else str(mistake), mistake)
-    more = [f"and {len(several) - MOST_MISTAKES} more"] if len(several) > MOST_MISTAKES else []
-    return InputError(*list(several.values())[:MOST_MISTAKES], *more)
+        entry, colon, rest = str(mistake).partition(": ")
+        place = _place(mistake.keys, values)
+        near = os.path.relpath(place[0]) if place and Path(place[0]).is_relative_to(Path.cwd()) else place and place[0]
+        sentence = f"{near}, line {place[1]}: {mistake}" if place else str(mistake)
+        several.setdefault(rest if colon and " " not in entry else str(mistake), ((place is None, place), sentence))
+    sentences = [sentence for _, sentence in sorted(several.values(), key=lambda pair: pair[0])]
+    more = [f"and {len(sentences) - MOST_MISTAKES} more"] if len(sentences) > MOST_MISTAKES else []
+    return InputError("\n".join([*sentences[:MOST_MISTAKES], *more]))
+
+
+def _place(keys: Keys, values: Any) -> Place | None:
+    """Return the file and line of the key itself, of the entry's default for it, or of the nearest key above it."""
+    keys = tuple(key for key in keys if isinstance(key, str))  # a list stands in a line of its own
+    default = [(DEFAULTS[keys[0]], *keys[2:])] if len(keys) > 2 and keys[0] in DEFAULTS else []
+    for place in [keys, *default, *(keys[:length] for length in range(len(keys) - 1, 0, -1))] if keys else []:
+        above = reduce(lambda inner, key: inner.get(key) if isinstance(inner, Mapping) else None, place[:-1], values)
+        if isinstance(above, Mapping) and place[-1] in above:
+            return _places(above).get(place[-1])
+    return None
+
+
+def _places(values: Mapping[str, Any]) -> dict[str, Place | None]:
+    return getattr(values, "places", {})
 
 
 def _entry(entry: dict[str, Any], defaults: dict[str, Any], keys: Keys, seed: int) -> Any:
-    """Make an entry of a section; raises `InputError` where it says what has no effect on it."""
-    section, _ = keys
+    """Make an entry of a section; raises `InputError` where it says what has no effect on it, or lacks a name."""
+    section, name = keys
+    checks.check_name(name, section)
     if section == "collections":
         return _collection(entry, keys)
     cls, values, word = schema.SECTIONS[section], {**defaults, **entry}, KIND.get(section, "")
@@ -222,32 +259,25 @@ def _entry(entry: dict[str, Any], defaults: dict[str, Any], keys: Keys, seed: in
         takes = list(NOT_PRETRAINED)
     if entry.get("checkpoint"):
         what, takes = "checkpoint", ["checkpoint"]
-    few, needed = known(cls, kind), known(cls, kind, needed=True)
     for key in entry:
         if key not in takes:
-            allowed = f"allowed: {', '.join(takes)}"
+            few, allowed = known(cls, kind), f"allowed: {', '.join(takes)}"
             some = f"of the settings that only some {word}s know it takes {', '.join(few)}"
             raise refusal((*keys, key), f" does not go with {what}; {some if few else allowed}")
     values = pick(values, takes)
     if section in ("encoders", "stages") and values.get("seed", -1) == -1:
         values["seed"] = seed
     settings = build(cls, values, keys)
-    for key in needed:
-        if not getattr(settings, key):
-            raise refusal((*keys, key), f" is missing; kind {kind} needs {', '.join(needed)}")
-    return _without_unread(settings, entry, keys) if section == "encoders" else settings
-
-
-def _without_unread(encoder: Encoder, entry: dict[str, Any], keys: Keys) -> Encoder:
-    """Set what the encoder does not read to its default: changing that for others then restarts nothing here.
-
-    Raises `InputError` where the entry itself says it.
-    """
-    defaults = {key.name: key.default for key in fields(encoder) if key.name in encoder.unread}
-    for key, why in encoder.unread.items():
-        if key in entry and getattr(encoder, key) != defaults[key]:
+    unread = settings.unread if section == "encoders" else {}
+    for key, why in unread.items():
+        if key in entry and getattr(settings, key) != getattr(Encoder, key):
             raise refusal((*keys, key), f" is {show(entry[key])}, but {why}; leave it out")
-    return replace(encoder, **defaults)
+    needed = [key.name for key in fields(cls) if key.metadata["needed"] and key.name in takes]
+    for key in needed:
+        if key not in unread and not getattr(settings, key):
+            raise refusal((*keys, key), f" is missing; {what} needs {', '.join(needed)}")
+    # What is not read has its default: changing that for others restarts nothing here.
+    return replace(settings, **{key: getattr(cls, key) for key in unread})
 
 
 def _collection(entry: dict[str, Any], keys: Keys) -> Collection:
@@ -273,12 +303,11 @@ def inherited(encoders: Entries, defaults: dict[str, Any]) -> Entries:
         if key in defaults:
             raise refusal(("pretraining", key), " cannot be a default: the first encoder has none before it")
     before = {name: {key: values[key] for key in BEFORE if values.get(key)} for name, values in encoders.items()}
-    needs = {name: [other for other in needed.values() if other in encoders] for name, needed in before.items()}
-    checks.check_cycles("encoders", needs)
     for name, needed in before.items():
         for key, other in needed.items():
             if other not in encoders:
                 raise refusal(("encoders", name, key), f" is {show(other)}; {suggestion(other, encoders)}")
+    checks.check_cycles("encoders", {name: list(needed.values()) for name, needed in before.items()})
 
     def whole(name: str) -> dict[str, Any]:
         values, keys = encoders[name], ("encoders", name)

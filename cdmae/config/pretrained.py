@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cdmae.errors import InputError
-from cdmae.fields import show
+from cdmae.fields import Keys, dotted, refusal, show
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
 FAMILIES = {  # the types, in config.json, of checkpoints and generators; what transformers calls their models
@@ -27,40 +28,88 @@ SIZES = {  # in config.json, as far as it tells, and the most that can be meant
 }  # fmt: skip
 DISTILBERT = {"num_hidden_layers": "n_layers", "hidden_size": "dim"}  # its words
 BEHIND_PADDING = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}  # whose positions begin behind this number, or their own
-WEIGHTS = ("*.safetensors", "*.bin")
+WEIGHTS = ("**/*.safetensors", "**/*.bin")  # sentence-transformers may keep them in a folder of their own
+NO_WEIGHTS = "weights (model.safetensors or pytorch_model.bin)"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
 PIECES = ("WordPiece", "BPE", "Unigram")  # the types, in tokenizer.json, of tokenizers
 NAMED = 3  # files of a folder that are named where the right one is not there
 
 
-def check(model: str, path: str) -> None:
-    """Refuse a checkpoint or generator, at `path` in the config, that is not in transformers format or of no family."""
-    folder = _folder(model, path)
+@dataclass(frozen=True)
+class _Folder:
+    """The folder of a model that the config names at some keys; `allowed` ends what is said of it."""
+
+    model: str
+    keys: Keys
+    allowed: str
+
+    @classmethod
+    def of(cls, model: str, keys: Keys, form: str) -> _Folder | None:
+        """Look at a model: None is a possible name at the hub; raises `InputError` for what is no folder either.
+
+        A name below a folder that is there is a path: `models/mine` beside a folder `models`.
+        """
+        path, self = Path(model), cls(model, keys, f"allowed: a folder in {form}, or a name at the hub")
+        if path.is_dir():
+            for file in path.iterdir():
+                check_plain(file, keys)
+            return self
+        below = path.parent != Path() and path.parent.is_dir()
+        if below or model.startswith((".", "/")) or not HUB_NAME.fullmatch(model):
+            raise self.wrong(f"and {path.absolute()} is no folder", "allowed: a folder, or a name at the hub")
+        return None
+
+    def wrong(self, words: str, allowed: str = "") -> InputError:
+        """Make the error for a model of which `words` are true."""
+        return refusal(self.keys, f" is {show(self.model)}, {words}; {allowed or self.allowed}")
+
+    def need(self, called: str, *patterns: str, more: str = "") -> None:
+        """Refuse a folder without a file of some patterns."""
+        folder = Path(self.model)
+        if not any(path for pattern in patterns for path in folder.glob(pattern)):
+            names = sorted(path.name for path in folder.iterdir())
+            others = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+            content = f"holds {', '.join(names[:NAMED])}{others} but no {called}" if names else "is empty"
+            raise self.wrong(f"and {folder.absolute()} {content}", self.allowed + more)
+
+    def json(self, name: str, kind: type) -> Any:
+        """Read a JSON file; refuse a damaged one, or one that holds something else."""
+        try:
+            content = json.loads((Path(self.model) / name).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise self.wrong(f"whose {name} cannot be read: {error.strerror}") from None
+        except (ValueError, RecursionError) as error:
+            raise self.wrong(f"whose {name} is not JSON ({error})") from None
+        if not isinstance(content, kind):
+            raise self.wrong(f"whose {name} holds no {'object' if kind is dict else 'list'}")
+        return content
+
+
+def check(model: str, keys: Keys) -> None:
+    """Refuse a checkpoint or generator, at `keys` of the config, that is not in transformers format or of no family."""
+    folder = _Folder.of(model, keys, f"transformers format, of the type {', '.join(FAMILIES)}")
     if folder is None:
         return
-    allowed = f"allowed: a folder in transformers format, of the type {', '.join(FAMILIES)}, or a name at the hub"
-    what = f"{path} is {show(model)}"
-    if not (folder / "config.json").is_file():
-        raise InputError(f"{what}, {_instead(folder, 'config.json')}; {allowed}")
-    described = _json(folder / "config.json", dict, what, allowed)
+    folder.need("config.json", "config.json")
+    described = folder.json("config.json", dict)
     kind = described.get("model_type")
-    if kind not in FAMILIES:
-        says = "tells no model_type" if kind is None else f"says model_type {show(kind)}"
-        raise InputError(f"{what}, whose config.json {says}; allowed: {', '.join(FAMILIES)}")
+    limits = {"model_type": (kind in FAMILIES, ", ".join(FAMILIES))}
     for key, most in SIZES.items():
         size = described.get(key, 1)
-        if not isinstance(size, int) or isinstance(size, bool) or not 0 < size <= most:
-            raise InputError(f"{what}, whose config.json says {key} {show(size)}; allowed: from 1 to {most:,}")
-    activation = described.get("hidden_act", ACTIVATIONS[0])
-    if kind == "bert" and activation not in ACTIVATIONS:
-        raise InputError(
-            f"{what}, whose config.json says hidden_act {show(activation)}; allowed: {', '.join(ACTIVATIONS)}"
-        )
-    _check_weights(folder, what, allowed)
-    if not any((folder / name).is_file() for name in TOKENIZERS):
-        raise InputError(f"{what}, {_instead(folder, ' or '.join(TOKENIZERS))}; {allowed}, with its tokenizer")
-    if (folder / TOKENIZERS[0]).is_file():
-        check_tokenizer(_json(folder / TOKENIZERS[0], dict, what, allowed), f"{what}, whose tokenizer")
+        limits[key] = (type(size) is int and 0 < size <= most, f"from 1 to {most:,}")
+    known = kind != "bert" or described.get("hidden_act", ACTIVATIONS[0]) in ACTIVATIONS
+    limits["hidden_act"] = (known, ", ".join(ACTIVATIONS))
+    for key, (fits, allowed) in limits.items():
+        if not fits:
+            says = f"says {key} {show(described[key])}" if key in described else f"tells no {key}"
+            raise folder.wrong(f"whose config.json {says}", f"allowed: {allowed}")
+    folder.need(NO_WEIGHTS, *WEIGHTS)
+    folder.need(" or ".join(TOKENIZERS), *TOKENIZERS, more=", with its tokenizer")
+    if (Path(model) / TOKENIZERS[0]).is_file():
+        try:
+            check_tokenizer(folder.json(TOKENIZERS[0], dict), f"{dotted(keys)} is {show(model)}, whose tokenizer")
+        except InputError as error:
+            raise InputError(str(error), keys=keys) from None
 
 
 def check_tokenizer(parts: dict[str, Any], what: str) -> None:
@@ -84,21 +133,17 @@ def _frames(processor: dict[str, Any]) -> bool:
     return kind in ("BertProcessing", "RobertaProcessing")
 
 
-def check_retriever(model: str, path: str) -> None:
-    """Refuse a foreign retriever, at `path` in the config, that sentence-transformers would not take for a model."""
-    folder = _folder(model, path)
+def check_retriever(model: str, keys: Keys) -> None:
+    """Refuse a foreign retriever, at `keys` of the config, that sentence-transformers would not take for a model."""
+    folder = _Folder.of(model, keys, "the format of sentence-transformers or transformers")
     if folder is None:
         return
-    allowed = "allowed: a folder in the format of sentence-transformers or transformers, or a name at the hub"
-    what = f"{path} is {show(model)}"
-    if (folder / "modules.json").is_file():
-        _json(folder / "modules.json", list, what, allowed)
-    elif (folder / "config.json").is_file():
-        if "model_type" not in _json(folder / "config.json", dict, what, allowed):
-            raise InputError(f"{what}, whose config.json tells no model_type; {allowed}")
-    else:
-        raise InputError(f"{what}, {_instead(folder, 'modules.json or config.json')}; {allowed}")
-    _check_weights(folder, what, allowed)
+    folder.need("modules.json or config.json", "modules.json", "config.json")
+    if (Path(model) / "modules.json").is_file():
+        folder.json("modules.json", list)
+    elif "model_type" not in folder.json("config.json", dict):
+        raise folder.wrong("whose config.json tells no model_type")
+    folder.need(NO_WEIGHTS, *WEIGHTS)
 
 
 def number(model: str, key: str) -> int | None:
@@ -126,52 +171,7 @@ def _described(model: str) -> dict[str, Any]:
     return described if isinstance(described, dict) else {}
 
 
-def check_plain(file: Path | str, path: str) -> None:
-    """Refuse a file, named at `path` in the config, in whose name Snakemake would fill in what stands for a part."""
+def check_plain(file: Path | str, keys: Keys) -> None:
+    """Refuse a file, named at `keys` of the config, in whose name Snakemake would fill in what stands for a part."""
     if part := re.search(r"[{}]|<[a-z][a-z0-9_]*>", str(file)):
-        raise InputError(f"{path}: the path {file} has {part[0]}, which Snakemake fills in; rename it")
-
-
-def _folder(model: str, path: str) -> Path | None:
-    """Return the folder of a model, or None for a possible name at the hub; raise `InputError` for what is neither.
-
-    A name below a folder that is there is a path: `models/mine` beside a folder `models`.
-    """
-    folder = Path(model)
-    if folder.is_dir():
-        for file in folder.iterdir():
-            check_plain(file, path)
-        return folder
-    below = folder.parent != Path() and folder.parent.is_dir()
-    if below or model.startswith((".", "/")) or not HUB_NAME.fullmatch(model):
-        raise InputError(
-            f"{path} is {show(model)}, and {folder.absolute()} is no folder; allowed: a folder, or a name at the hub"
-        )
-    return None
-
-
-def _instead(folder: Path, missing: str) -> str:
-    """Say what a folder holds that lacks a file."""
-    names = sorted(path.name for path in folder.iterdir())
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    content = f"holds {', '.join(names[:NAMED])}{more} but no {missing}" if names else "is empty"
-    return f"and {folder.absolute()} {content}"
-
-
-def _check_weights(folder: Path, what: str, allowed: str) -> None:
-    """Refuse a model without weights, which sentence-transformers may keep in a folder of their own."""
-    if not any(path for pattern in WEIGHTS for path in folder.rglob(pattern)):
-        raise InputError(f"{what}, {_instead(folder, 'weights (model.safetensors or pytorch_model.bin)')}; {allowed}")
-
-
-def _json(file: Path, kind: type, what: str, allowed: str) -> Any:
-    """Read a JSON file of a model; raise `InputError` for a damaged one, or one that holds something else."""
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise InputError(f"{what}, whose {file.name} cannot be read: {error.strerror}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{what}, whose {file.name} is not JSON ({error}); {allowed}") from None
-    if not isinstance(content, kind):
-        raise InputError(f"{what}, whose {file.name} holds no {'object' if kind is dict else 'list'}; {allowed}")
-    return content
+        raise refusal(keys, f": the path {file} has {part[0]}, which Snakemake fills in; rename it")

@@ -20,7 +20,9 @@ class Stage:
     """A recipe of supervised training; systems bring the encoder, the negatives and the teacher."""
 
     kind: Literal["retriever", "reranker"] = setting(meaning="what is trained")
-    collection: str = setting(meaning="its queries, judgments and passages are trained on")
+    collection: str = setting(
+        meaning="its queries, judgments and passages are trained on", needed=True, names="collections"
+    )
     split: str = setting("train", meaning="which of its queries")
     depth: int = setting(
         200, unit="passages", meaning="negatives are drawn from the best so many of the run",
@@ -111,18 +113,22 @@ class System:
     """Queries in, ranked passages with scores out."""
 
     kind: Literal["bm25", "retriever", "reranker", "fusion", "external", "run"] = setting(meaning="what ranks")
-    encoder: str = setting("", meaning="the entry of `encoders` that it starts from", only=TRAINED, needed=True)
-    stage: str = setting("", meaning="entry of `stages`, of the same kind", only=TRAINED, needed=True)
+    encoder: str = setting(
+        "", meaning="the entry of `encoders` that it starts from", only=TRAINED, needed=True, names="encoders"
+    )
+    stage: str = setting("", meaning="entry of `stages`, of the same kind", only=TRAINED, needed=True, names="stages")
     negatives: str = setting(
-        "", meaning="the system whose run gives the negatives", source="3.4", only=TRAINED, needed=True
+        "", meaning="the system whose run gives the negatives", source="3.4", only=TRAINED, needed=True, names="systems"
     )
     teacher: str = setting(
         "", meaning="the reranker to distil from, or the runs of others, which score the passages that they rank; none "
-        "without", source="3.4, stage 3", only=RETRIEVER,
+        "without", source="3.4, stage 3", only=RETRIEVER, names="systems",
     )  # fmt: skip
-    reranks: str = setting("", meaning="the system whose run it orders anew", only=RERANKER, needed=True)
+    reranks: str = setting(
+        "", meaning="the system whose run it orders anew", only=RERANKER, needed=True, names="systems"
+    )
     depth: int = setting(100, unit="passages", meaning="orders the best so many", low=1, high=100_000, only=RERANKER)
-    of: tuple[str, ...] = setting((), meaning="at least two systems", only=("fusion",), needed=True)
+    of: tuple[str, ...] = setting((), meaning="at least two systems", only=("fusion",), needed=True, names="systems")
     method: Literal["reciprocal_rank", "convex"] = setting(
         "reciprocal_rank", meaning="what is summed: 1 / (k + rank), or scores scaled to 0 .. 1 over each list",
         source="Cormack et al. 2009; convex: Bruch et al. 2023", only=("fusion",), later=True,
@@ -153,13 +159,9 @@ class System:
     runs: dict[str, dict[str, HomePath]] = setting(
         {}, only=("run",), needed=True, meaning="TREC files of somebody's system, by collection and split, as in "
         "{pydocs: {dev: runs/theirs.trec}}; a relative path begins at the checkout", later=True,
+        names="collections",
     )  # fmt: skip
 
     def values(self) -> dict[str, Any]:
         """Return the settings of its kind."""
         return asdict(self, others(System, self.kind))
-
-    def sources(self) -> dict[tuple[str | int, ...], str]:
-        """Map where it names the systems that it needs, such as ``("of", 1)``, to their names."""
-        single = {(key,): getattr(self, key) for key in ("negatives", "teacher", "reranks") if getattr(self, key)}
-        return {**single, **{("of", place): name for place, name in enumerate(self.of)}}

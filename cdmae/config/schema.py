@@ -20,8 +20,6 @@ from cdmae.config.rankers import Stage, System
 from cdmae.errors import InputError
 from cdmae.fields import LARGEST, asdict, setting, show
 
-MOST_SEEDS = 100
-
 
 @dataclass(frozen=True)
 class Collection:
@@ -45,7 +43,9 @@ class Evaluation:
     """What every system is measured on."""
 
     collections: dict[str, tuple[str, ...]] = setting(
-        {}, meaning="collection: list of its splits; an empty one: only searched, by `./run search`"
+        {},
+        meaning="collection: list of its splits; an empty one: only searched, by `./run search`",
+        names="collections",
     )
     measures: tuple[str, ...] = setting(
         ("RR@10", "R@50", "R@1000", "nDCG@10"),
@@ -61,7 +61,9 @@ class Evaluation:
         "it is searched, as in {nq: 512}; without, that of the stage or the system", source="RetroMAE: BEIR at 512",
     )  # fmt: skip
     depth: int = setting(1000, unit="passages", meaning="length of the runs", source="4.1", low=1, high=100_000)
-    baseline: str = setting("", meaning="the system that the others are compared with; none: no comparison")
+    baseline: str = setting(
+        "", meaning="the system that the others are compared with; none: no comparison", names="systems"
+    )
     keep_vectors: bool = setting(
         True, meaning="passages' vectors stay on disk, for `./run search`; false: they are made while they are searched"
     )
@@ -109,9 +111,7 @@ class Config:
     report: Report = field(default_factory=Report)
 
     def __post_init__(self) -> None:
-        """Refuse seeds that are too many, not all different, or do not begin with `seed`."""
-        if len(self.seeds) > MOST_SEEDS:
-            raise InputError(f"seeds has {len(self.seeds)} entries; allowed: up to {MOST_SEEDS}")
+        """Refuse seeds that are not all different, or do not begin with `seed`."""
         if self.seeds and (len(set(self.seeds)) < len(self.seeds) or self.seeds[0] != self.seed):
             raise InputError(
                 f"seeds is {show(list(self.seeds))}; allowed: different ones, the first of them seed, {self.seed}"

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from cdmae.fields import named
 
 if TYPE_CHECKING:
-    from cdmae.config.schema import Config, Encoder, System
+    from cdmae.config.schema import Config
 
 MARK = "@"
 
@@ -31,55 +34,37 @@ def first(names: Iterable[str]) -> list[str]:
 def replicate(config: Config) -> Config:
     """Add replicas for every seed of a checked config but the first, behind the entries that they are made from.
 
-    Encoders and stages with the config's seed have replicas, and so does every system that uses one, directly or
-    through other systems. What BM25 finds does not depend on a seed, nor do the data.
+    Encoders and stages with the config's seed have replicas, but no checkpoint as it is; and so does every system that
+    uses one, directly or through other systems. What BM25 finds does not depend on a seed, nor do the data.
     """
-    decided = _encoders(config), _stages(config), _systems(config)
+
+    @cache
+    def decided(section: str, name: str) -> bool:
+        entry = getattr(config, section)[name]
+        if section == "systems":
+            return any(decided(part, other) for _, other, part in named(entry) if part != "collections")
+        as_it_is = section == "encoders" and not entry.pretrained and config.starts[entry.start].checkpoint
+        return entry.seed == config.seed and not as_it_is
+
     grown = config
     for seed in config.seeds[1:]:
-        encoders, stages, systems = ({name: f"{name}{MARK}{seed}" for name in names} for names in decided)
-        more = {
-            "encoders": {own: _begun(config.encoders[name], seed, encoders) for name, own in encoders.items()},
-            "stages": {own: replace(config.stages[name], seed=seed) for name, own in stages.items()},
-            "systems": {own: _moved(config.systems[name], encoders, stages, systems) for name, own in systems.items()},
+        replicas = {
+            section: {name: f"{name}{MARK}{seed}" for name in getattr(config, section) if decided(section, name)}
+            for section in ("encoders", "stages", "systems")
         }
-        grown = replace(grown, **{section: getattr(grown, section) | added for section, added in more.items()})
+        for section, names in replicas.items():
+            of_seed = {} if section == "systems" else {"seed": seed}
+            entries = getattr(config, section)
+            more = {own: replace(_renamed(entries[name], replicas), **of_seed) for name, own in names.items()}
+            grown = replace(grown, **{section: getattr(grown, section) | more})
     return grown
 
 
-def _encoders(config: Config) -> list[str]:
-    """List the encoders that the config's seed decides: none with a seed of its own, no checkpoint as it is."""
-    return [
-        name
-        for name, encoder in config.encoders.items()
-        if encoder.seed == config.seed and (encoder.pretrained or not config.starts[encoder.start].checkpoint)
-    ]
-
-
-def _stages(config: Config) -> list[str]:
-    return [name for name, stage in config.stages.items() if stage.seed == config.seed]
-
-
-def _systems(config: Config) -> list[str]:
-    """List the systems that use such an encoder or stage, themselves or through what they are made from."""
-    encoders, stages = _encoders(config), _stages(config)
-
-    def uses(name: str) -> bool:
-        system = config.systems[name]
-        return system.encoder in encoders or system.stage in stages or any(map(uses, system.sources().values()))
-
-    return [name for name in config.systems if uses(name)]
-
-
-def _begun(encoder: Encoder, seed: int, encoders: dict[str, str]) -> Encoder:
-    """Give an encoder another seed, and the replica of what it goes on from or is a snapshot of, if there is one."""
-    before = {key: encoders.get(name, name) for key in ("after", "snapshot_of") if (name := getattr(encoder, key))}
-    return replace(encoder, seed=seed, **before)
-
-
-def _moved(system: System, encoders: dict[str, str], stages: dict[str, str], systems: dict[str, str]) -> System:
-    """Make a system from the replicas of what it is made from; it shares what has none."""
-    replicas = {"encoder": encoders, "stage": stages, "negatives": systems, "teacher": systems, "reranks": systems}
-    names = {key: getattr(system, key) for key in replicas}
-    moved = {key: replicas[key].get(name, name) for key, name in names.items()}
-    return replace(system, **moved, of=tuple(systems.get(name, name) for name in system.of))
+def _renamed(entry: Any, replicas: dict[str, dict[str, str]]) -> Any:
+    """Make an entry from the replicas of what it is made from; it shares what has none."""
+    changed = {}
+    for (key, *places), name, section in named(entry):
+        if section in replicas:
+            other = replicas[section].get(name, name)
+            changed[key] = (*changed.get(key, ()), other) if places else other
+    return replace(entry, **changed)

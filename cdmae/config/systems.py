@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from cdmae.config import seeds
+from cdmae.fields import named
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -51,7 +52,7 @@ def systems(config: Config) -> dict[str, Row]:
 
     start: whose word-pieces it reads; corpus, split: what it is trained on; scores: the student whose reranker's
     scores it shares; teacher_start: whose word-pieces the reranker reads; ranking: the run of others that teaches it;
-    model_files: of a foreign model here.
+    model_files: of a foreign model here; tuned: the split and the measure that choose the weights of a fusion.
     """
     rows = {}
     for name, system in config.systems.items():
@@ -65,15 +66,13 @@ def systems(config: Config) -> dict[str, Row]:
         elif system.teacher:
             row |= {"scores": taught_like(config, name), "teacher_start": start_of(config, system.teacher)}
         if system.kind == "fusion":
-            row |= _tuned(config, *system.tuned_on)
+            row |= {"tuned_run": ".".join(system.tuned_on), "tuned_collection": "", "tuned": []}
+        if system.tuned_on:
+            collection, split = system.tuned_on
+            measure = config.evaluation.measured(collection, split)[0]
+            row |= {"tuned_collection": collection, "tuned": [split, measure]}
         row |= system.values()
     return rows
-
-
-def _tuned(config: Config, collection: str = "", split: str = "") -> Row:
-    """Tell on what the weights of a fusion are chosen: a collection, its split and measure, and the name of a run."""
-    tuned = [split, config.evaluation.measured(collection, split)[0]] if collection else []
-    return {"tuned_collection": collection, "tuned": tuned, "tuned_run": f"{collection}.{split}" if collection else ""}
 
 
 def model_files(model: str) -> list[str]:
@@ -190,19 +189,15 @@ def shown(config: Config) -> list[str]:
 
 def waiting(config: Config) -> dict[str, dict[str, int]]:
     """Count the longest chain of trainings that wait for an entry, one for the other: by section and name."""
+    sections = {"encoders": config.encoders, "systems": config.systems}
+    users: dict[tuple[str, str], list[tuple[str, str]]] = {}
+    for section, entries in sections.items():
+        for name, entry in entries.items():
+            for _, other, its_section in named(entry):
+                users.setdefault((its_section, other), []).append((section, name))
 
     @cache
-    def for_system(name: str) -> int:
-        waiting = [other for other, system in config.systems.items() if name in system.sources().values()]
-        return max((1 + for_system(other) for other in waiting), default=0)
+    def chain(section: str, name: str) -> int:
+        return max((1 + chain(*user) for user in users.get((section, name), [])), default=0)
 
-    @cache
-    def for_encoder(name: str) -> int:
-        own = [1 + for_system(other) for other, system in config.systems.items() if system.encoder == name]
-        later = [other for other, entry in config.encoders.items() if name in (entry.after, entry.snapshot_of)]
-        return max([*own, *(1 + for_encoder(other) for other in later)], default=0)
-
-    return {
-        "encoders": {name: for_encoder(name) for name in config.encoders},
-        "systems": {name: for_system(name) for name in config.systems},
-    }
+    return {section: {name: chain(section, name) for name in entries} for section, entries in sections.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -125,24 +126,19 @@ def shown(runs: Sequence[Run]) -> Speed:
 
 
 def records(folder: Path | str) -> dict[tuple[str, str], Record]:
-    """Snakemake's benchmark files by (rule, name), the parts of a name joined by dots."""
+    """Snakemake's benchmark files by (rule, name), the parts of a name joined by dots; damaged ones tell nothing."""
     taken = {}
     for path in sorted(Path(folder).rglob("*.tsv")):
         rule, *names = path.relative_to(folder).with_suffix("").parts
         with open(path, newline="", encoding="utf-8", errors="replace") as file:
-            rows = list(csv.DictReader(file, delimiter="\t"))
-        seconds, mebibytes = (_number(rows[-1].get(name)) if rows else 0.0 for name in ("s", "max_rss"))
+            last = [{}, *csv.DictReader(file, delimiter="\t")][-1]
+        seconds, mebibytes = (
+            float(text) if re.fullmatch(r"\d+(\.\d*)?", text := last.get(name) or "") else 0.0
+            for name in ("s", "max_rss")
+        )
         if seconds:
             taken[rule, ".".join(names).replace("/", ".")] = Record(seconds, mebibytes * 2**20)
     return taken
-
-
-def _number(text: str | None) -> float:
-    """Tell what a cell says, 0 where it says nothing, or is no number: a record is a help and not needed."""
-    try:
-        return float(text or 0)
-    except ValueError:
-        return 0.0
 
 
 def here() -> Machine:

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+from tabulate import tabulate
+
 from cdmae import formats
 from cdmae.plan import flops
 from cdmae.plan.machine import Machine
@@ -40,10 +42,11 @@ class Task:
 
 
 class Course(NamedTuple):
-    """Seconds until all tasks are done, and the most bytes of memory that they take at a time."""
+    """Seconds until all tasks are done, the most bytes that they take at a time, and the chain that takes longest."""
 
     seconds: float
     memory: float
+    chain: list[int]
 
 
 # --- the schedule ----------------------------------------------------------------------------------------------------
@@ -65,21 +68,8 @@ def steps(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything
     return tasks
 
 
-def critical_path(tasks: Sequence[Task]) -> list[int]:
-    """Return the longest chain of tasks that wait for each other; every task stands behind those it waits for."""
-    ends: list[float] = []
-    for task in tasks:
-        ends.append(task.seconds + max((ends[other] for other in task.after), default=0.0))
-    chain: list[int] = []
-    before: Sequence[int] = range(len(tasks))
-    while before:
-        chain.insert(0, max(before, key=ends.__getitem__))
-        before = tasks[chain[0]].after
-    return chain
-
-
 def course(tasks: Sequence[Task], cores: int, gpus: int) -> Course:
-    """How the tasks run, as far as cores and GPUs last.
+    """Run the tasks as far as cores and GPUs last; every task stands behind those it waits for.
 
     Those that want several GPUs go first, which others would take one by one, then those that most time hangs on.
     """
@@ -89,6 +79,11 @@ def course(tasks: Sequence[Task], cores: int, gpus: int) -> Course:
         for other in tasks[place].after:
             followers[other].append(place)
             tails[other] = max(tails[other], tasks[other].seconds + tails[place])
+    chain: list[int] = []
+    behind: Sequence[int] = range(len(tasks))
+    while behind:
+        chain.append(max(behind, key=tails.__getitem__))
+        behind = followers[chain[-1]]
     needs = [(min(task.cores, cores), min(task.gpus, gpus)) for task in tasks]
     waits = [len(task.after) for task in tasks]
     ready = [place for place, count in enumerate(waits) if not count]
@@ -107,7 +102,7 @@ def course(tasks: Sequence[Task], cores: int, gpus: int) -> Course:
         for place in followers[done]:
             waits[place] -= 1
         ready += [place for place in reversed(followers[done]) if not waits[place]]
-    return Course(now, most)
+    return Course(now, most, chain)
 
 
 # --- its text --------------------------------------------------------------------------------------------------------
@@ -121,97 +116,75 @@ def text(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything:
     ran = course(tasks, machine.cores, machine.gpus)
     hours = f", {_gpu_hours(tasks):.1f} GPU-hours" if machine.gpus else ""
     devices = f"{machine.cores} cores" + (f" and {machine.gpus} x {machine.gpu}" if machine.gpus else ", no GPU")
-    lines = [
-        f"{len(tasks)} of {len(jobs)} jobs on {devices}:",
-        "",
-        *_table(tasks),
-        "",
-        f"wall time  {formats.duration(ran.seconds)}" + hours,
-        f"disk       {_disk(planned, tasks)}",
-        *_downloads(planned, tasks),
-        f"memory     {_memory(machine, tasks, ran)}",
-        *_chain(tasks),
-        *_basis(planned, machine, tasks),
-    ]
-    return "\n".join(line.rstrip() for line in lines)
+    largest = max(tasks, key=lambda task: task.memory)
+    memory = f"up to {_bytes(largest.memory)} ({largest.name}), {_bytes(ran.memory)} of all at a time"
+    longest = sorted(ran.chain, key=lambda place: -tasks[place].seconds)[:SHOWN]
+    return "\n".join(
+        [
+            f"{len(tasks)} of {len(jobs)} jobs on {devices}:",
+            "",
+            _table(tasks),
+            "",
+            f"wall time  {formats.duration(ran.seconds)}{hours}",
+            *_room(planned, tasks),
+            f"memory     {memory if machine.memory is None else _compared(ran.memory, memory, machine.memory, 'here')}",
+            f"longest chain of jobs, {formats.duration(sum(tasks[place].seconds for place in ran.chain))}:",
+            *(f"  {tasks[p].name} {formats.duration(tasks[p].seconds)}" for p in ran.chain if p in longest),
+            *_basis(planned, machine, tasks),
+        ]
+    )
 
 
-def _table(tasks: list[Task]) -> list[str]:
-    rows = [("rule", "jobs", "time", "GPU-hours", "disk")]
+def _table(tasks: list[Task]) -> str:
+    rows = []
     for rule in dict.fromkeys(task.job.rule for task in tasks):
         group = [task for task in tasks if task.job.rule == rule]
-        seconds, hours, disk = sum(task.seconds for task in group), _gpu_hours(group), sum(task.disk for task in group)
-        shown = f"{hours:.1f}" if hours else "", _bytes(disk) if disk else ""
-        rows.append((rule, str(len(group)), formats.duration(seconds), *shown))
-    first, *others = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return [
-        "  ".join([row[0].ljust(first), *(cell.rjust(width) for cell, width in zip(row[1:], others, strict=True))])
-        for row in rows
-    ]
+        hours, disk = _gpu_hours(group), sum(task.disk for task in group)
+        time = formats.duration(sum(task.seconds for task in group))
+        rows.append((rule, len(group), time, f"{hours:.1f}" if hours else "", _bytes(disk) if disk else ""))
+    heads, align = ("rule", "jobs", "time", "GPU-hours", "disk"), ("left", *["right"] * 4)
+    return tabulate(rows, heads, "plain", colalign=align, disable_numparse=True)
 
 
 def _gpu_hours(tasks: Sequence[Task]) -> float:
     return sum(task.seconds * task.gpus for task in tasks) / 3600
 
 
-def _disk(planned: Planned, tasks: list[Task]) -> str:
-    """Tell what the run leaves, what there is; and plainly, where that is not enough."""
-    results, left = planned.config.results, sum(task.disk for task in tasks)
-    free = shutil.disk_usage(_existing(results)).free
-    return _compared(left, f"{_bytes(left)} in {results}", free, "are free there")
-
-
-def _downloads(planned: Planned, tasks: list[Task]) -> list[str]:
-    """Tell what the sources fetch and keep besides, and whether there is room; nothing where nothing is fetched."""
-    files: dict[Path, float] = {}
-    for task in tasks:
-        if task.job.rule == "collection":
-            files |= planned.downloads(task.job.name)
-    if not files:
-        return []
-    folder, results = _existing(os.path.commonpath(files)), _existing(planned.config.results)
-    beside = sum(task.disk for task in tasks) if folder.stat().st_dev == results.stat().st_dev else 0.0
-    size, free = sum(files.values()), shutil.disk_usage(folder).free
-    both = f", {_bytes(size + beside)} with the results" if beside else ""
-    return ["downloads  " + _compared(size + beside, f"about {_bytes(size)} in {folder}{both}", free, "are free there")]
-
-
-def _memory(machine: Machine, tasks: list[Task], ran: Course) -> str:
-    """Return the largest job, what runs at a time, and what there is."""
-    largest = max(tasks, key=lambda task: task.memory)
-    needed = f"up to {_bytes(largest.memory)} ({largest.name}), {_bytes(ran.memory)} of all at a time"
-    return needed if machine.memory is None else _compared(ran.memory, needed, machine.memory, "are here")
+def _room(planned: Planned, tasks: list[Task]) -> list[str]:
+    """Tell what the run leaves, what its sources fetch and keep besides, and plainly whether there is room."""
+    results, left = _existing(planned.config.results), sum(task.disk for task in tasks)
+    free = shutil.disk_usage(results).free
+    lines = ["disk       " + _compared(left, f"{_bytes(left)} in {planned.config.results}", free, "free there")]
+    fetched = [planned.downloads(task.job.name) for task in tasks if task.job.rule == "collection"]
+    if files := {path: size for sizes in fetched for path, size in sizes.items()}:
+        folder, size = _existing(os.path.commonpath(files)), sum(files.values())
+        beside = left if folder.stat().st_dev == results.stat().st_dev else 0.0
+        both = f", {_bytes(size + beside)} with the results" if beside else ""
+        free, what = shutil.disk_usage(folder).free, f"about {_bytes(size)} in {folder}{both}"
+        lines.append("downloads  " + _compared(size + beside, what, free, "free there"))
+    return lines
 
 
 def _compared(needed: float, said: str, there: float, where: str) -> str:
     short = f": NOT ENOUGH, {_bytes(needed - there)} are missing" if needed > there else ""
-    return f"{said}; {_bytes(there)} {where}{short}"
-
-
-def _chain(tasks: list[Task]) -> list[str]:
-    """Return the critical path: its longest links, in their order."""
-    chain = critical_path(tasks)
-    longest = sorted(chain, key=lambda place: -tasks[place].seconds)[:SHOWN]
-    links = [f"  {tasks[place].name} {formats.duration(tasks[place].seconds)}" for place in chain if place in longest]
-    return [f"longest chain of jobs, {formats.duration(sum(tasks[place].seconds for place in chain))}:", *links]
+    return f"{said}; {_bytes(there)} are {where}{short}"
 
 
 def _basis(planned: Planned, machine: Machine, tasks: list[Task]) -> list[str]:
     """Tell what the numbers stand on."""
-    measured = [name for name, size in planned.sizes.items() if size.measured]
+    measured = sum(size.measured for size in planned.sizes.values())
     models = [start.checkpoint for start in planned.config.starts.values()]
     models += [system.model for system in planned.config.systems.values()]
     absent = [model for model in dict.fromkeys(models) if model and not flops.settings_of(model)]
     corrected = sorted({kind for task in tasks for kind in planned.kinds(task.job)} & set(machine.corrections))
+    earlier = f"earlier runs for {', '.join(corrected)}; else " if corrected else ""
     return [
         *(
             f"networks: {model} is not here yet, and is counted as a BERT base of 110 million weights"
             for model in absent
         ),
-        f"sizes: {len(measured)} of {len(planned.sizes)} collections counted, the others as their sources tell",
-        "times: downloads left out; "
-        + (f"earlier runs for {', '.join(corrected)}; else " if corrected else "")
-        + "assumed speeds",
+        f"sizes: {measured} of {len(planned.sizes)} collections counted, the others as their sources tell",
+        f"times: downloads left out; {earlier}assumed speeds",
     ]
 
 

@@ -17,7 +17,6 @@ BYTES_A_WORD = 6.0  # of English text, the space included
 # BERT's word-pieces; punctuation counts as words of its own. Of tokenizers with 8,192 pieces that were trained on the
 # default's text, WordPiece makes 1.38 of a word, byte-level BPE 1.42 and Unigram 1.40
 PIECES_A_WORD = 1.35
-FILES = ("passages.parquet", "queries.parquet")  # of a collection that is made
 ROW_GROUP = 1 << 17  # passages that are held at a time, as in collections.store, whose imports take seconds
 
 
@@ -52,38 +51,33 @@ class Size:
 
 def size(config: Config, collection: str) -> Size:
     """Return the size of a collection; raises `InputError` where it is neither made nor known to its source."""
-    folder = Path(place(config.results, "collection", collection=collection))
-    if _made(folder):
-        return _measured(folder)
+    if counted := count(config, collection):
+        return counted
     expected = config.collections[collection].settings.expected()
     if expected is None:
-        raise InputError(
-            f"collections.{collection} is not made yet and its source cannot tell its size; ./run {folder}/about.json"
-        )
+        about = place(config.results, "about", collection=collection)
+        raise InputError(f"collections.{collection} is not made yet and its source cannot tell its size; ./run {about}")
     return Size(*expected)
 
 
-def check(config: Config) -> None:
-    """Raise `InputError` where a collection that is made is damaged, since jobs ask for memory by its size."""
-    for collection in config.collections:
-        folder = Path(place(config.results, "collection", collection=collection))
-        if _made(folder):
-            _measured(folder)
+def count(config: Config, collection: str) -> Size | None:
+    """Return the size of a collection that is made; raises `InputError` where it is damaged.
 
-
-def _made(folder: Path) -> bool:
-    return all((folder / file).exists() for file in FILES)
-
-
-def _measured(folder: Path) -> Size:
+    Every run asks for it first, since jobs ask for memory by the sizes.
+    """
+    folder = Path(place(config.results, "collection", collection=collection))
+    passages, queries = folder / "passages.parquet", folder / "queries.parquet"
+    if not (passages.exists() and queries.exists()):
+        return None
     import pyarrow.parquet as pq
 
     from cdmae.arrays import reading
 
-    passages, queries = (folder / file for file in FILES)
     with reading(passages):
         metadata = pq.read_metadata(passages)
-    columns = (metadata.row_group(group).column(place) for group in range(metadata.num_row_groups) for place in (1, 2))
+    columns = (
+        metadata.row_group(group).column(number) for group in range(metadata.num_row_groups) for number in (1, 2)
+    )
     words = sum(column.total_uncompressed_size for column in columns) / BYTES_A_WORD
     with reading(queries):
         counts = pq.read_table(queries, columns=["split"])["split"].value_counts().to_pylist()

@@ -353,10 +353,8 @@ def rerank(planned: Planned, name: str) -> Work:
 
 def measures(planned: Planned, name: str) -> Work:
     """Compute all measures of every query."""
-    queries, memory = (
-        sum(planned.evaluated),
-        PANDAS + 2 * planned.largest_run + 0.1 * GB,
-    )  # dictionaries of some queries
+    queries = sum(planned.evaluated)
+    memory = PANDAS + 2 * planned.largest_run + 0.1 * GB  # dictionaries of some queries
     return Work(core_seconds=MEASURE * queries, disk=200.0 * queries, memory=memory)
 
 

@@ -17,7 +17,7 @@ min_version("9.20")
 sys.path.insert(0, str(workflow.basedir))
 
 from cdmae.config import systems
-from cdmae.config.places import load
+from cdmae.config.load import gather, load
 from cdmae.config.systems import TRAINED
 from cdmae.errors import InputError, said
 from cdmae.plan import sizes
@@ -31,11 +31,11 @@ try:
     device = device_here()
     if workflow.workflow_settings.cache:
         check_cache()
-    settings = load(
-        Path(workflow.basedir, "config/config.yaml"), workflow.configfiles, workflow.config_settings.config
-    )
+    default = Path(workflow.basedir, "config/config.yaml")
+    settings = load(gather(default, workflow.configfiles, workflow.config_settings.config))
     if workflow.is_main_process:  # once a run, not in every job
-        sizes.check(settings)
+        for name in settings.collections:
+            sizes.count(settings, name)
 except InputError as error:
     raise WorkflowError(said(error)) from None
 results = os.path.normpath(settings.results)

@@ -53,7 +53,7 @@ class Settings(Source):
     dev: int = setting(0, meaning="how many, others, are the split dev; they tell how training goes", low=0)
 
     def __post_init__(self) -> None:
-        """Refuse a collection that is itself made of another; numbers of the other one may be text until here."""
+        """Refuse a collection that is itself made of another; the settings of the other one get their types."""
         if self.of.get("source") == "pseudo":
             raise InputError("of.source is pseudo; allowed: another source")
         typed = asdict(self.base) | {"source": str(self.of["source"])}
