@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 import torch
 from tiny_models import model
+from tiny_pretraining import started
 from tiny_tokenizers import KINDS, TEXTS
 
 from cdmae.config import pretrained
@@ -40,14 +41,8 @@ def published(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def encoder(published, tmp_path_factory):
     """What a pipeline without pre-training makes of it."""
-    folder = tmp_path_factory.mktemp("start")
     pretrained.check(str(published[0]), "starts.x.checkpoint")
-    tokenise.load_tokenizer(published[0]).save_pretrained(folder / "tokenizer")
-    trainer.pretrain(
-        name="x", settings=Encoder(objective="none", start="s"), start=Start(checkpoint=str(published[0])),
-        tokenizer=folder / "tokenizer", seed=1, state=folder / "state", output=folder / "encoder",
-    )  # fmt: skip
-    return folder / "encoder"
+    return started(published[0], tmp_path_factory.mktemp("start"))
 
 
 def saved(made, encoder, folder):
@@ -77,7 +72,7 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, e
     from transformers import AutoModel
 
     lengths = {"query_length": 16, "passage_length": 24}
-    made = checkpoint.start_retriever(encoder, **lengths, precision="fp32", pooling=pooling)
+    made = checkpoint.start_model(encoder, "retriever", **lengths, precision="fp32", pooling=pooling)
     folder = saved(made, encoder, tmp_path / "model")
     ours = vectors.encode_queries(folder, SPOKEN)
     np.testing.assert_allclose(SentenceTransformer(str(folder), device="cpu").encode_query(SPOKEN), ours, atol=1e-5)
@@ -92,7 +87,7 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, e
 def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_path):
     from sentence_transformers import CrossEncoder
 
-    made = checkpoint.start_reranker(encoder, max_length=40, precision="fp32", seed=3)
+    made = checkpoint.start_model(encoder, "reranker", max_length=40, precision="fp32", seed=3)
     folder = saved(made, encoder, tmp_path / "model")
     source, rows = sequences.queries(SPOKEN, folder, 1), np.arange(len(SPOKEN))
     judge = checkpoint.load(folder, "reranker")
@@ -104,7 +99,7 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
 def test_positions_are_those_that_the_embeddings_have(published, encoder):
     assert pretrained.positions(str(published[0])) == 48
     with pytest.raises(InputError, match="passage_length is 49; allowed: up to 48, the positions"):
-        checkpoint.start_retriever(encoder, query_length=16, passage_length=49, precision="fp32")
+        checkpoint.start_model(encoder, "retriever", query_length=16, passage_length=49, precision="fp32")
 
 
 def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path):

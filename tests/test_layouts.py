@@ -10,10 +10,9 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from tiny_pretraining import started
 
-from cdmae.config.schema import Start
 from cdmae.models import checkpoint as models
-from cdmae.pretraining import trainer
 from cdmae.retrieval import vectors
 from cdmae.tokens import tokenise
 
@@ -113,8 +112,8 @@ def vectors_by_transformers(folder, texts):
 
 def vectors_of_ours(encoder, texts, folder):
     """The same by a retriever that starts from an encoder and is saved in `folder`; a reranker's encoder is equal."""
-    retriever = models.start_retriever(encoder, **LENGTHS, precision="fp32")
-    reranker = models.start_reranker(encoder, max_length=40, precision="fp32", seed=1)
+    retriever = models.start_model(encoder, "retriever", **LENGTHS, precision="fp32")
+    reranker = models.start_model(encoder, "reranker", max_length=40, precision="fp32", seed=1)
     for name, value in retriever.network.base_model.state_dict().items():
         assert torch.equal(value, reranker.network.base_model.state_dict()[name]), name
     folder.mkdir()
@@ -130,12 +129,7 @@ def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):
     pieces = tokenise.load_tokenizer(tiny.encoder)
     original = checkpoint(tmp_path / "original", pieces, layout, kind)
     expected = vectors_by_transformers(original, tiny.queries)
-
-    tokenise.load_tokenizer(original).save_pretrained(tmp_path / "tokenizer")
-    model = models.start_encoder(Start(checkpoint=str(original)), tmp_path / "tokenizer", seed=1)
-    encoder = tmp_path / "encoder"
-    encoder.mkdir()
-    trainer.write(encoder, model, tmp_path / "tokenizer", {})
+    encoder = started(original, tmp_path / "start")
     assert not [name for name in load_file(encoder / "model.safetensors") if name.endswith(("gamma", "beta"))]
     np.testing.assert_allclose(vectors_of_ours(encoder, tiny.queries, tmp_path / "ours"), expected, atol=1e-5)
     np.testing.assert_allclose(vectors_by_transformers(tmp_path / "ours", tiny.queries), expected, atol=1e-5)

@@ -8,8 +8,6 @@ from transformers import (
     BertForPreTraining,
     BertModel,
     BertTokenizer,
-    ElectraConfig,
-    ElectraForPreTraining,
 )
 
 from cdmae.config.schema import Start
@@ -90,15 +88,6 @@ def test_new_head_is_named_and_seeded(tokenizer, tmp_path, capfd):
     assert torch.equal(weight, again.cls.predictions.transform.dense.weight)
     assert not torch.equal(weight, other.cls.predictions.transform.dense.weight)
     assert torch.equal(one.bert.encoder.layer[1].output.dense.weight, saved.encoder.layer[1].output.dense.weight)
-
-
-def test_electra_is_loaded_as_an_encoder(tokenizer, tmp_path):
-    saved = ElectraForPreTraining(ElectraConfig(vocab_size=15, embedding_size=16, num_hidden_layers=2, **SIZES))
-    saved.save_pretrained(tmp_path)
-    model = checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
-    assert model.config.model_type == "electra"
-    ours, theirs = (each.electra.encoder.layer[1].output.dense.weight for each in (model, saved))
-    assert torch.equal(ours, theirs)
 
 
 @pytest.mark.parametrize(

@@ -82,15 +82,6 @@ class Objective(nn.Module):
         h_c = transformer.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
         return h_c.to(states.dtype), states.index_select(0, view.rows.index).index_select(0, view.masked)
 
-    def restore(self, layers: nn.Module, h_b: Tensor, view: View, generator: Generator | None) -> Tensor:
-        """Return the states at a view's rows after a decoder's `layers`, which read h_b [B, D] in the place of [CLS].
-
-        What else the decoder reads is the objective's `Inputs`.
-        """
-        encoder, inputs = self.model.base_model, view.inputs
-        states = self.inputs(self.model, inputs, generator).index_copy(0, inputs.starts[:-1].long(), h_b)
-        return transformer.run(encoder, layers, states, inputs, last_rows=view.rows, generator=generator)
-
     def losses(self, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]) -> tuple[Tensor, dict[str, Tensor]]:
         """Predict from the states [M, D] of several views; return the loss, their sum, and the numbers to show.
 

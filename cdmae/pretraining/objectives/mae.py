@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from torch import Generator, Tensor, nn
 
 from cdmae.config.schema import Encoder
-from cdmae.models import weights
+from cdmae.models import transformer, weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import Inputs, Objective, weights_of
 
@@ -38,10 +38,7 @@ class Mae(Objective):
         self.inputs = Inputs(model, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """Equation 9, L = L_enc + L_dec: the mean over the masked tokens of the global batch, per side.
-
-        `spread` tells a collapse.
-        """
+        """Equation 9, L = L_enc + L_dec: the mean over the predicted tokens of the global batch, per side."""
         encoder, decoder = batch["encoder"], batch["decoder"]
         h_c, encoded = self.encode(encoder, generator)
         decoded = self.decode(self.bottleneck(h_c), decoder, generator)
@@ -51,9 +48,15 @@ class Mae(Objective):
         """Equation 4: h_b = W h_c + b [B, D]."""
         return self.projection(h_c).to(h_c.dtype)
 
-    def decode(self, h_b: Tensor, view: View, generator: Generator | None = None) -> Tensor:
+    def decode(
+        self, h_b: Tensor, view: View, generator: Generator | None = None, layers: nn.Module | None = None
+    ) -> Tensor:
         """Equation 5: the states of the decoder's masked tokens [M, D].
 
         h_b takes the place of [CLS] as it is, without a position; the other embeddings are the encoder's (decision 13).
+        layers: of another decoder.
         """
-        return self.restore(self.decoder, h_b, view, generator)
+        encoder, inputs = self.model.base_model, view.inputs
+        states = self.inputs(self.model, inputs, generator).index_copy(0, inputs.starts[:-1].long(), h_b)
+        layers = self.decoder if layers is None else layers
+        return transformer.run(encoder, layers, states, inputs, last_rows=view.rows, generator=generator)

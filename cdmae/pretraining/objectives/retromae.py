@@ -17,38 +17,29 @@ from torch import Generator, Tensor
 
 from cdmae import masking
 from cdmae.config.schema import Encoder
-from cdmae.models import transformer, weights
-from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import Inputs, Objective, passages_of, weights_of
+from cdmae.models import transformer
+from cdmae.pretraining.batches import View
+from cdmae.pretraining.objectives._parts import passages_of
+from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-class RetroMae(Objective):
+class RetroMae(Mae):
     """Encoder and enhanced decoder."""
 
-    name = "retromae"
+    name, projects = "retromae", False
 
     def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
-        """Draw the decoder's weights by `seed`."""
-        super().__init__(model, settings, seed)
-        generator = weights_of(seed, "decoder")
-        self.decoder = weights.layers(model.config, 1, generator)
-        self.inputs = Inputs(model, generator)
+        """Draw the weights of the decoder's one layer by `seed`."""
+        super().__init__(model, replace(settings, decoder_layers=1), seed)
 
     @staticmethod
     def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
         """Return the encoder's masks, and the decoder's for each position."""
         sides = masking.sides(settings, unit)
         return sides | {"decoder": replace(sides["decoder"], per_position=True)}
-
-    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L_enc + L_dec: the mean over the encoder's masked tokens, and over all tokens."""
-        encoder, decoder = batch["encoder"], batch["decoder"]
-        h_c, encoded = self.encode(encoder, generator)
-        decoded = self.decode(h_c, decoder, generator)
-        return self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
 
     def decode(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
         """Return the states of all tokens [M, D] from the sentences' vectors [B, D]."""
