@@ -4,6 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from test_models import save
 from tiny_models import model
 from tiny_pretraining import started
 from tiny_tokenizers import KINDS, TEXTS
@@ -45,12 +46,6 @@ def encoder(published, tmp_path_factory):
     return started(published[0], tmp_path_factory.mktemp("start"))
 
 
-def saved(made, encoder, folder):
-    folder.mkdir()
-    checkpoint.save(folder, made, encoder, {})
-    return folder
-
-
 def test_a_head_that_it_lacks_is_new_and_tied(published, encoder, capfd):
     folder, family = published
     start = Start(checkpoint=str(folder))
@@ -73,7 +68,7 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, e
 
     lengths = {"query_length": 16, "passage_length": 24}
     made = checkpoint.start_model(encoder, "retriever", **lengths, precision="fp32", pooling=pooling)
-    folder = saved(made, encoder, tmp_path / "model")
+    folder = save(made, tmp_path / "model", encoder)
     ours = vectors.encode_queries(folder, SPOKEN)
     np.testing.assert_allclose(SentenceTransformer(str(folder), device="cpu").encode_query(SPOKEN), ours, atol=1e-5)
     how = {"padding": True, "truncation": True, "max_length": 16, "return_tensors": "pt"}
@@ -88,7 +83,7 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
     from sentence_transformers import CrossEncoder
 
     made = checkpoint.start_model(encoder, "reranker", max_length=40, precision="fp32", seed=3)
-    folder = saved(made, encoder, tmp_path / "model")
+    folder = save(made, tmp_path / "model", encoder)
     source, rows = sequences.queries(SPOKEN, folder, 1), np.arange(len(SPOKEN))
     judge = checkpoint.load(folder, "reranker")
     ours = reranking.score(judge, source, rows, source, list(rows[::-1, None]))

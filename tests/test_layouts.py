@@ -23,18 +23,10 @@ SIZES = {
 LENGTHS = {"query_length": 16, "passage_length": 32}
 
 
-def unchanged(weights):
-    return weights
-
-
 def old_names(weights):
     """As in the original files, and in bert-base-uncased at the hub."""
     renamed = {name.replace("LayerNorm.weight", "LayerNorm.gamma"): value for name, value in weights.items()}
     return {name.replace("LayerNorm.bias", "LayerNorm.beta"): value for name, value in renamed.items()}
-
-
-def without_prefix(weights):
-    return {name.removeprefix("bert."): value for name, value in weights.items()}
 
 
 def without_sentences(weights):
@@ -42,20 +34,8 @@ def without_sentences(weights):
     return {name: value for name, value in weights.items() if not name.startswith(("bert.pooler", "cls.seq"))}
 
 
-def with_positions(weights):
-    return {**weights, "bert.embeddings.position_ids": torch.arange(64)[None]}
-
-
-def halved(weights):
-    return {name: value.half() for name, value in weights.items()}
-
-
 def one_file(folder, weights):
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-
-
-def pickled(folder, weights):
-    torch.save(weights, folder / "pytorch_model.bin")
 
 
 def sharded(folder, weights):
@@ -69,13 +49,13 @@ def sharded(folder, weights):
 
 LAYOUTS = {
     "gamma and beta": (old_names, one_file),
-    "pytorch_model.bin": (without_sentences, pickled),
-    "float16": (halved, one_file),
-    "no prefix": (without_prefix, one_file),
+    "pytorch_model.bin": (without_sentences, lambda folder, weights: torch.save(weights, folder / "pytorch_model.bin")),
+    "float16": (lambda weights: {name: value.half() for name, value in weights.items()}, one_file),
+    "no prefix": (lambda weights: {name.removeprefix("bert."): value for name, value in weights.items()}, one_file),
     "shards": (without_sentences, sharded),
     "vocab.txt": (without_sentences, one_file),
-    "next sentence and pooler": (unchanged, one_file),
-    "position_ids": (with_positions, one_file),
+    "next sentence and pooler": (dict, one_file),
+    "position_ids": (lambda weights: weights | {"bert.embeddings.position_ids": torch.arange(64)[None]}, one_file),
 }
 
 

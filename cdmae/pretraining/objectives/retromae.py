@@ -43,12 +43,10 @@ class RetroMae(Mae):
 
     def decode(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
         """Return the states of all tokens [M, D] from the sentences' vectors [B, D]."""
-        positions = view.inputs.positions.index_select(0, view.rows.index)
-        queries = h_c.index_select(0, passages_of(view)) + self.inputs.positions(self.model, positions)
-        context = self.inputs(self.model, view.inputs, generator)
-        context = context.index_copy(0, view.inputs.starts[:-1].long(), h_c)
+        encoder, places = self.model.base_model, view.inputs.positions.index_select(0, view.rows.index)
+        vectors = transformer.position_vectors(encoder, places) if self.positions is None else self.positions(places)
+        queries = h_c.index_select(0, passages_of(view)) + vectors
+        context = self.context(h_c, view.inputs, generator)
         to, of = view.rows.layout, view.inputs.layout
-        states = transformer.read(
-            self.model.base_model, self.decoder[0], queries, to, context, of, view.hidden, generator
-        )
+        states = transformer.read(encoder, self.decoder[0], queries, to, context, of, view.hidden, generator)
         return states.index_select(0, view.masked)
