@@ -21,7 +21,7 @@ from benchmarks.finetuning import SIZES, batch, network, padded
 from benchmarks.forms import measure_each
 from benchmarks.tables import table
 from cdmae.models.checkpoint import Model
-from cdmae.models.sequences import Sequences
+from cdmae.models.ragged import Ragged
 from cdmae.retrieval import vectors
 from cdmae.training import setup
 
@@ -34,7 +34,7 @@ FORMS = {
 
 
 @torch.inference_mode()
-def encode(form: str, size: str, read: Sequences) -> np.ndarray:
+def encode(form: str, size: str, read: Ragged) -> np.ndarray:
     """Compute the vectors [n, D] of all sequences."""
     model = network(size).eval()
     if form.startswith("ours"):

@@ -29,7 +29,7 @@ from benchmarks.naive import tensor
 from benchmarks.tables import table
 from cdmae.config.schema import Stage
 from cdmae.finetuning import losses, retriever
-from cdmae.models.sequences import Sequences
+from cdmae.models.ragged import Ragged
 from cdmae.plan.describe import describe
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
@@ -67,13 +67,13 @@ def batch(size: str, queries: int, group: int) -> retriever.Batch:
     )
     starts = np.concatenate([[0], np.cumsum(every)])
     ids = generator.integers(5, vocabulary, starts[-1])
-    return retriever.Batch(Sequences(ids, starts), queries, None, None)
+    return retriever.Batch(Ragged(ids, starts), queries, None, None)
 
 
-def pairs(size: str, count: int) -> Sequences:
+def pairs(size: str, count: int) -> Ragged:
     """Draw random pairs for a reranker, of the lengths of passages."""
     drawn = batch(size, 1, count).sequences.take(np.arange(1, count + 1))
-    return Sequences(drawn.ids, drawn.starts, np.zeros_like(drawn.ids))
+    return Ragged(drawn.values, drawn.starts, np.zeros_like(drawn.values))
 
 
 def network(size: str) -> BertModel:
@@ -110,12 +110,12 @@ def _config(size: str) -> BertConfig:
     )
 
 
-def padded(read: Sequences, rows: np.ndarray) -> dict[str, Tensor]:
+def padded(read: Ragged, rows: np.ndarray) -> dict[str, Tensor]:
     """Write some sequences as a padded batch for transformers, on torch's default device."""
     lengths = read.lengths[rows]
     mask = np.arange(lengths.max()) < lengths[:, None]
     ids = np.zeros(mask.shape, np.int64)
-    ids[mask] = read.take(rows).ids
+    ids[mask] = read.take(rows).values
     return {"input_ids": tensor(ids), "attention_mask": tensor(mask.astype(np.int64))}
 
 

@@ -37,7 +37,6 @@ from cdmae.plan.describe import describe
 from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Batch, Reader, Step
 from cdmae.pretraining.objectives import objective, objectives
-from cdmae.pretraining.objectives._generator import Given
 from cdmae.pretraining.objectives.simlm import SimLm
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
@@ -99,7 +98,7 @@ def networks(given: argparse.Namespace) -> tuple[nn.Module, Naive]:
         narrow = max(1, heads // 3)
         third = {"hidden_size": 64 * narrow, "num_attention_heads": narrow, "intermediate_size": 256 * narrow}
         generator = ElectraForMaskedLM(ElectraConfig(embedding_size=width, **third, **sizes)).eval()
-        ours = SimLm(model, settings("simlm"), 1, Given(generator))
+        ours = SimLm(model, settings("simlm"), 1, generator)
         return ours, Naive("simlm", ours, generator.requires_grad_(False))
 
 

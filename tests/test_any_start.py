@@ -4,7 +4,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from test_models import save
 from tiny_models import model
+from tiny_pretraining import started
 from tiny_tokenizers import KINDS, TEXTS
 
 from cdmae.config import pretrained
@@ -40,20 +42,8 @@ def published(request, tmp_path_factory):
 @pytest.fixture(scope="module")
 def encoder(published, tmp_path_factory):
     """What a pipeline without pre-training makes of it."""
-    folder = tmp_path_factory.mktemp("start")
     pretrained.check(str(published[0]), ("starts", "x", "checkpoint"))
-    tokenise.load_tokenizer(published[0]).save_pretrained(folder / "tokenizer")
-    trainer.pretrain(
-        name="x", settings=Encoder(objective="none", start="s"), start=Start(checkpoint=str(published[0])),
-        tokenizer=folder / "tokenizer", seed=1, state=folder / "state", output=folder / "encoder",
-    )  # fmt: skip
-    return folder / "encoder"
-
-
-def saved(made, encoder, folder):
-    folder.mkdir()
-    checkpoint.save(folder, made, encoder, {})
-    return folder
+    return started(published[0], tmp_path_factory.mktemp("start"))
 
 
 def test_a_head_that_it_lacks_is_new_and_tied(published, encoder, capfd):
@@ -77,8 +67,8 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, e
     from transformers import AutoModel
 
     lengths = {"query_length": 16, "passage_length": 24}
-    made = checkpoint.start_retriever(encoder, **lengths, precision="fp32", pooling=pooling)
-    folder = saved(made, encoder, tmp_path / "model")
+    made = checkpoint.start_model(encoder, "retriever", **lengths, precision="fp32", pooling=pooling)
+    folder = save(made, tmp_path / "model", encoder)
     ours = vectors.encode_queries(folder, SPOKEN)
     np.testing.assert_allclose(SentenceTransformer(str(folder), device="cpu").encode_query(SPOKEN), ours, atol=1e-5)
     how = {"padding": True, "truncation": True, "max_length": 16, "return_tensors": "pt"}
@@ -92,8 +82,8 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, e
 def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_path):
     from sentence_transformers import CrossEncoder
 
-    made = checkpoint.start_reranker(encoder, max_length=40, precision="fp32", seed=3)
-    folder = saved(made, encoder, tmp_path / "model")
+    made = checkpoint.start_model(encoder, "reranker", max_length=40, precision="fp32", seed=3)
+    folder = save(made, tmp_path / "model", encoder)
     source, rows = sequences.queries(SPOKEN, folder, 1), np.arange(len(SPOKEN))
     judge = checkpoint.load(folder, "reranker")
     ours = reranking.score(judge, source, rows, source, list(rows[::-1, None]))
@@ -104,7 +94,7 @@ def test_a_reranker_gives_elsewhere_the_scores_that_it_gives_here(encoder, tmp_p
 def test_positions_are_those_that_the_embeddings_have(published, encoder):
     assert pretrained.positions(str(published[0])) == 48
     with pytest.raises(InputError, match="passage_length is 49; allowed: up to 48, the positions"):
-        checkpoint.start_retriever(encoder, query_length=16, passage_length=49, precision="fp32")
+        checkpoint.start_model(encoder, "retriever", query_length=16, passage_length=49, precision="fp32")
 
 
 def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path):

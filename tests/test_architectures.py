@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 import torch
-from tiny_models import ALL, SIZES, model
+from tiny_models import ALL, SIZES, model, padded
 from tiny_objectives import CPU, SETTINGS, V, gradients, reader, ready, whole
 from torch.nn import functional
 
 from cdmae.finetuning import reranker
-from cdmae.models import architectures, packed, transformer
+from cdmae.models import architectures, attention, packed, transformer
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup
@@ -17,17 +17,9 @@ SEQUENCES = [[2, 7, 8, 9, 3], [2, 3], [2, *range(5, 38), 3], [2, *range(11, 22),
 EVERY = pytest.mark.parametrize("family", ALL)
 
 
-def padded(network, sequences=SEQUENCES):
-    """What a model of transformers reads."""
-    width, pad = max(map(len, sequences)), network.config.pad_token_id
-    ids = torch.tensor([each + [pad] * (width - len(each)) for each in sequences])
-    mask = torch.tensor([[1] * len(each) + [0] * (width - len(each)) for each in sequences])
-    return {"input_ids": ids, "attention_mask": mask}
-
-
 def theirs(network, sequences=SEQUENCES):
     """The last states by transformers, its padding cut away: [S, D]."""
-    read = padded(network, sequences)
+    read = padded(sequences, network.config.pad_token_id)
     return network(**read).last_hidden_state[read["attention_mask"].bool()]
 
 
@@ -49,12 +41,13 @@ def test_states_are_those_of_transformers(family, sequences):
     close(vectors, torch.stack(means), 2e-5)
 
 
-@EVERY
-def test_gradients_are_those_of_transformers(family):
-    """Of all weights: from all rows, and from the last layer at chosen rows alone.
+@pytest.mark.parametrize(("family", "long"), [*((family, attention.LONG) for family in ALL), ("bert", 1)])
+def test_gradients_are_those_of_transformers(family, long, monkeypatch):
+    """Of all weights: from all rows, and from the last layer at chosen rows alone; by both ways of padded attention.
 
     In float64, of which transformers' ModernBERT computes rotations in float32.
     """
+    monkeypatch.setattr(attention, "LONG", long)
     exact = 1e-4 if family == "modernbert" else 1e-8
     network = model(family).double()
     names, weights = zip(*network.named_parameters(), strict=True)
@@ -79,7 +72,7 @@ def test_the_language_model_head_is_that_of_transformers(family):
     """Logits, and the loss with the gradient of every weight; the matrix is that of the word embeddings."""
     network = model(family, "encoder")
     assert network.get_output_embeddings().weight is network.get_input_embeddings().weight
-    read = padded(network)
+    read = padded(SEQUENCES, network.config.pad_token_id)
     logits = network(**read).logits[read["attention_mask"].bool()]
     states = transformer.hidden_states(network.base_model, packed.pack(SEQUENCES))[: len(logits)]
     head = architectures.head(network)
@@ -97,7 +90,8 @@ def test_a_reranker_scores_as_transformers_does(family):
     network = model(family, "reranker", num_labels=1)
     batch = packed.pack(SEQUENCES)
     with torch.no_grad():
-        close(reranker.scores(network, batch), network(**padded(network)).logits[:, 0], 2e-5)
+        expected = network(**padded(SEQUENCES, network.config.pad_token_id)).logits[:, 0]
+        close(reranker.scores(network, batch), expected, 2e-5)
     scores = reranker.scores(network, batch, generator=setup.generator(CPU, 1, "drop"))
     again = reranker.scores(network, batch, generator=setup.generator(CPU, 1, "drop"))
     assert torch.equal(scores, again)
@@ -106,15 +100,18 @@ def test_a_reranker_scores_as_transformers_does(family):
 @EVERY
 @pytest.mark.parametrize("name", objectives())
 def test_every_objective_trains_every_architecture(family, name):
-    """A loss that does not depend on the micro-batch, and a gradient for every weight."""
+    """A loss that does not depend on micro-batches or on two processes that share them; a gradient for every weight."""
     start = model(family, "encoder")
     network = objective(name)(start, SETTINGS, seed=5).eval()
     step = next(reader(name).steps(0, 1))
     (batch,) = ready(network, whole(step))
     loss, numbers = network(batch)
-    parts = [network(part)[0] for part in ready(network, *step.batches(20, CPU))]
-    assert len(parts) > 1
+    shared = [list(step.batches(15, CPU, rank, 2)) for rank in (0, 1)]
+    assert len(shared[0]) == len(shared[1]) > 1 and sum(part.share for part in sum(shared, [])) == pytest.approx(1)
+    parts, shown = zip(*(network(part) for part in ready(network, *shared[0], *shared[1])), strict=True)
     close(sum(parts), loss, 1e-5)
+    for side in ("encoder_loss", "decoder_loss"):
+        close(sum(part[side] for part in shown), numbers[side], 1e-5)
     assert loss.isfinite() and float(numbers["spread"]) > 0
     ours, small = gradients(network, loss), gradients(network, sum(parts))
     for key, gradient in ours.items():

@@ -7,6 +7,7 @@ import torch
 from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.masking import Side
+from cdmae.pretraining import batches
 from cdmae.pretraining.batches import Reader, Step, _cuts
 from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.vocabulary import Vocabulary
@@ -51,26 +52,18 @@ def rows_of(step: Step, side: str) -> set[tuple[tuple[int, ...], ...]]:
     }
 
 
-def test_a_step_does_not_depend_on_where_reading_begins():
+@pytest.mark.parametrize("at_once", [16, batches.PASSAGES_AT_ONCE])
+def test_a_step_does_not_depend_on_where_reading_begins(at_once, monkeypatch):
     """What resuming relies on: step 7 read alone, after others, in a thread, or with more at once is the same."""
+    monkeypatch.setattr(batches, "PASSAGES_AT_ONCE", at_once)
     source = reader(LENGTHS, batch=8)
+    assert len(list(source.steps(3, 10, ahead=True))) == 7
     expected = list(source.steps(0, 12))[7]
     for found in (next(source.steps(7, 12)), list(source.steps(0, 12, ahead=True))[7], source.read(5, 9)[2]):
         for side in ("encoder", "decoder"):
             for name in ("chosen", "labels"):
                 assert (getattr(found.sides[side], name) == getattr(expected.sides[side], name)).all()
             assert (found.sides[side].inputs.values == expected.sides[side].inputs.values).all()
-
-
-def test_reading_ahead_gives_every_step_once(monkeypatch):
-    from cdmae.pretraining import batches
-
-    monkeypatch.setattr(batches, "PASSAGES_AT_ONCE", 16)
-    source = reader(LENGTHS, batch=8)
-    plain, ahead = list(source.steps(3, 10)), list(source.steps(3, 10, ahead=True))
-    assert len(plain) == len(ahead) == 7
-    for one, other in zip(plain, ahead, strict=True):
-        assert (one.sides["decoder"].inputs.values == other.sides["decoder"].inputs.values).all()
 
 
 def test_masks_are_those_of_the_strategy():

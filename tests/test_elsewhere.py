@@ -41,7 +41,7 @@ def threads(monkeypatch):
         return locked
 
     monkeypatch.setattr(ranks, "joined", joined)
-    for name in ("start_encoder", "start_retriever", "start_reranker", "save"):
+    for name in ("start_encoder", "start_model", "save"):
         monkeypatch.setattr(checkpoint, name, alone(getattr(checkpoint, name)))
     monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
 

@@ -4,13 +4,15 @@ import re
 
 import numpy as np
 import pytest
-from test_models import ours_of, reranker, retriever, save, vectors  # noqa: F401
+from test_models import reranker, retriever, save, vectors  # noqa: F401
 
 from cdmae.collections.store import read_qrels
 from cdmae.evaluation.measures import measure
-from cdmae.models import checkpoint
+from cdmae.models import checkpoint, sequences
+from cdmae.retrieval import reranking
 from cdmae.retrieval import vectors as inference
 from cdmae.retrieval.search import search
+from cdmae.tokens.corpus import read_tokens
 from tests.workflow.conftest import ROOT
 
 RETRIEVER, RERANKER, MTEB = re.findall(
@@ -45,14 +47,17 @@ def test_onnx_gives_the_scores_of_a_reranker(tiny, reranker, tmp_path, monkeypat
     model = run(RERANKER, model=("results/models/cdmae-reranker", reranker))["model"]
     pairs = np.array([[0, 0], [3, 99], [23, 4], [5, 5]])
     texts = [(tiny.queries[query], tiny.passages[passage]) for query, passage in pairs]
-    np.testing.assert_allclose(model.predict(texts), ours_of(reranker, tiny, pairs), atol=1e-4)
+    queries = sequences.queries(tiny.queries, reranker, 1)
+    judge, passages = checkpoint.load(reranker, "reranker"), read_tokens(tiny.tokens)
+    ours = reranking.score(judge, queries, pairs[:, 0], passages, list(pairs[:, 1:]))
+    np.testing.assert_allclose(model.predict(texts), ours, atol=1e-4)
 
 
 @pytest.mark.parametrize("similarity", ["dot", "cosine"])
 def test_mteb_measures_what_we_measure(tiny, tmp_path, similarity):
     pytest.importorskip("mteb")
     lengths = {"query_length": 16, "passage_length": 32}
-    model = checkpoint.start_retriever(tiny.encoder, **lengths, precision="fp32", similarity=similarity)
+    model = checkpoint.start_model(tiny.encoder, "retriever", **lengths, precision="fp32", similarity=similarity)
     folder = save(model, tmp_path / "retriever", tiny.encoder)
     queries = inference.encode_queries(folder, tiny.queries)
     ranked = search(queries, [vectors(folder, tiny)], 100)

@@ -295,7 +295,7 @@ def test_a_layer_keeps_what_is_planned_for_it(like_cuda, monkeypatch):
     """
     monkeypatch.setitem(sys.modules, "torch.nn.attention.varlen", SimpleNamespace(varlen_attn=Kernel.apply))
     width, heads, kept = 128, 2, []
-    batch = finetuning.batch("tiny", 1, 20).sequences.pack(torch.device("cpu"))
+    batch = packed.pack(finetuning.batch("tiny", 1, 20).sequences)
     for layers in (2, 3):
         network, seen = finetuning.network("tiny"), {}
         network.encoder.layer.extend([network.encoder.layer[0]] * (layers - 2))

@@ -1,17 +1,16 @@
 """Half of a passage finds the other half: how passages are halved, what the measure is, every objective."""
 
-from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
-from tiny_pretraining import PIECES, SETTINGS, START, source_of
+from tiny_pretraining import PIECES, SETTINGS, START
 
 from cdmae.models import checkpoint
 from cdmae.pretraining import objectives
 from cdmae.pretraining.probes import halves
-from cdmae.tokens.corpus import Tokens, read_tokens
+from cdmae.tokens.corpus import Tokens
 
 CPU = torch.device("cpu")
 CLS, SEP = 2, 3
@@ -27,7 +26,7 @@ def reader_of(passages, word_starts=None, length=30):
 
 
 def lists(read):
-    return [read.ids[a:b].tolist() for a, b in zip(read.starts[:-1], read.starts[1:], strict=True)]
+    return [read.values[a:b].tolist() for a, b in zip(read.starts[:-1], read.starts[1:], strict=True)]
 
 
 def test_passages_are_cut_as_in_training_and_halved_but_no_word_is():
@@ -71,15 +70,6 @@ def test_vectors_that_tell_passages_apart_find_every_other_half_in_mixed_precisi
     vectors /= vectors.norm(dim=1, keepdim=True)
     assert halves.reciprocal_rank(vectors, vectors) == 1
     assert halves.reciprocal_rank(vectors, vectors.roll(15, 0)) < 0.4
-
-
-@pytest.mark.parametrize("name", objectives.objectives())
-def test_every_objective_has_a_vector_to_search_with(name, inputs):
-    settings = replace(SETTINGS, objective=name)
-    model = checkpoint.start_encoder(START, inputs["tokenizer"], 1)
-    network = objectives.objective(name)(model, settings, 1)
-    found = halves.look(network, source_of(inputs, settings), 4096, CPU)()
-    assert found["passages"] == sum(np.diff(read_tokens(inputs["tokens"]).starts) >= 14) and 0 <= found["rr"] <= 1
 
 
 def test_too_few_long_passages_are_not_looked_at(inputs):

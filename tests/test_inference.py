@@ -25,7 +25,7 @@ def retriever(tiny, tmp_path_factory):
 
 
 def retriever_of(tiny, folder, **lengths):
-    model = checkpoint.start_retriever(tiny.encoder, **lengths, precision="fp32")
+    model = checkpoint.start_model(tiny.encoder, "retriever", **lengths, precision="fp32")
     checkpoint.save(folder, model, tiny.encoder, {})
     return folder
 
@@ -33,7 +33,7 @@ def retriever_of(tiny, folder, **lengths):
 @pytest.fixture(scope="module")
 def reranker(tiny, tmp_path_factory):
     folder = tmp_path_factory.mktemp("reranker")
-    model = checkpoint.start_reranker(tiny.encoder, max_length=40, precision="fp32", seed=1)
+    model = checkpoint.start_model(tiny.encoder, "reranker", max_length=40, precision="fp32", seed=1)
     checkpoint.save(folder, model, tiny.encoder, {})
     return folder
 
@@ -141,7 +141,7 @@ def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny
     tokenise.train_tokenizer(["0 1 2 3"] * 9, 160).save_pretrained(tmp_path / "digits")  # every word is [UNK] to it
     write_tokens(tmp_path / "t", tokenise.tokenise(read_passages(tiny.collection), tmp_path / "digits", 1))
     start = encoder(tmp_path / "e", tmp_path / "digits")
-    judge = checkpoint.start_reranker(start, max_length=40, precision="fp32", seed=1)
+    judge = checkpoint.start_model(start, "reranker", max_length=40, precision="fp32", seed=1)
     (tmp_path / "judge").mkdir()
     checkpoint.save(tmp_path / "judge", judge, start, {})
     recipe = stage("retriever", group=8)
@@ -150,7 +150,7 @@ def test_a_teacher_with_another_tokenizer_scores_all_that_its_student_draws(tiny
         collection=tiny.collection, negatives=tiny.negatives, settings=settings | {"seed": 9},
         model=tmp_path / "judge", tokens=tmp_path / "t", output=tmp_path / "s.parquet",
     )  # fmt: skip
-    student = checkpoint.start_retriever(tiny.encoder, query_length=16, passage_length=32, precision="fp32")
+    student = checkpoint.start_model(tiny.encoder, "retriever", query_length=16, passage_length=32, precision="fp32")
     data = common.read(recipe, student, **tiny.inputs(), seed=9, threads=1)
     taught = Teacher.read(tmp_path / "s.parquet")
     for epoch in range(2):

@@ -10,10 +10,9 @@ import pytest
 import torch
 import transformers
 from safetensors.torch import load_file, save_file
+from tiny_pretraining import started
 
-from cdmae.config.schema import Start
 from cdmae.models import checkpoint as models
-from cdmae.pretraining import trainer
 from cdmae.retrieval import vectors
 from cdmae.tokens import tokenise
 
@@ -24,18 +23,10 @@ SIZES = {
 LENGTHS = {"query_length": 16, "passage_length": 32}
 
 
-def unchanged(weights):
-    return weights
-
-
 def old_names(weights):
     """As in the original files, and in bert-base-uncased at the hub."""
     renamed = {name.replace("LayerNorm.weight", "LayerNorm.gamma"): value for name, value in weights.items()}
     return {name.replace("LayerNorm.bias", "LayerNorm.beta"): value for name, value in renamed.items()}
-
-
-def without_prefix(weights):
-    return {name.removeprefix("bert."): value for name, value in weights.items()}
 
 
 def without_sentences(weights):
@@ -43,20 +34,8 @@ def without_sentences(weights):
     return {name: value for name, value in weights.items() if not name.startswith(("bert.pooler", "cls.seq"))}
 
 
-def with_positions(weights):
-    return {**weights, "bert.embeddings.position_ids": torch.arange(64)[None]}
-
-
-def halved(weights):
-    return {name: value.half() for name, value in weights.items()}
-
-
 def one_file(folder, weights):
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-
-
-def pickled(folder, weights):
-    torch.save(weights, folder / "pytorch_model.bin")
 
 
 def sharded(folder, weights):
@@ -70,13 +49,13 @@ def sharded(folder, weights):
 
 LAYOUTS = {
     "gamma and beta": (old_names, one_file),
-    "pytorch_model.bin": (without_sentences, pickled),
-    "float16": (halved, one_file),
-    "no prefix": (without_prefix, one_file),
+    "pytorch_model.bin": (without_sentences, lambda folder, weights: torch.save(weights, folder / "pytorch_model.bin")),
+    "float16": (lambda weights: {name: value.half() for name, value in weights.items()}, one_file),
+    "no prefix": (lambda weights: {name.removeprefix("bert."): value for name, value in weights.items()}, one_file),
     "shards": (without_sentences, sharded),
     "vocab.txt": (without_sentences, one_file),
-    "next sentence and pooler": (unchanged, one_file),
-    "position_ids": (with_positions, one_file),
+    "next sentence and pooler": (dict, one_file),
+    "position_ids": (lambda weights: weights | {"bert.embeddings.position_ids": torch.arange(64)[None]}, one_file),
 }
 
 
@@ -113,8 +92,8 @@ def vectors_by_transformers(folder, texts):
 
 def vectors_of_ours(encoder, texts, folder):
     """The same by a retriever that starts from an encoder and is saved in `folder`; a reranker's encoder is equal."""
-    retriever = models.start_retriever(encoder, **LENGTHS, precision="fp32")
-    reranker = models.start_reranker(encoder, max_length=40, precision="fp32", seed=1)
+    retriever = models.start_model(encoder, "retriever", **LENGTHS, precision="fp32")
+    reranker = models.start_model(encoder, "reranker", max_length=40, precision="fp32", seed=1)
     for name, value in retriever.network.base_model.state_dict().items():
         assert torch.equal(value, reranker.network.base_model.state_dict()[name]), name
     folder.mkdir()
@@ -130,12 +109,7 @@ def test_a_layout_gives_transformers_vectors(tiny, tmp_path, kind, layout):
     pieces = tokenise.load_tokenizer(tiny.encoder)
     original = checkpoint(tmp_path / "original", pieces, layout, kind)
     expected = vectors_by_transformers(original, tiny.queries)
-
-    tokenise.load_tokenizer(original).save_pretrained(tmp_path / "tokenizer")
-    model = models.start_encoder(Start(checkpoint=str(original)), tmp_path / "tokenizer", seed=1)
-    encoder = tmp_path / "encoder"
-    encoder.mkdir()
-    trainer.write(encoder, model, tmp_path / "tokenizer", {})
+    encoder = started(original, tmp_path / "start")
     assert not [name for name in load_file(encoder / "model.safetensors") if name.endswith(("gamma", "beta"))]
     np.testing.assert_allclose(vectors_of_ours(encoder, tiny.queries, tmp_path / "ours"), expected, atol=1e-5)
     np.testing.assert_allclose(vectors_by_transformers(tmp_path / "ours", tiny.queries), expected, atol=1e-5)

@@ -1,84 +1,221 @@
-"""The paper's numbers stand beside our own on the collections that it has, whichever way they came."""
+"""Published objectives: what each of them masks, cuts, samples and begins with; formulas are in `benchmarks.naive`."""
 
-from types import SimpleNamespace
+import dataclasses
 
+import numpy as np
 import pytest
+import torch
+from tiny_objectives import (
+    SETTINGS,
+    D,
+    V,
+    bounds,
+    first,
+    language_model,
+    learnt,
+    network_of,
+    reader,
+    same,
+    whole,
+)  # fmt: skip
+from torch import Tensor, nn
 
+from benchmarks.naive import Naive, Side
 from cdmae.errors import InputError
-from cdmae.report.facts import Target
-from cdmae.report.paper import published
+from cdmae.models import architectures
+from cdmae.pretraining.batches import Step
+from cdmae.pretraining.objectives import bowdpr, condenser, dupmae, simlm
+from cdmae.pretraining.objectives.cocondenser import contrast
+
+# --- Condenser and coCondenser ---------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("entry", "split", "name"),
-    [
-        ({"source": "msmarco"}, "dev", "msmarco dev"),
-        ({"source": "ir_datasets", "dataset": "msmarco-passage"}, "dl19", "msmarco dl19"),
-        ({"source": "ir_datasets", "dataset": "msmarco-passage"}, "train", ""),
-        ({"source": "ir_datasets", "dataset": "beir/msmarco"}, "dev", ""),
-        ({"source": "pydocs"}, "dev", ""),
-    ],
-)
-def test_ms_marco_is_known_by_either_source(entry, split, name):
-    facts = SimpleNamespace(entries=lambda section: {"mine": entry})
-    assert published.dataset(facts, Target("mine", split)) == name
+@pytest.mark.parametrize(("early", "layers"), [(0, 1), (1, 1), (2, 2)])
+def test_condenser_reads_late_cls_and_early_tokens(early, layers):
+    """The head on [h_cls late; h early], and the late MLM loss; 0 is half of the three layers."""
+    settings = dataclasses.replace(SETTINGS, early_layers=early)
+    network, step = condenser.Condenser(language_model(), settings, 5).eval(), first("condenser")
+    assert network.early == layers
+    same(network, network(whole(step))[0], Naive("condenser", network)(step))
 
 
-def test_every_method_has_its_row_and_source_and_averages_are_those_of_its_columns():
-    rows = [row for number in (1, 2, 3) for row in published.rows(f"table {number}").values()]
-    assert {row.source.partition("; ")[2] for row in rows if row.name == "SimLM"} == {"Wang et al. 2022"}
-    assert {row.name for row in rows if row.source.endswith("; the paper")} == {published.OURS}
-    stages = {stage: row.source for (name, stage), row in published.rows("table 2").items() if name == "RetroMAE"}
-    assert stages[1] == "table 2; Xiao et al. 2022, rerun for the paper" and stages[2] == "table 2; Xiao et al. 2022"
-    for row in published.rows("table 3").values():
-        values = [value for key, value in row.values.items() if key != published.AVERAGE]
-        assert len(values) == 14
-        assert sum(values) / 14 == pytest.approx(row.values[published.AVERAGE], abs=0.06), row.name
+def test_condenser_needs_late_layers():
+    with pytest.raises(InputError, match="early_layers is 3; allowed: up to 2, the start has 3 layers"):
+        condenser.Condenser(language_model(), dataclasses.replace(SETTINGS, early_layers=3), 5)
 
 
-@pytest.mark.parametrize(
-    ("table", "name", "dataset", "measure", "stage", "value"),
-    [
-        ("table 1", "DeepCT", "msmarco dl20", "nDCG@10", 0, None),
-        ("table 1", "MASTER", "msmarco dl19", "nDCG@10", 0, 72.7),
-        ("table 2", "CDMAE", "msmarco dev", "RR@10", 2, 40.2),
-        ("table 3", "Contriever", "fiqa", "nDCG@10", 0, 32.9),
-        ("table 4", "w/o projection", "msmarco dl20", "nDCG@10", 0, 65.9),
-        ("table 5", "domain", "msmarco dl19", "nDCG@10", 0, 64.4),
-        ("figure 4", "8", "msmarco dl19 and dl20", "nDCG@10", 0, 66.3),
-        ("table 6", "SimLM", "128 passages of 150 word-pieces", "ms on a V100", 0, 2.8),
-        ("NanoBEIR", "BM25", "nano-beir/scifact", "nDCG@10", 0, 72.82),
-        ("NanoBEIR", "BM25", "nano-beir/nfcorpus", "nDCG@10", 0, None),
-        ("section 3.2", "BERT", "all masks", "% on stop-words and punctuation", 0, 40.0),
-    ],
-)
-def test_numbers_as_they_stand_in_the_paper(table, name, dataset, measure, stage, value):
-    assert published.rows(table)[name, stage].values.get(published.Key(dataset, measure)) == value
+def test_cocondenser_contrast_by_hand():
+    vectors = torch.tensor([[1.0, 0.0], [2.0, 0.0], [0.0, 1.0], [0.0, 3.0]])
+    shares = torch.tensor([[2.0, 0.0, 0.0]] * 2 + [[3.0, 0.0, 0.0]] * 2).softmax(1)[:, 0]
+    torch.testing.assert_close(contrast(vectors), -shares.log().mean())
 
 
-LINE = "table 1,BM25,0,msmarco dev,R@50,58.5,Robertson and Zaragoza 2009"
-TEXT = published.FILE.read_text()
+# --- CoT-MAE ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        (TEXT.replace(LINE, LINE.replace("58.5", "58,5")), "Expected 7 fields in line 3, saw 8"),
-        (TEXT.replace(LINE, LINE.replace("58.5", "x")), ", line 3 is table 1,BM25,.*R@50,x,.*; allowed: .*from 0 to 1"),
-        (TEXT.replace(LINE, LINE.replace("58.5", "585")), ", line 3 is "),
-        (TEXT.replace(LINE, LINE.replace(",0,", ",one,")), ", line 3 is .*; allowed: .*a stage from 0 to 3"),
-        (TEXT.replace(LINE, LINE.rpartition(",")[0]), ", line 3 is .*; allowed: no empty cell"),
-        (TEXT.replace(LINE, ""), ", line 3 is "),
-        (TEXT.replace(LINE, f"{LINE}\n{LINE}"), ", line 4 is .* a number once; git restore paper_results.csv"),
-        (None, " cannot be read .*; git restore"),
-        ("table,row\n", ", line 1 is table,row; allowed: table,row,stage,"),
-    ],
-    ids=range(9),
-)
-def test_a_damaged_file_is_refused_with_its_line(tmp_path, monkeypatch, text, message):
-    path = tmp_path / "paper_results.csv"
-    monkeypatch.setattr(published, "FILE", path)
-    if text:
-        path.write_text(text)
-    with pytest.raises(InputError, match=f"^{path}.*{message}"):
-        published.rows("table 1")
+def test_cotmae_cuts_a_passage_into_neighbouring_spans():
+    """Together the two are the passage, as far as both may reach; each is at most as long as a passage may be."""
+    source = reader("cotmae", lengths=(5, 9, 1, 0, 17, 20, 33))
+    for epoch in range(3):
+        rows = np.arange(7)
+        texts = source.texts(rows, np.full(7, epoch))
+        begins, lengths = texts.begins.reshape(7, 2), texts.lengths.reshape(7, 2)
+        assert (begins[:, 0] == source.tokens.starts[:-1]).all()
+        assert (begins[:, 1] == begins[:, 0] + lengths[:, 0]).all()
+        assert lengths.max() <= source.length == 10
+        assert lengths.sum(1).tolist() == [5, 9, 1, 0, 17, 20, 20]
+        assert lengths[5:].tolist() == [[10, 10]] * 2
+        assert len(set(texts.rows.tolist())) == 14
+    cuts = {tuple(source.texts(rows, np.full(7, epoch)).lengths[::2].tolist()) for epoch in range(8)}
+    assert len(cuts) > 4
+    step = next(source.steps(0, 1))
+    encoder, decoder = step.sides["encoder"], step.sides["decoder"]
+    originals = [encoder.labels[a:b].tolist() for a, b in bounds(encoder)]
+    assert [decoder.labels[a:b].tolist() for a, b in bounds(decoder)] == [originals[at ^ 1] for at in range(12)]
+
+
+def test_cotmae_cuts_at_the_begin_of_a_word():
+    source, starts = reader("cotmae", lengths=(16,) * 30), np.arange(V) % 3 != 1
+    source.vocabulary = dataclasses.replace(source.vocabulary, word_starts=starts)
+    texts = source.texts(np.arange(30), np.zeros(30, int))
+    second = texts.begins[1::2]
+    inside = texts.lengths[1::2] > 0
+    assert starts[source.tokens.ids[second[inside]]].all()
+
+
+# --- MASTER ----------------------------------------------------------------------------------------------------------
+
+
+def losses(network: nn.Module, step: Step) -> tuple[Tensor, Tensor, Tensor]:
+    """Of the encoder, of the decoder of the span itself, of the decoder of its neighbour."""
+    naive = Naive("master", network)
+    encoder, own, following = (Side.of(step, side) for side in ("encoder", "decoder", "neighbour"))
+    states = naive.states(encoder)[-1]
+    decoded = (naive.decoded(part, states[:, :1], side) for part, side in (("decoder", own), ("neighbour", following)))
+    return tuple(map(naive.loss, (states, *decoded), (encoder, own, following)))
+
+
+def test_master_shows_both_decoders_as_one_though_they_have_weights_of_their_own():
+    network, step = network_of("master"), first("master")
+    encoder, own, following = losses(network, step)
+    numbers = learnt(network, step)[1]
+    torch.testing.assert_close(numbers["encoder_loss"], encoder.detach())
+    torch.testing.assert_close(numbers["decoder_loss"], (own + following).detach())
+    pairs = zip(network.decoder.parameters(), network.neighbour.parameters(), strict=True)
+    assert all(not torch.equal(one, other) for one, other in pairs)
+
+
+def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s():
+    """The first decoder reads the texts of the encoder, the second those beside them, each with masks of its own."""
+    sides = next(reader("master", lengths=(16,) * 6).steps(0, 1)).sides
+    texts = {side: [each.labels[a:b].tolist() for a, b in bounds(each)] for side, each in sides.items()}
+    assert len(texts["encoder"]) == 12
+    assert texts["decoder"] == texts["encoder"]
+    assert texts["neighbour"] == [texts["encoder"][at ^ 1] for at in range(12)]
+    chosen = {side: [each.chosen[a:b] for a, b in bounds(each)] for side, each in sides.items()}
+    alike = [np.array_equal(chosen["decoder"][at], chosen["neighbour"][at ^ 1]) for at in range(12)]
+    assert not all(alike)
+
+
+def test_master_masks_rare_words_first_in_both_decoders():
+    """Where one in nine words is a hundred times rarer: nearly all of those, and as many as ever of the encoder's."""
+    settings = dataclasses.replace(SETTINGS, decoder_masking="inverse_frequency")
+    source = reader("master", settings, lengths=(18,) * 30)
+    rare = source.tokens.ids % 9 == 0
+    source.values = {"inverse_frequency": np.where(rare, 0.0, -np.log(100)).astype(np.float16)}
+    masked = dict.fromkeys(("encoder", "decoder", "neighbour"), 0.0)
+    for step in source.steps(0, 5):
+        for side, each in step.sides.items():
+            candidates = each.labels > 4
+            masked[side] += each.chosen[candidates & (each.labels % 9 == 0)].mean() / 5
+    assert masked["encoder"] < 0.5
+    assert min(masked["decoder"], masked["neighbour"]) > 0.9
+
+
+# --- RetroMAE, and the bags of DupMAE and BowDpr ---------------------------------------------------------------------
+
+
+def test_retromae_predicts_every_token_and_sees_the_original():
+    """Nothing is masked in the decoder's input; specials are seen by all and predicted by none."""
+    step = first("retromae")
+    masked = step.sides["decoder"]
+    inner = np.concatenate([masked.inputs.values[a + 1 : b - 1] for a, b in bounds(masked)])
+    assert (inner == np.concatenate([masked.labels[a + 1 : b - 1] for a, b in bounds(masked)])).all()
+    assert ((masked.inputs.values > 4) == masked.chosen).all()
+
+
+def test_retromae_masks_each_position_on_its_own():
+    """Each position hides itself and floor(p n) tokens drawn for it alone, the same whatever the batch."""
+    source = reader("retromae", lengths=(8,) * 40)
+    step = next(source.steps(0, 1))
+    masked = step.sides["decoder"]
+    places = masked.hide(masked.texts)
+    assert places.shape == (6, 8, 8)
+    assert places[:, range(8), range(8)].all()
+    specials = [(masked.inputs.values[a:b] == 4).any() for a, b in bounds(masked)]
+    ordinary = places[~np.array(specials)]
+    assert set(ordinary.sum(2).ravel().tolist()) == {4, 5}  # four drawn of eight, perhaps itself among them
+    assert len({row.tobytes() for row in places.reshape(-1, 8)}) > 35
+    assert abs(places[:, ~np.eye(8, dtype=bool)].mean() - 0.5) < 0.1
+    alone = masked[2:3]
+    assert (alone.hide(alone.texts)[0] == places[2]).all()
+
+
+def test_a_bag_holds_every_word_of_a_passage_once():
+    """Whatever its order and number, special tokens left out; and how many words there are in all."""
+    step = first("bowdpr")
+    found, number = bowdpr.bags_of(whole(step)["passage"], V)
+    masked = step.sides["passage"]
+    for row, (a, b) in enumerate(bounds(masked)):
+        words = [piece for piece in masked.labels[a + 1 : b - 1].tolist() if piece > 4]
+        assert found[row].nonzero()[:, 0].tolist() == sorted(set(words))
+        assert number[row] == max(1, len(words))
+
+
+def test_bowdpr_weighs_its_bag_and_dupmae_pools_some_passages_at_a_time(monkeypatch):
+    batch = whole(first("bowdpr"))
+    plain = network_of("bowdpr")
+    weighted = bowdpr.BowDpr(plain.model, dataclasses.replace(SETTINGS, bag_weight=3.0), 5)
+    one, other = plain(batch)[1]["decoder_loss"], weighted(batch)[1]["decoder_loss"]
+    torch.testing.assert_close(3 * one, other)
+    network, batch = network_of("dupmae"), whole(first("dupmae"))
+    expected = network(batch)[0]
+    monkeypatch.setitem(dupmae.LOGITS_AT_ONCE, "cpu", 1)
+    same(network, network(batch)[0], expected)
+
+
+# --- SimLM -----------------------------------------------------------------------------------------------------------
+
+
+def test_simlm_samples_from_the_generator():
+    """Over many draws words come as often as the generator says."""
+    head = architectures.head(language_model())
+    state = torch.randn(1, D)
+    number = 20_000
+    draws = torch.rand(number, generator=torch.Generator().manual_seed(1))
+    found = simlm.sample(head, state.expand(number, D), draws, V).bincount(minlength=V) / number
+    expected = head(state)[0].softmax(-1).detach()
+    assert (found - expected).abs().max() < 4 * (0.25 / number) ** 0.5
+
+
+def test_simlm_decoder_masks_all_that_the_encoder_masks():
+    """And so many more that both are p_dec; the two inputs are corrupted on their own."""
+    source = reader("simlm", lengths=(10,) * 40)
+    for step in source.steps(0, 4):
+        encoder, decoder = step.sides["encoder"], step.sides["decoder"]
+        assert (decoder.chosen >= encoder.chosen).all()
+        for a, b in bounds(encoder):
+            candidates = int((encoder.labels[a:b] > 4).sum())
+            more = int((0.5 - 0.3) / (1 - 0.3) * (candidates - encoder.chosen[a:b].sum()) + 1e-9)
+            assert decoder.chosen[a:b].sum() == encoder.chosen[a:b].sum() + more
+
+
+def test_simlm_decoder_begins_as_the_last_layers():
+    network = simlm.SimLm(language_model(), SETTINGS, 5)
+    ours, theirs = network.decoder.state_dict(), network.model.bert.encoder.layer[1:].state_dict()
+    assert [key for key in ours if not torch.equal(ours[key], theirs[key])] == []
+    assert network.decoder[0] is not network.model.bert.encoder.layer[1]
+    assert network.generator.config.num_attention_heads == 1
+    assert network.generator.config.hidden_size == D // 3
+    with pytest.raises(InputError, match="decoder_layers is 4; allowed: up to 3, the layers that simlm copies"):
+        simlm.SimLm(language_model(), dataclasses.replace(SETTINGS, decoder_layers=4), 5)

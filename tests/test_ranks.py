@@ -75,23 +75,25 @@ def fine_tuned(trainer, network, batch, read, recipe, group):
 def train_retriever(group, folders):
     """With in-batch negatives of all processes, and a teacher."""
     recipe = stage("retriever", alpha=0.3)
-    model = checkpoint.start_retriever(folders["encoder"], query_length=16, passage_length=32, precision="fp32")
+    model = checkpoint.start_model(
+        folders["encoder"], "retriever", query_length=16, passage_length=32, precision="fp32"
+    )
     data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
     _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
     batch = retriever.batch(data, rows, epoch, model, recipe, Teacher.read(folders["teacher"]))
-    read = [batch.sequences.ids.tolist(), batch.excluded.tolist(), batch.teacher.tolist()]
+    read = [batch.sequences.values.tolist(), batch.excluded.tolist(), batch.teacher.tolist()]
     return fine_tuned(retriever, model.network.double(), batch, read, recipe, group)
 
 
 def train_reranker(group, folders):
     """The better half of every group."""
     recipe = stage("reranker", chunk=4)
-    model = checkpoint.start_reranker(folders["encoder"], max_length=48, precision="fp32", seed=3)
+    model = checkpoint.start_model(folders["encoder"], "reranker", max_length=48, precision="fp32", seed=3)
     model.network.double()
     data = finetuning.read(recipe, model, **given(folders), seed=1, threads=1)
     _, epoch, rows = next(data.examples.batches(recipe.queries, 3, 1))
     batch = reranker.pairs(data, rows, epoch, model)
-    return fine_tuned(reranker, model.network, batch, batch.ids.tolist(), recipe, group)
+    return fine_tuned(reranker, model.network, batch, batch.values.tolist(), recipe, group)
 
 
 def given(folders):

@@ -6,17 +6,15 @@ import numpy as np
 import pytest
 import torch
 from test_card import FACTS, measures
+from tiny_pretraining import started
 from tiny_training import stage
 
 from cdmae.collections.store import read_passages
-from cdmae.config.schema import Encoder, Start
 from cdmae.files import read_json
-from cdmae.finetuning import reranker, retriever
+from cdmae.finetuning import retriever
 from cdmae.models import checkpoint as models
-from cdmae.models import sequences
-from cdmae.pretraining import trainer as pretrain
 from cdmae.report import card
-from cdmae.retrieval import external, reranking, vectors
+from cdmae.retrieval import external, vectors
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import write_tokens
 
@@ -24,22 +22,11 @@ LONG = "When was the first bridge over the river built, who paid for it and how 
 TEXTS = ["how do I join two lists?", LONG]
 
 
-def start(checkpoint, folder):
-    """The encoder that a pipeline without pre-training begins with, in a new folder."""
-    folder.mkdir()
-    tokenise.load_tokenizer(checkpoint).save_pretrained(folder / "tokenizer")
-    pretrain.pretrain(
-        name="x", settings=Encoder(objective="none", start="s"), start=Start(checkpoint=str(checkpoint)),
-        tokenizer=folder / "tokenizer", seed=1, state=folder / "state", output=folder / "encoder",
-    )  # fmt: skip
-    return folder / "encoder"
-
-
 @pytest.fixture(scope="module")
 def inputs(tiny, tiny_bert, tmp_path_factory):
     """What both trainers take, with the small checkpoint for a start."""
     folder = tmp_path_factory.mktemp("inputs") / "start"
-    encoder, passages = start(tiny_bert, folder), read_passages(tiny.collection, ["title", "text"])
+    encoder, passages = started(tiny_bert, folder), read_passages(tiny.collection, ["title", "text"])
     write_tokens(folder / "tokens", tokenise.tokenise(passages, encoder, 1))
     return {**tiny.inputs(), "encoder": encoder, "tokens": folder / "tokens"}
 
@@ -68,28 +55,17 @@ def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_p
     assert np.abs(told["model"].encode_document(TEXTS)[1] - ours[1]).max() > 1e-3, "passages are cut later"
 
 
-def test_a_reranker_of_the_small_one_scores_elsewhere_as_here(inputs, tmp_path):
-    from sentence_transformers import CrossEncoder
-
-    model = train(reranker, inputs, tmp_path, "reranker")
-    pairs = [(first, second) for first in TEXTS for second in TEXTS]
-    first, second = (sequences.queries(texts, model, 1) for texts in zip(*pairs, strict=True))
-    rows = np.arange(len(pairs))
-    ours = reranking.score(models.load(model, "reranker"), first, rows, second, list(rows[:, None]))
-    np.testing.assert_allclose(CrossEncoder(str(model)).predict(pairs), ours, atol=1e-5)
-
-
 def test_minilm_is_a_start_whose_head_is_new(minilm, tmp_path, capfd):
     """With its own pooling and similarity its vectors are those of sentence-transformers."""
     from sentence_transformers import SentenceTransformer
     from transformers import AutoModel, AutoTokenizer
 
-    encoder = start(minilm, tmp_path / "start")
+    encoder = started(minilm, tmp_path / "start")
     said = capfd.readouterr().err
     assert f"{minilm} has no LM head: new and random are cls.predictions.bias" in said
     for pooling, similarity in {"cls": "dot", "mean": "cosine"}.items():
         lengths = {"query_length": 32, "passage_length": 64, "precision": "fp32"}
-        model = models.start_retriever(encoder, **lengths, pooling=pooling, similarity=similarity)
+        model = models.start_model(encoder, "retriever", **lengths, pooling=pooling, similarity=similarity)
         (tmp_path / pooling).mkdir()
         models.save(tmp_path / pooling, model, encoder, {})
     how = {"padding": True, "truncation": True, "max_length": 32, "return_tensors": "pt"}

@@ -4,17 +4,19 @@ import numpy as np
 import pytest
 import torch
 import transformers
+from tiny_models import padded
 from tiny_training import encoder, gradients, same, stage, train
 
 from cdmae.finetuning import common, losses, reranker
 from cdmae.models import checkpoint, transformer
+from cdmae.models.packed import pack
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 
 def prepared(tiny, recipe, folder):
     """A model that begins with the encoder in a folder, in float64, and its first batch."""
-    model = checkpoint.start_reranker(folder, max_length=recipe.max_length, precision=recipe.precision, seed=3)
+    model = checkpoint.start_model(folder, "reranker", max_length=recipe.max_length, precision=recipe.precision, seed=3)
     model.network.double()
     data = common.read(recipe, model, **tiny.inputs(), seed=1, threads=1)
     return model, reranker.pairs(data, np.arange(6), 0, model)
@@ -37,15 +39,10 @@ def of_transformers(model):
     return network
 
 
-def padded(network, pairs):
+def logits_of(network, pairs):
     """The logits of pairs by transformers' own forward."""
-    longest = int(pairs.lengths.max())
-    ids, types, mask = (torch.zeros(len(pairs), longest, dtype=torch.long) for _ in range(3))
-    for row, (begin, end) in enumerate(zip(pairs.starts, pairs.starts[1:], strict=False)):
-        ids[row, : end - begin] = torch.from_numpy(pairs.ids[begin:end])
-        types[row, : end - begin] = torch.from_numpy(pairs.types[begin:end])
-        mask[row, : end - begin] = 1
-    return network(input_ids=ids, token_type_ids=types, attention_mask=mask).logits[:, 0]
+    ids, types = (np.split(values, pairs.starts[1:-1]) for values in (pairs.values, pairs.types))
+    return network(**padded(ids, types=types)).logits[:, 0]
 
 
 @pytest.mark.parametrize("kind", ["bert", "electra"])
@@ -56,7 +53,7 @@ def test_gradient_equals_the_naive_one_whatever_the_chunk(tiny, tmp_path, kind, 
     model, batch = prepared(tiny, recipe, folder)
     numbers, found = learn(model, batch, recipe)
     network = of_transformers(model)
-    loss = losses.listwise(padded(network, batch).view(6, 4))
+    loss = losses.listwise(logits_of(network, batch).view(6, 4))
     loss.backward()
     assert numbers["loss"].item() == pytest.approx(loss.item(), rel=1e-9)
     same(found, gradients(network))
@@ -86,7 +83,7 @@ def test_the_forward_factor_keeps_the_positive_and_the_best_negatives(tiny):
     model, batch = prepared(tiny, recipe, tiny.encoder)
     found = reranker.hardest(model.network, batch, np.arange(6), recipe, torch.device("cpu"))
     with torch.no_grad():
-        scores = padded(of_transformers(model), batch).view(6, 8).numpy()
+        scores = logits_of(of_transformers(model), batch).view(6, 8).numpy()
     assert found.shape == (6, 4)
     for row, kept in enumerate(found):
         best = sorted(range(1, 8), key=lambda place: -scores[row, place])[:3]
@@ -99,10 +96,10 @@ def test_the_head_computes_in_float32_under_autocast(tiny, tmp_path, kind):
     folder = encoder(tmp_path / "e", tiny.encoder, kind=kind)
     recipe = stage("reranker", precision="bf16")
     model, batch = prepared(tiny, recipe, folder)
-    packed = batch.pack(torch.device("cpu"))
+    packed = pack(batch)
     network = model.network.float()
     with setup.autocast("bf16", torch.device("cpu")):
-        found, states = reranker.scores(network, packed), transformer.cls(network.base_model, packed)
+        found, states = reranker.scores(network, packed), transformer.vectors(network.base_model, packed)
     if kind == "bert":
         expected = network.classifier(torch.tanh(network.bert.pooler.dense(states)))
     else:

@@ -5,6 +5,7 @@ import pyarrow as pa
 import pytest
 
 from cdmae.models import sequences
+from cdmae.models.ragged import Ragged
 from cdmae.tokens import tokenise
 from cdmae.tokens.vocabulary import Vocabulary
 
@@ -33,8 +34,8 @@ def test_a_passage_is_cls_title_text_sep_cut_to_length(folder, texts):
     found = sequences.single(source, rows, 30, Vocabulary.read(folder))
     joined = [f"{titles[row]} {texts[row]}" for row in rows]
     expected = hf(joined, truncation=True, max_length=30)["input_ids"]
-    assert np.split(found.ids, found.starts[1:-1])[2].tolist() == expected[2]
-    assert found.ids.tolist() == sum(expected, [])
+    assert np.split(found.values, found.starts[1:-1])[2].tolist() == expected[2]
+    assert found.values.tolist() == sum(expected, [])
     assert found.lengths.tolist() == [len(each) for each in expected]
 
 
@@ -45,18 +46,24 @@ def test_a_pair_is_cut_like_transformers_cuts_it(folder, texts, length):
     first, second = np.arange(40), np.arange(40)[::-1].copy()
     found = sequences.pairs(source, first, source, second, length, Vocabulary.read(folder))
     expected = hf(texts, texts[::-1], truncation="longest_first", max_length=length, return_token_type_ids=True)
-    assert found.ids.tolist() == sum(expected["input_ids"], [])
+    assert found.values.tolist() == sum(expected["input_ids"], [])
     assert found.types.tolist() == sum(expected["token_type_ids"], [])
 
 
-def test_take_keeps_each_sequence_whole(folder, texts):
-    source = sequences.queries(texts, folder, 1)
-    whole = sequences.single(source, np.arange(40), 32, Vocabulary.read(folder))
-    rows = np.array([5, 38, 5])
-    part = whole.take(rows)
-    for place, row in enumerate(rows):
-        expected = whole.ids[whole.starts[row] : whole.starts[row + 1]]
-        assert part.ids[part.starts[place] : part.starts[place + 1]].tolist() == expected.tolist()
+def test_ragged_by_hand():
+    """Passages in the order asked for, cut, some values of each; framed, an empty one has [CLS] = 2 and [SEP] = 3."""
+    whole = Ragged.of([[11, 12, 13, 14], [21], [], [31, 32]])
+    inner = whole.take(np.array([3, 0, 2, 1]), 3)
+    assert inner.values.tolist() == [31, 32, 11, 12, 13, 21]
+    kept = inner.keep(inner.values % 2 == 1)
+    assert (kept.values.tolist(), kept.lengths.tolist()) == ([31, 11, 13, 21], [1, 2, 0, 1])
+    special = np.arange(40) < 5
+    framed = sequences.frame(inner, Vocabulary(40, 0, 2, 3, 4, special, np.flatnonzero(~special), ~special))
+    assert framed.values.tolist() == [2, 31, 32, 3, 2, 11, 12, 13, 3, 2, 3, 2, 21, 3]
+    assert framed.starts.tolist() == [0, 4, 9, 11, 14]
+    assert sequences.content(framed.starts).astype(int).tolist() == [0, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1, 0]
+    cut = framed.cut(slice(1, 3))
+    assert (cut.values.tolist(), cut.starts.tolist()) == ([2, 11, 12, 13, 3, 2, 3], [0, 5, 7])
 
 
 def test_chunks_cover_every_row_once_sorted_and_within_the_budget():

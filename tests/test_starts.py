@@ -8,8 +8,7 @@ from transformers import (
     BertForPreTraining,
     BertModel,
     BertTokenizer,
-    ElectraConfig,
-    ElectraForPreTraining,
+    GPT2Config,
 )
 
 from cdmae.config.schema import Start
@@ -92,65 +91,52 @@ def test_new_head_is_named_and_seeded(tokenizer, tmp_path, capfd):
     assert torch.equal(one.bert.encoder.layer[1].output.dense.weight, saved.encoder.layer[1].output.dense.weight)
 
 
-def test_electra_is_loaded_as_an_encoder(tokenizer, tmp_path):
-    saved = ElectraForPreTraining(ElectraConfig(vocab_size=15, embedding_size=16, num_hidden_layers=2, **SIZES))
-    saved.save_pretrained(tmp_path)
-    model = checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
-    assert model.config.model_type == "electra"
-    ours, theirs = (each.electra.encoder.layer[1].output.dense.weight for each in (model, saved))
-    assert torch.equal(ours, theirs)
+def refused(folder, tokenizer, message):
+    """A checkpoint is refused in one sentence."""
+    with pytest.raises(InputError, match=message) as caught:
+        checkpoint.start_encoder(Start(checkpoint=str(folder)), tokenizer, seed=1)
+    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("described", "saved", "message"),
-    [(3, 2, r"lacks bert\.encoder\.layer\.2.* and 13 more"), (2, 3, r"has bert\.encoder\.layer\.2.*config\.json")],
+    [
+        ({"num_hidden_layers": 3}, 2, r"lacks bert\.encoder\.layer\.2.* and 13 more"),
+        ({"num_hidden_layers": 2}, 3, r"has bert\.encoder\.layer\.2.*config\.json"),
+        (
+            {"intermediate_size": 50},
+            2,
+            r"of the size \[40\], and its config.json says \[50\]; they do not",
+        ),
+    ],
 )
-def test_layers_that_do_not_fit_are_refused(tokenizer, tmp_path, described, saved, message):
+def test_weights_that_do_not_fit_are_refused(tokenizer, tmp_path, described, saved, message):
     BertForMaskedLM(config(saved)).save_pretrained(tmp_path)
-    config(described).save_pretrained(tmp_path)
-    with pytest.raises(InputError, match=message):
-        checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
+    BertConfig(**{"vocab_size": 15, "num_hidden_layers": saved, **SIZES, **described}).save_pretrained(tmp_path)
+    refused(tmp_path, tokenizer, message)
 
 
-def test_weights_of_another_width_are_refused(tokenizer, tmp_path):
-    BertForMaskedLM(config()).save_pretrained(tmp_path)
-    BertConfig(vocab_size=15, num_hidden_layers=2, **{**SIZES, "intermediate_size": 50}).save_pretrained(tmp_path)
-    message = r"has bert\..* of the size \[40\], and its config.json says \[50\]; they do not"
-    with pytest.raises(InputError, match=message):
-        checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
-
-
-def test_unreadable_checkpoints_end_in_one_sentence(tokenizer, tmp_path):
-    with pytest.raises(InputError, match="is not a folder"):
-        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "nothing")), tokenizer, seed=1)
+def test_unreadable_checkpoints_are_refused(tokenizer, tmp_path):
+    refused(tmp_path / "nothing", tokenizer, "is not a folder")
     (tmp_path / "empty").mkdir()
-    with pytest.raises(InputError, match="cannot be read") as found:
-        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "empty")), tokenizer, seed=1)
-    assert "\n" not in str(found.value)
+    refused(tmp_path / "empty", tokenizer, "cannot be read")
     BertForMaskedLM(config()).save_pretrained(tmp_path / "cut")
     weights = tmp_path / "cut" / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:100])
-    with pytest.raises(InputError, match="cannot be read"):
-        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "cut")), tokenizer, seed=1)
+    refused(tmp_path / "cut", tokenizer, "cannot be read")
     weights.unlink()
     for damaged in (b"", b"nonsense"):
         (tmp_path / "cut" / "pytorch_model.bin").write_bytes(damaged)
-        with pytest.raises(InputError, match="cannot be read: its pytorch_model.bin is damaged$"):
-            checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "cut")), tokenizer, seed=1)
+        refused(tmp_path / "cut", tokenizer, "cannot be read: its pytorch_model.bin is damaged$")
 
 
 def test_other_kinds_and_small_vocabularies_are_refused(tokenizer, tmp_path):
-    from transformers import GPT2Config
-
     GPT2Config().save_pretrained(tmp_path / "other")
-    with pytest.raises(InputError, match="'gpt2'; allowed: bert, electra"):
-        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "other")), tokenizer, seed=1)
+    refused(tmp_path / "other", tokenizer, "'gpt2'; allowed: bert, electra")
     (tmp_path / "other/config.json").write_text('{"model_type": "nomic_bert", "auto_map": {"AutoConfig": "a.B"}}')
-    with pytest.raises(InputError, match="'nomic_bert'; allowed: bert, electra"):  # its own code is not asked for
-        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "other")), tokenizer, seed=1)
+    refused(tmp_path / "other", tokenizer, "'nomic_bert'; allowed: bert, electra")  # its own code is not asked for
     BertForMaskedLM(config(vocabulary=14)).save_pretrained(tmp_path / "small")
-    with pytest.raises(InputError, match="knows 14 word-pieces and its tokenizer .* makes 15"):
-        checkpoint.start_encoder(Start(checkpoint=str(tmp_path / "small")), tokenizer, seed=1)
+    refused(tmp_path / "small", tokenizer, "knows 14 word-pieces and its tokenizer .* makes 15")
 
 
 @pytest.mark.parametrize(
@@ -170,6 +156,4 @@ def test_a_broken_config_ends_in_one_sentence(tokenizer, tmp_path, text):
     """Whatever Python's error is: a config at the hub is not looked at before its job."""
     BertForMaskedLM(config()).save_pretrained(tmp_path)
     (tmp_path / "config.json").write_text(text)
-    with pytest.raises(InputError, match="^the checkpoint .* (cannot be read|is of the type)") as refused:
-        checkpoint.start_encoder(Start(checkpoint=str(tmp_path)), tokenizer, seed=1)
-    assert "\n" not in str(refused.value)
+    refused(tmp_path, tokenizer, "^the checkpoint .* (cannot be read|is of the type)")

@@ -1,16 +1,19 @@
 """The packed forward equals transformers' padded one: states, gradients, chosen rows; and dropout."""
 
 import sys
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 import torch
+from tiny_models import padded
 from torch import Tensor, nn
 from torch._subclasses.fake_tensor import FakeTensorMode
-from transformers import BertConfig, BertModel, ElectraConfig, ElectraModel
+from transformers import BertConfig, BertModel
 
 from cdmae.models import attention, packed, transformer
+from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 
 SIZES = {"vocab_size": 50, "hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 3, "intermediate_size": 40}
@@ -22,55 +25,21 @@ def bert(**extra: object) -> BertModel:
     return BertModel(BertConfig(**SIZES, initializer_range=0.3, **extra), add_pooling_layer=False).eval()
 
 
-def electra() -> ElectraModel:
-    torch.manual_seed(0)
-    return ElectraModel(ElectraConfig(**SIZES, embedding_size=16, initializer_range=0.3)).eval()
-
-
-def padded(model: nn.Module, sequences: list[list[int]], types: list[list[int]] | None = None) -> Tensor:
+def states(model: nn.Module, sequences: list[list[int]], types: list[list[int]] | None = None) -> Tensor:
     """What transformers computes, its padding cut away: [S, D]."""
-    width = max(map(len, sequences))
-    ids = torch.tensor([each + [0] * (width - len(each)) for each in sequences])
-    kinds = None if types is None else torch.tensor([each + [0] * (width - len(each)) for each in types])
-    mask = torch.tensor([[1] * len(each) + [0] * (width - len(each)) for each in sequences])
-    states = model(input_ids=ids, attention_mask=mask, token_type_ids=kinds).last_hidden_state
-    return states[mask.bool()]
-
-
-@pytest.mark.parametrize("make", [bert, electra])
-@pytest.mark.parametrize("sequences", [SEQUENCES, [[2, 4, 5, 3]] * 3, [[2, 3]]])
-def test_packed_equals_padded(make, sequences):
-    """To 1e-5, with and without padding in the reference."""
-    model = make()
-    expected = padded(model, sequences)
-    found = transformer.hidden_states(model, packed.pack(sequences))[: len(expected)]
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
+    read = padded(sequences, types=types)
+    return model(**read).last_hidden_state[read["attention_mask"].bool()]
 
 
 def test_pairs_use_their_types():
     """Token types of query and passage reach the embeddings."""
     model = bert()
     types = [[0] * 2 + [1] * (len(each) - 2) for each in SEQUENCES]
-    expected = padded(model, SEQUENCES, types)
-    batch = packed.pack(SEQUENCES, types=packed.Ragged.of(types))
+    expected = states(model, SEQUENCES, types)
+    batch = packed.pack(replace(Ragged.of(SEQUENCES), types=Ragged.of(types).values))
     found = transformer.hidden_states(model, batch)[: len(expected)]
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-    assert not torch.allclose(found, padded(model, SEQUENCES), atol=1e-3)
-
-
-@pytest.mark.parametrize("long", [attention.LONG, 1])
-def test_gradients_equal_the_padded_ones(long, monkeypatch):
-    """Of every parameter, by both ways of padded attention."""
-    monkeypatch.setattr(attention, "LONG", long)
-    model = bert()
-    direction = torch.randn(sum(map(len, SEQUENCES)), SIZES["hidden_size"])
-    gradients = []
-    for states in (padded(model, SEQUENCES), transformer.hidden_states(model, packed.pack(SEQUENCES))):
-        model.zero_grad()
-        (states[: len(direction)] * direction).sum().backward()
-        gradients.append({name: each.grad.clone() for name, each in model.named_parameters()})
-    for name, expected in gradients[0].items():
-        torch.testing.assert_close(gradients[1][name], expected, atol=1e-4, rtol=1e-4)
+    assert not torch.allclose(found, states(model, SEQUENCES), atol=1e-3)
 
 
 def same_gradients(model: nn.Module, found: Tensor, expected: Tensor) -> None:
@@ -92,31 +61,21 @@ def test_last_layer_at_chosen_rows(chosen):
     same_gradients(model, part, whole)
 
 
-def test_cls_is_the_first_row_of_each_passage():
-    """[B, D], without filler."""
-    model = bert()
-    batch = packed.pack(SEQUENCES)
-    expected = transformer.hidden_states(model, batch)[batch.starts[:-1].long()]
-    found = transformer.cls(model, batch)
-    assert found.shape == (4, 24)
-    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-
-
-def test_the_mean_of_a_passage_is_that_of_its_rows():
+@pytest.mark.parametrize("pooling", ["cls", "mean"])
+def test_a_vector_is_that_of_the_first_row_or_the_mean_of_all(pooling):
     """[B, D]: special tokens count, filler does not; with the gradient of the rows."""
     model, batch = bert(), packed.pack(SEQUENCES)
-    rows = padded(model, SEQUENCES).split([len(each) for each in SEQUENCES])
-    expected = torch.stack([each.mean(0) for each in rows])
-    found = transformer.vectors(model, batch, "mean")
+    rows = states(model, SEQUENCES).split([len(each) for each in SEQUENCES])
+    expected = torch.stack([each[0] if pooling == "cls" else each.mean(0) for each in rows])
+    found = transformer.vectors(model, batch, pooling)
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(transformer.vectors(model, batch), transformer.cls(model, batch), atol=0, rtol=0)
     same_gradients(model, found, expected)
 
 
 def test_filler_gets_no_gradient_and_stays_finite():
     """What fills the block is computed but leaves no trace."""
     model = bert()
-    transformer.cls(model, packed.pack([[2, 5, 3]])).sum().backward()
+    transformer.vectors(model, packed.pack([[2, 5, 3]])).sum().backward()
     gradient = model.embeddings.word_embeddings.weight.grad
     assert gradient is not None
     assert gradient[[2, 5, 3]].abs().sum(1).min() > 0
@@ -128,9 +87,9 @@ def test_bf16_products_stay_near():
     """Under autocast the result is float32 and close to the float32 one."""
     model = bert()
     batch = packed.pack(SEQUENCES)
-    expected = transformer.cls(model, batch)
+    expected = transformer.vectors(model, batch)
     with setup.autocast("bf16", torch.device("cpu")):
-        found = transformer.cls(model, batch)
+        found = transformer.vectors(model, batch)
     assert found.dtype == torch.float32
     assert 0 < (found - expected).abs().max() < 0.1
 
@@ -139,9 +98,11 @@ def test_dropout_follows_its_generator():
     """Off without a generator, repeatable with one, another generator another result."""
     model, cpu = bert(hidden_dropout_prob=0.2), torch.device("cpu")
     batch = packed.pack(SEQUENCES)
-    plain = transformer.cls(model, batch)
-    one, again, other = (transformer.cls(model, batch, generator=setup.generator(cpu, n, "drop")) for n in (1, 1, 2))
-    torch.testing.assert_close(plain, transformer.cls(model, batch), atol=0, rtol=0)
+    plain = transformer.vectors(model, batch)
+    one, again, other = (
+        transformer.vectors(model, batch, generator=setup.generator(cpu, n, "drop")) for n in (1, 1, 2)
+    )
+    torch.testing.assert_close(plain, transformer.vectors(model, batch), atol=0, rtol=0)
     torch.testing.assert_close(one, again, atol=0, rtol=0)
     assert not torch.allclose(one, other)
     assert not torch.allclose(one, plain)
@@ -196,7 +157,7 @@ def test_the_cuda_kernel_is_called_with_packed_rows(chosen, monkeypatch):
 def learnt(model: nn.Module, batch: packed.Packed, rows: packed.Rows) -> list[Tensor]:
     """The last states at `rows` and the vectors, each followed by the gradients of their squares."""
     states = transformer.hidden_states(model, batch, last_rows=rows)[: len(rows.layout.cells)]
-    vectors, weights = transformer.cls(model, batch), list(model.parameters())
+    vectors, weights = transformer.vectors(model, batch), list(model.parameters())
     return [one for each in (states, vectors) for one in (each, *torch.autograd.grad(each.square().sum(), weights))]
 
 

@@ -89,9 +89,9 @@ def test_a_pair_is_what_the_tokenizer_makes_of_it(folder, vocabulary, hugging_fa
     source, rows = sequences.queries(texts, folder, 1), np.arange(len(texts))
     found = sequences.pairs(source, rows, source, rows[::-1].copy(), 24, vocabulary)
     expected = hugging_face(texts, texts[::-1], truncation="longest_first", max_length=24)
-    assert found.ids.tolist() == sum(expected["input_ids"], [])
+    assert found.values.tolist() == sum(expected["input_ids"], [])
     single = sequences.single(source, rows, 12, vocabulary)
-    assert single.ids.tolist() == sum(hugging_face(texts, truncation=True, max_length=12)["input_ids"], [])
+    assert single.values.tolist() == sum(hugging_face(texts, truncation=True, max_length=12)["input_ids"], [])
 
 
 def test_a_tokenizer_without_a_mask_is_refused(folder, tmp_path):

@@ -44,4 +44,15 @@ def model(family, kind="retriever", **changed):
     return made
 
 
+def padded(sequences, pad=0, types=None):
+    """What a model of transformers reads of sequences of ids: int64 [B, n] each; types: of their tokens."""
+    lists = {"input_ids": (sequences, pad), "attention_mask": ([[1] * len(ids) for ids in sequences], 0)}
+    lists |= {} if types is None else {"token_type_ids": (types, 0)}
+    width = max(map(len, sequences))
+    return {
+        name: torch.tensor([[*values, *[fill] * (width - len(values))] for values in rows])
+        for name, (rows, fill) in lists.items()
+    }
+
+
 ALL = tuple(FAMILIES)

@@ -1,6 +1,5 @@
 """A language model, a reader of nonsense, padded sides and what is compared: what the tests of objectives share."""
 
-import itertools
 from dataclasses import replace
 
 import numpy as np
@@ -50,28 +49,6 @@ def whole(step: Step) -> Batch:
     """A step as one micro-batch."""
     (batch,) = step.batches(10_000, CPU)
     return batch
-
-
-class Padded:
-    """A side of a step, padded: ids, labels, what is attended to and what is predicted, [B, n] each."""
-
-    def __init__(self, step: Step, side: str) -> None:
-        masked = step.sides[side]
-        cuts = list(itertools.pairwise(masked.inputs.starts.tolist()))
-        size = len(cuts), max(b - a for a, b in cuts)
-        self.ids = torch.zeros(size, dtype=torch.long)
-        self.attended, self.chosen = torch.zeros(size, dtype=torch.bool), torch.zeros(size, dtype=torch.bool)
-        self.labels = torch.zeros(size, dtype=torch.long)
-        for row, (a, b) in enumerate(cuts):
-            self.ids[row, : b - a] = torch.from_numpy(masked.inputs.values[a:b])
-            self.chosen[row, : b - a] = torch.from_numpy(masked.chosen[a:b])
-            self.labels[row, : b - a] = torch.from_numpy(masked.labels[a:b])
-            self.attended[row, : b - a] = True
-
-    @property
-    def hidden(self) -> Tensor:
-        """What transformers adds to attention scores: [B, 1, 1, n]."""
-        return torch.zeros(self.attended.shape).masked_fill(~self.attended, -torch.inf)[:, None, None, :]
 
 
 def first(name: str, lengths: tuple[int, ...] = LENGTHS) -> Step:

@@ -16,6 +16,7 @@ from cdmae.config.schema import Encoder, Start
 from cdmae.errors import Interrupted
 from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Reader
+from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import Tokens, write_tokens
 from cdmae.training import setup
 
@@ -48,6 +49,13 @@ def run(inputs: dict[str, Path], folder: Path, settings: Encoder = SETTINGS, **c
     places = {"state": folder / "state", "output": folder / "encoder"}
     trainer.pretrain(**how | inputs | places | changed)
     return folder / "encoder"
+
+
+def started(checkpoint: Path, folder: Path) -> Path:
+    """Write the encoder that a pipeline without pre-training begins with into a new folder; return its place."""
+    tokenise.load_tokenizer(checkpoint).save_pretrained(folder / "tokenizer")
+    start = {"settings": Encoder(objective="none", start="s"), "start": Start(checkpoint=str(checkpoint))}
+    return run({"tokenizer": folder / "tokenizer"}, folder, **start)
 
 
 def source_of(inputs: dict[str, Path], settings: Encoder = SETTINGS) -> Reader:

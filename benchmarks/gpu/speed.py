@@ -26,7 +26,7 @@ from benchmarks import finetuning, pretraining
 from benchmarks.gpu.results import Row
 from benchmarks.gpu.steps import Run, attempt
 from cdmae.config.schema import Stage
-from cdmae.models.sequences import Sequences
+from cdmae.models.ragged import Ragged
 from cdmae.plan import flops, machine
 from cdmae.training import setup
 
@@ -249,7 +249,7 @@ def _encoding(here: Run) -> Iterator[Row]:
 
 
 @torch.inference_mode()
-def _forward(here: Run, network: nn.Module, sequences: Sequences) -> None:
+def _forward(here: Run, network: nn.Module, sequences: Ragged) -> None:
     """Read padded batches, sorted by length, and bring what they give to the host."""
     order = np.argsort(-sequences.lengths, kind="stable")
     with torch.device(here.device), setup.autocast("bf16", here.device):
@@ -258,13 +258,13 @@ def _forward(here: Run, network: nn.Module, sequences: Sequences) -> None:
             (states.logits if "logits" in states else states.last_hidden_state[:, 0]).float().cpu()
 
 
-def _sentences(here: Run, network: nn.Module, sequences: Sequences, ours: float) -> Iterator[Row]:
+def _sentences(here: Run, network: nn.Module, sequences: Ragged, ours: float) -> Iterator[Row]:
     """Let sentence-transformers encode the same word-pieces, spelt so that its tokenizer reads them again."""
     from sentence_transformers import SentenceTransformer
     from transformers import BertTokenizer
 
     pieces = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(here.sizes.vocabulary))]
-    spelt = np.array(pieces, dtype=object)[sequences.ids]
+    spelt = np.array(pieces, dtype=object)[sequences.values]
     texts = [" ".join(text[1:-1]) for text in np.split(spelt, sequences.starts[1:-1])]
     with tempfile.TemporaryDirectory() as folder:
         network.save_pretrained(folder)

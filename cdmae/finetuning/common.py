@@ -18,7 +18,7 @@ from cdmae.finetuning import groups
 from cdmae.log import say
 from cdmae.models import checkpoint, sequences
 from cdmae.tokens.corpus import Tokens, read_tokens
-from cdmae.training import loop, setup
+from cdmae.training import loop, ranks, setup
 from cdmae.training import state as states
 from cdmae.training.loop import Schedule
 
@@ -56,11 +56,10 @@ class Task:
     notes: Sequence[str] = ()
 
 
-def trainer(start: Callable[[Path, Stage, int], Model], task: Callable[..., Task]) -> Callable[..., None]:
+def trainer(task: Callable[..., Task]) -> Callable[..., None]:
     """Return the training of a kind of model.
 
-    start: the untrained model of an encoder, a stage and a seed. task: of (model, data, stage, teacher), and of the
-    keywords `name`, `seed` and `device`.
+    task: of (model, data, stage, teacher), and of the keywords `name`, `seed` and `device`.
     """
 
     def train(
@@ -85,13 +84,15 @@ def trainer(start: Callable[[Path, Stage, int], Model], task: Callable[..., Task
         lets a killed training go on to the same bits (on the CPU).
         """
         device = setup.set_up(threads)
-        model = start(encoder, settings, seed)
+        keys = ("query_length", "passage_length", "max_length", "precision", "pooling", "similarity")
+        described = {key: getattr(settings, key) for key in keys}
+        model = checkpoint.start_model(encoder, settings.kind, seed=setup.seed_of(seed, "head"), **described)
         data = read(settings, model, encoder, collection, tokens, negatives, seed, threads, ranking)
         what = task(model, data, settings, teacher or ranking, name=name, seed=seed, device=device)
         network, stage, examples = model.network.to(device), what.stage, data.examples
         plan = schedule(stage, len(examples), name)
-        with states.joined(state, name, device) as saved:
-            saved.group.check_batch("queries", stage.queries)
+        with ranks.joined(device) as group, states.opened(state, name, group) as saved:
+            group.check_batch("queries", stage.queries)
 
             def batches(begin: int) -> Iterator[Any]:
                 for _, epoch, rows in examples.batches(stage.queries, plan.last, begin):
@@ -100,13 +101,13 @@ def trainer(start: Callable[[Path, Stage, int], Model], task: Callable[..., Task
             seconds, notes = loop.train(
                 network,
                 batches,
-                lambda drawn, step: what.learn(network, drawn, stage, saved.group, seed=seed, step=step),
+                lambda drawn, step: what.learn(network, drawn, stage, group, seed=seed, step=step),
                 saved=saved,
                 settings=stage,
                 schedule=plan,
                 columns=what.columns,
             )
-            if saved.group.first:
+            if group.first:
                 about = {
                     "settings": asdict(stage),
                     "parameters": sum(weight.numel() for weight in network.parameters()),

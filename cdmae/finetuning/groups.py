@@ -24,6 +24,7 @@ import pyarrow.compute as pc
 from cdmae.collections.store import EXCLUDED, read_qrels, read_queries, stream_passages
 from cdmae.errors import InputError
 from cdmae.log import say
+from cdmae.models.ragged import Ragged, joined, starts_of
 from cdmae.runs import Run, read_run
 from cdmae.training.setup import seed_of
 
@@ -31,41 +32,13 @@ _BLOCK = 1 << 22  # list entries looked at together
 
 
 @dataclass(frozen=True)
-class Lists:
-    """One list of passages per row: row i has ``passages[starts[i]:starts[i + 1]]``."""
-
-    passages: np.ndarray  # int32
-    starts: np.ndarray  # int64
-
-    @classmethod
-    def of(cls, rows: list[np.ndarray]) -> Lists:
-        """Join one array of passages per row."""
-        return cls(np.concatenate([np.empty(0, np.int32), *rows]), _starts([len(row) for row in rows]))
-
-    def __getitem__(self, row: int) -> np.ndarray:
-        """Return the passages of one row, a view."""
-        return self.passages[self.starts[row] : self.starts[row + 1]]
-
-    def lengths(self) -> np.ndarray:
-        """Return how many passages each row has, int64."""
-        return np.diff(self.starts)
-
-    def take(self, rows: np.ndarray) -> Lists:
-        """Take only these rows, in this order."""
-        lengths = self.lengths()[rows]
-        starts = _starts(lengths)
-        index = np.repeat(self.starts[rows] - starts[:-1], lengths) + np.arange(starts[-1])
-        return Lists(self.passages[index], starts)
-
-
-@dataclass(frozen=True)
 class Examples:
     """Every training query with its positives and its mined negatives, and how groups are drawn from them."""
 
     queries: np.ndarray  # int32 [E], rows of the split
-    positives: Lists  # E rows
-    barred: Lists  # E rows, what is no negative: the positives, what the qrels exclude and what the margin removes
-    mined: Lists  # E rows, best first, without what is barred
+    positives: Ragged  # E rows
+    barred: Ragged  # E rows, what is no negative: the positives, what the qrels exclude and what the margin removes
+    mined: Ragged  # E rows, best first, without what is barred
     texts: np.ndarray  # int64 [P], equal for passages of equal text
     group: int  # N
     random_negatives: int
@@ -125,17 +98,11 @@ class Examples:
         They would be false negatives that the qrels know of; texts equal to theirs count, too. The query's own positive
         is none.
         """
-        size = groups.shape[1]
-        batch = self.texts[groups.ravel()]
-        order = np.argsort(batch, kind="stable")
-        barred = self.barred.take(examples)
-        texts, ordered = self.texts[barred.passages], batch[order]
-        first, last = (np.searchsorted(ordered, texts, side) for side in ("left", "right"))
-        rows = np.repeat(np.arange(len(examples)), barred.lengths())
-        excluded = np.zeros((len(examples), batch.size), dtype=bool)
-        for row, begin, end in zip(rows, first, last, strict=True):
-            excluded[row, order[begin:end]] = True
-        excluded[np.arange(len(examples)), np.arange(len(examples)) * size] = False
+        barred, batch, rows = self.barred.take(examples), self.texts[groups.ravel()], np.arange(len(examples))
+        same, places = np.nonzero(self.texts[barred.values][:, None] == batch)
+        excluded = np.zeros((len(examples), len(batch)), dtype=bool)
+        excluded[np.repeat(rows, barred.lengths)[same], places] = True
+        excluded[rows, rows * groups.shape[1]] = False
         return excluded
 
     def _random(self, example: int, mined: np.ndarray, number: int, generator: np.random.Generator) -> np.ndarray:
@@ -225,22 +192,22 @@ def make(
     left without a positive or without a whole group is left out: random passages have no scores.
     """
 
-    def lists(which: pd.Series) -> Lists:
+    def lists(which: pd.Series) -> Ragged:
         rows = qrels[which & (qrels["passage"] < len(texts))]
-        return Lists(rows["passage"].to_numpy(np.int32), _starts(np.bincount(rows["query"], minlength=len(run))))
+        return Ragged(rows["passage"].to_numpy(np.int32), starts_of(np.bincount(rows["query"], minlength=len(run))))
 
     relevant = qrels["grade"] > 0
     positives, barred = lists(relevant), lists(relevant | (qrels["grade"] == EXCLUDED))
     mined, duplicates = _without(run, barred, texts, depth)
-    judged, listed = positives.lengths() > 0, mined.lengths()
+    judged, listed = positives.lengths > 0, mined.lengths
     learnt = judged & (listed > 0)
     if margin:
         barred = _with_suspects(run, positives, barred, depth, margin)
         mined, _ = _without(run, barred, texts, depth)
-    trusted = mined.lengths()
+    trusted = mined.lengths
     if ranking is not None:
         positives, mined = _ranked(positives, ranking), _ranked(mined, ranking)
-    scored, left = positives.lengths() > 0, mined.lengths()
+    scored, left = positives.lengths > 0, mined.lengths
     enough = (left >= group - 1) | (ranking is None)
     kept = learnt & scored & enough
     rows = np.flatnonzero(kept)
@@ -283,7 +250,7 @@ def text_ids(collection: Path | str) -> np.ndarray:
     return np.unique(np.concatenate(hashes), return_inverse=True)[1].astype(np.int64, copy=False)
 
 
-def _with_suspects(run: Run, positives: Lists, barred: Lists, depth: int, margin: float) -> Lists:
+def _with_suspects(run: Run, positives: Ragged, barred: Ragged, depth: int, margin: float) -> Ragged:
     """Bar what is too good for a negative: s(q, d) > (1 - margin) s(q, d+), of several d+ the best.
 
     TopK-PercPos of NV-Retriever (Moreira et al. 2024, section 3), by the scores of the run that is mined. A positive
@@ -300,40 +267,26 @@ def _with_suspects(run: Run, positives: Lists, barred: Lists, depth: int, margin
                 "run; allowed: 0, or negatives of a system whose scores are above 0, such as BM25 or the cosine"
             )
         rows.append(np.union1d(barred[query], passages[scores > (1 - margin) * float(best)]))
-    return Lists.of(rows)
+    return Ragged.of(rows, np.int32)
 
 
-def _ranked(lists: Lists, run: Run) -> Lists:
+def _ranked(lists: Ragged, run: Run) -> Ragged:
     """Keep of each list what the run ranks for the same query."""
-    return Lists.of([lists[query][np.isin(lists[query], run.ranked(query)[0])] for query in range(len(run))])
+    kept = [np.isin(lists[query], run.ranked(query)[0]) for query in range(len(run))]
+    return lists.keep(np.concatenate([np.empty(0, bool), *kept]))
 
 
-def _without(run: Run, barred: Lists, texts: np.ndarray, depth: int) -> tuple[Lists, int]:
+def _without(run: Run, barred: Ragged, texts: np.ndarray, depth: int) -> tuple[Ragged, int]:
     """Return the top `depth` of each list minus passages of a barred one's text; count those not barred themselves."""
-    rows = np.arange(len(run))
-    queries = np.repeat(rows, barred.lengths()) * len(texts)
-    same, judged = np.unique(queries + texts[barred.passages]), np.unique(queries + barred.passages)
-    kept, lengths, duplicates = [], np.zeros(len(run), dtype=np.int64), 0
-    step = max(1, _BLOCK // max(1, int(np.diff(run.starts).max(initial=1))))
+    queries, lists = np.repeat(np.arange(len(run)), barred.lengths) * len(texts), Ragged(run.passages, run.starts)
+    same, judged = (pd.Index(np.unique(queries + numbers)) for numbers in (texts[barred.values], barred.values))
+    kept, duplicates = [Ragged.of([], np.int32)], 0
+    step = max(1, _BLOCK // int(lists.lengths.max(initial=1)))
     for begin in range(0, len(run), step):
-        block = rows[begin : begin + step]
-        top = np.minimum(np.diff(run.starts)[block], depth)
-        starts = _starts(top)
-        passages = run.passages[np.repeat(run.starts[block] - starts[:-1], top) + np.arange(starts[-1])]
-        queries = np.repeat(block, top)
-        equal = _within(queries * len(texts) + texts[passages], same)
-        duplicates += int((equal & ~_within(queries * len(texts) + passages, judged)).sum())
-        kept.append(passages[~equal])
-        lengths[block] = np.bincount(queries[~equal] - begin, minlength=len(block))
-    return Lists(np.concatenate([np.empty(0, np.int32), *kept]), _starts(lengths)), duplicates
-
-
-def _within(keys: np.ndarray, ordered: np.ndarray) -> np.ndarray:
-    """Return which of the keys occur in a sorted array."""
-    if not len(ordered):
-        return np.zeros(len(keys), dtype=bool)
-    return ordered[np.minimum(np.searchsorted(ordered, keys), len(ordered) - 1)] == keys
-
-
-def _starts(lengths: np.ndarray) -> np.ndarray:
-    return np.concatenate([[0], np.cumsum(lengths)])
+        rows = np.arange(begin, min(begin + step, len(run)))
+        top = lists.take(rows, depth)
+        queries = np.repeat(rows, top.lengths) * len(texts)
+        equal = same.get_indexer(queries + texts[top.values]) >= 0
+        duplicates += int((equal & (judged.get_indexer(queries + top.values) < 0)).sum())
+        kept.append(top.keep(~equal))
+    return joined(*kept), duplicates

@@ -20,20 +20,14 @@ from cdmae.config.schema import Stage
 from cdmae.errors import InputError
 from cdmae.finetuning import losses
 from cdmae.finetuning.common import Data, Task, trainer
-from cdmae.models import architectures, checkpoint, sequences, transformer
-from cdmae.models.packed import Packed
-from cdmae.models.sequences import Sequences
+from cdmae.models import architectures, sequences, transformer
+from cdmae.models.packed import Packed, pack
+from cdmae.models.ragged import Ragged
 from cdmae.training import setup
 from cdmae.training.ranks import Ranks
 
 if TYPE_CHECKING:
     from cdmae.models.checkpoint import Model
-
-
-def start(encoder: Path, stage: Stage, seed: int) -> Model:
-    """Return an encoder with a random head."""
-    head = setup.seed_of(seed, "head")
-    return checkpoint.start_reranker(encoder, max_length=stage.max_length, precision=stage.precision, seed=head)
 
 
 def task(
@@ -47,10 +41,10 @@ def task(
     return Task(stage, columns, lambda rows, epoch: pairs(data, rows, epoch, model), learn)
 
 
-train = trainer(start, task)
+train = trainer(task)
 
 
-def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Sequences:
+def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Ragged:
     """Return a step's data: the B x N pairs of some examples in an epoch, group by group, the positive first."""
     drawn = data.examples.draw(rows, epoch)
     asked = np.repeat(data.examples.queries[rows], drawn.shape[1])
@@ -62,9 +56,7 @@ def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Sequences:
 # --- a step's gradient -----------------------------------------------------------------------------------------------
 
 
-def learn(
-    network: nn.Module, pairs: Sequences, stage: Stage, group: Ranks, *, seed: int, step: int
-) -> dict[str, Tensor]:
+def learn(network: nn.Module, pairs: Ragged, stage: Stage, group: Ranks, *, seed: int, step: int) -> dict[str, Tensor]:
     """Add the gradient of a batch's loss to the weights, in every process; returns the step's numbers, 0-d.
 
     pairs: B x N, query by query. The loss is the mean over the B queries, whatever the chunk and whoever computes which
@@ -78,7 +70,7 @@ def learn(
     totals: dict[str, Tensor] = {}
     for chunk, begin in enumerate(range(0, len(chosen), per_chunk)):
         rows = chosen[begin : begin + per_chunk]
-        packed = pairs.take(np.tile(rows.ravel(), passes)).pack(device)
+        packed = pack(pairs.take(np.tile(rows.ravel(), passes)), device)
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)
         with setup.autocast(stage.precision, device):
             logits = scores(network, packed, generator=generator).view(passes, *rows.shape)
@@ -91,9 +83,7 @@ def learn(
     return totals
 
 
-def hardest(
-    network: nn.Module, pairs: Sequences, queries: np.ndarray, stage: Stage, device: torch.device
-) -> np.ndarray:
+def hardest(network: nn.Module, pairs: Ragged, queries: np.ndarray, stage: Stage, device: torch.device) -> np.ndarray:
     """Return the pairs from which some queries learn, int64 [B, M]: the positive of each, then its best negatives."""
     rows = np.arange(len(pairs)).reshape(-1, stage.group)[queries]
     if stage.forward_factor == 1:
@@ -139,10 +129,10 @@ def scores(network: nn.Module, packed: Packed, *, generator: torch.Generator | N
 
 
 @torch.no_grad()
-def score_all(network: nn.Module, pairs: Sequences, precision: str, budget: int, device: torch.device) -> np.ndarray:
+def score_all(network: nn.Module, pairs: Ragged, precision: str, budget: int, device: torch.device) -> np.ndarray:
     """Score many pairs, float32 [n], in chunks of at most `budget` word-pieces sorted by length."""
     logits = np.empty(len(pairs), dtype=np.float32)
     for rows in sequences.chunks(pairs.lengths, budget):
         with setup.autocast(precision, device):
-            logits[rows] = scores(network, pairs.take(rows).pack(device)).cpu().numpy()
+            logits[rows] = scores(network, pack(pairs.take(rows), device)).cpu().numpy()
     return logits

@@ -26,8 +26,8 @@ from cdmae.finetuning import losses
 from cdmae.finetuning.common import Data, Task, trainer
 from cdmae.finetuning.teacher import Teacher
 from cdmae.log import say
-from cdmae.models import checkpoint, packed, sequences, transformer
-from cdmae.models.sequences import Sequences
+from cdmae.models import packed, sequences, transformer
+from cdmae.models.ragged import Ragged, joined
 from cdmae.training import setup
 from cdmae.training.loop import COLLAPSED
 from cdmae.training.ranks import Ranks
@@ -37,13 +37,6 @@ if TYPE_CHECKING:
 
 SATURATED = 5.0  # times the temperature: a spread of scores at which nearly all of a softmax is one candidate's
 HIGH = 1e-4  # a learning rate: published retrievers, whose scores nobody divides, are trained at up to 5e-5
-
-
-def start(encoder: Path, stage: Stage, seed: int) -> Model:
-    """Return an encoder as it is; no weight is new."""
-    del seed
-    keys = ("query_length", "passage_length", "precision", "pooling", "similarity")
-    return checkpoint.start_retriever(encoder, **{key: getattr(stage, key) for key in keys})
 
 
 def task(
@@ -60,7 +53,7 @@ def task(
     return Task(stage, columns, lambda rows, epoch: batch(data, rows, epoch, model, stage, taught), learn, notes)
 
 
-train = trainer(start, task)
+train = trainer(task)
 
 
 @torch.no_grad()
@@ -76,7 +69,7 @@ def spread_of_scores(model: Model, batch: Batch, stage: Stage, seed: int, device
     for chunk, rows in enumerate(sequences.chunks(read.lengths, stage.chunk * stage.passage_length)):
         generator = setup.generator(device, seed, "dropout", 0, chunk, 0)
         vectors[torch.from_numpy(rows).to(device)] = transformer.vectors(
-            network, read.take(rows).pack(device), stage.pooling, stage.similarity, generator=generator
+            network, packed.pack(read.take(rows), device), stage.pooling, stage.similarity, generator=generator
         ).float()
     scores = vectors[: batch.queries] @ vectors[batch.queries :].T  # [B, B x N]
     spread = scores.std(1, correction=0).mean().item()
@@ -93,20 +86,18 @@ def calibrated(stage: Stage, spread: float, name: str) -> tuple[Stage, list[str]
     if not stage.temperature and spread:
         say(f"{name}: scores are divided by {spread:g}, their spread in the first batch")
         return replace(stage, temperature=spread), []
-    stage = replace(stage, temperature=stage.temperature or 1.0)
+    stage, notes = replace(stage, temperature=stage.temperature or 1.0), []
     if not spread:
-        note = "the start gives all texts of the first batch the same vector: there is nothing to go on from"
+        notes = ["the start gives all texts of the first batch the same vector: there is nothing to go on from"]
+    elif spread > SATURATED * stage.temperature and stage.learning_rate > HIGH:
+        notes = [
+            f"scores of the start spread by {spread:g} in the first batch, {spread / stage.temperature:.0f} times the "
+            f"temperature: a learning rate of {stage.learning_rate:g} may undo the pre-training (temperature: 0 "
+            "divides by the spread)"
+        ]
+    for note in notes:
         say(f"{name}: {note}")
-        return stage, [note]
-    if spread <= SATURATED * stage.temperature or stage.learning_rate <= HIGH:
-        return stage, []
-    note = (
-        f"scores of the start spread by {spread:g} in the first batch, {spread / stage.temperature:.0f} times the "
-        f"temperature: a learning rate of {stage.learning_rate:g} may undo the pre-training (temperature: 0 divides by "
-        "the spread)"
-    )
-    say(f"{name}: {note}")
-    return stage, [note]
+    return stage, notes
 
 
 # --- a step's data ---------------------------------------------------------------------------------------------------
@@ -120,7 +111,7 @@ class Batch:
     teacher: the reranker's scores of the groups, float32 [B, N], or None.
     """
 
-    sequences: Sequences
+    sequences: Ragged
     queries: int
     excluded: np.ndarray | None
     teacher: np.ndarray | None
@@ -135,7 +126,7 @@ def batch(
     queries = sequences.single(data.queries, asked, lengths["query_length"], model.vocabulary)
     passages = sequences.single(data.passages, drawn.ravel(), lengths["passage_length"], model.vocabulary)
     return Batch(
-        sequences.joined(queries, passages),
+        joined(queries, passages),
         len(rows),
         data.examples.excluded(rows, drawn) if stage.in_batch else None,
         teacher.scores(asked, drawn) if teacher else None,
@@ -155,7 +146,7 @@ def learn(network: nn.Module, batch: Batch, stage: Stage, group: Ranks, *, seed:
     mine = np.argsort(batch.sequences.lengths, kind="stable")[group.rank :: group.size]
     budget = stage.chunk * stage.passage_length
     cuts = [mine[rows] for rows in sequences.chunks(batch.sequences.lengths[mine], budget)]
-    packs = [batch.sequences.take(rows).pack(device) for rows in cuts]
+    packs = [packed.pack(batch.sequences.take(rows), device) for rows in cuts]
 
     def encode(chunk: int) -> Tensor:
         generator = setup.generator(device, seed, "dropout", step, chunk, group.rank)

@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from cdmae.config.schema import Start
 
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
+COMPARED = ("pooling", "similarity")  # of a retriever
 
 
 @dataclass(frozen=True)
@@ -108,26 +109,13 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
     return model
 
 
-def start_retriever(
-    encoder: Path | str,
-    *,
-    query_length: int,
-    passage_length: int,
-    precision: str,
-    pooling: str = "cls",
-    similarity: str = "dot",
-) -> Model:
-    """Make a retriever before fine-tuning: the encoder's own weights, nothing new."""
-    lengths = {"query_length": query_length, "passage_length": passage_length}
-    return replace(_load(encoder, "retriever", lengths, precision), pooling=pooling, similarity=similarity)
+def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: Any) -> Model:
+    """Make a retriever or a reranker before fine-tuning: the encoder's weights, and a reranker's head.
 
-
-def start_reranker(encoder: Path | str, *, max_length: int, precision: str, seed: int) -> Model:
-    """Make a reranker before fine-tuning: the encoder's weights, and a head drawn with `seed`."""
-    model = _load(
-        encoder, "reranker", {"max_length": max_length}, precision, new=architectures.NEW_HEADS["reranker"], seed=seed
-    )
-    if model.network.config.model_type == "bert":
+    The head is drawn with `seed`. described: the other keys of ``cdmae.json``, which are fields of `Model`.
+    """
+    model = _load(encoder, kind, described, new=architectures.NEW_HEADS.get(kind, ()), seed=seed)
+    if kind == "reranker" and model.network.config.model_type == "bert":
         draws = torch.Generator().manual_seed(seed)
         with torch.no_grad():
             for part in (model.network.bert.pooler.dense, model.network.classifier):
@@ -152,17 +140,14 @@ def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any
     options = read_json(Path(tokenizer) / "tokenizer_config.json")
     write_json(folder / "tokenizer_config.json", {**options, "model_max_length": longest})
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
-    compared = {"pooling": model.pooling, "similarity": model.similarity} if model.kind == "retriever" else {}
+    compared = {key: getattr(model, key) for key in COMPARED} if model.kind == "retriever" else {}
     write_json(folder / "cdmae.json", described | compared)
     write_json(folder / "about.json", about)
 
 
 def load(folder: Path | str, kind: str) -> Model:
     """Read a trained model of a kind, in evaluation mode; raises `InputError` where the folder holds none."""
-    described = check(folder, kind)
-    model = _load(folder, kind, {key: described[key] for key in LENGTHS[kind]}, described["precision"])
-    # earlier retrievers have neither: these were no settings
-    return replace(model, pooling=described.get("pooling", "cls"), similarity=described.get("similarity", "dot"))
+    return _load(folder, kind, check(folder, kind))
 
 
 def at(model: Model, length: int) -> Model:
@@ -197,16 +182,15 @@ def check_tokens(model: Model, word_starts: Any, name: str) -> None:
         )
 
 
-def _load(
-    folder: Path | str, kind: str, lengths: dict[str, int], precision: str, new: tuple[str, ...] = (), seed: int = 0
-) -> Model:
-    """Read the network of a retriever or reranker; see `read`."""
+def _load(folder: Path | str, kind: str, described: dict[str, Any], new: tuple[str, ...] = (), seed: int = 0) -> Model:
+    """Read the network of a retriever or reranker, see `read`; described: the keys of ``cdmae.json``."""
     network, _ = read(str(folder), folder, kind, new=new, seed=seed, remedy="; delete the folder and make it again")
-    longest, positions = max(lengths.values()), architectures.positions(network.config)
-    if longest > positions:
-        key = max(lengths, key=lengths.__getitem__)
-        raise InputError(f"{key} is {longest}; allowed: up to {positions}, the positions that {folder} has")
-    return Model(kind, network, Vocabulary.read(folder), lengths, precision)
+    lengths, positions = {key: described[key] for key in LENGTHS[kind]}, architectures.positions(network.config)
+    key = max(lengths, key=lengths.__getitem__)
+    if lengths[key] > positions:
+        raise InputError(f"{key} is {lengths[key]}; allowed: up to {positions}, the positions that {folder} has")
+    compared = {key: described[key] for key in COMPARED if key in described}  # neither by retrievers of old versions
+    return Model(kind, network, Vocabulary.read(folder), lengths, described["precision"], **compared)
 
 
 def _write_sentence_transformers_layout(folder: Path, model: Model) -> None:

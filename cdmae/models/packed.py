@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from cdmae.tokens.corpus import Tokens
+from cdmae.models.ragged import Ragged, places
 
 BLOCK, WIDTH = 64, 8  # row counts and grid widths on the CPU are multiples of these
 CPU = torch.device("cpu")
@@ -69,74 +69,14 @@ class Rows:
     layout: Layout
 
 
-@dataclass(frozen=True)
-class Ragged:
-    """Sequences on the host: sequence b is ``values[starts[b]:starts[b + 1]]``."""
-
-    values: np.ndarray
-    starts: np.ndarray
-
-    def __len__(self) -> int:
-        """Return the number of sequences B."""
-        return len(self.starts) - 1
-
-    def __getitem__(self, cut: slice) -> Ragged:
-        """Return a range of sequences, a view of their values."""
-        starts = self.starts[cut.start : cut.stop + 1]
-        return Ragged(self.values[starts[0] : starts[-1]], starts - starts[0])
-
-    @classmethod
-    def of(cls, sequences: Sequence[Sequence[int] | np.ndarray]) -> Ragged:
-        """Join sequences of ids."""
-        starts = np.zeros(len(sequences) + 1, np.int64)
-        np.cumsum([len(ids) for ids in sequences], out=starts[1:])
-        values = [np.asarray(ids, dtype=np.int64) for ids in sequences]
-        return cls(np.concatenate([np.empty(0, np.int64), *values]), starts)
-
-
-def take(tokens: Tokens, passages: np.ndarray, longest: int) -> Ragged:
-    """Take the word-pieces of some passages (rows of the collection), each cut to `longest`; no special tokens."""
-    passages = np.asarray(passages, dtype=np.int64)
-    begin = tokens.starts[passages]
-    lengths = np.minimum(tokens.starts[passages + 1] - begin, longest)
-    starts = np.zeros(len(passages) + 1, np.int64)
-    np.cumsum(lengths, out=starts[1:])
-    index = np.arange(starts[-1]) + np.repeat(begin - starts[:-1], lengths)
-    return Ragged(tokens.ids[index], starts)
-
-
-def frame(inner: Ragged, cls: int, sep: int) -> Ragged:
-    """Put [CLS] before and [SEP] behind every sequence; ids become int64."""
-    starts = inner.starts + 2 * np.arange(len(inner.starts))
-    values = np.empty(starts[-1], np.int64)
-    values[starts[:-1]] = cls
-    values[starts[1:] - 1] = sep
-    values[content(starts)] = inner.values
-    return Ragged(values, starts)
-
-
-def content(starts: np.ndarray) -> np.ndarray:
-    """Tell which rows of framed sequences are neither [CLS] nor [SEP]: bool [S]."""
-    inside = np.ones(starts[-1], bool)
-    inside[starts[:-1]] = False
-    inside[starts[1:] - 1] = False
-    return inside
-
-
-def pack(
-    sequences: Ragged | Sequence[Sequence[int] | np.ndarray], on: torch.device = CPU, types: Ragged | None = None
-) -> Packed:
+def pack(sequences: Ragged | Sequence[Sequence[int] | np.ndarray], on: torch.device = CPU) -> Packed:
     """Put sequences, their special tokens included and none of them empty, on the device as one packed batch."""
     if not isinstance(sequences, Ragged):
         sequences = Ragged.of(sequences)
     layout, within = _layout(sequences.starts, on)
-    ids = _filled(sequences.values, layout.rows)
-    return Packed(
-        ids=put(ids, on),
-        positions=put(_filled(within, layout.rows), on),
-        layout=layout,
-        types=None if types is None else put(_filled(types.values, layout.rows), on),
-    )
+    types = None if sequences.types is None else put(_filled(sequences.types, layout.rows), on)
+    ids, positions = (put(_filled(values, layout.rows), on) for values in (sequences.values, within))
+    return Packed(ids, positions, layout, types)
 
 
 def select(index: np.ndarray, starts: np.ndarray, on: torch.device = CPU) -> Rows:
@@ -167,7 +107,7 @@ def _layout(starts: np.ndarray, on: torch.device) -> tuple[Layout, np.ndarray]:
     longest = int(lengths.max(initial=1))
     if on.type != "cuda":
         longest = -(-longest // WIDTH) * WIDTH
-    within = np.arange(starts[-1]) - np.repeat(starts[:-1], lengths)
+    within = places(np.zeros_like(lengths), lengths)
     cells = within + np.repeat(np.arange(len(lengths)) * longest, lengths)
     rows = row_count(int(starts[-1]), on)
     return Layout(put(starts.astype(np.int32), on), rows, longest, put(cells, on)), within

@@ -31,11 +31,6 @@ def hidden_states(
     return finish(model, run(model, layers, states, packed, last_rows=last_rows, generator=generator))
 
 
-def cls(model: nn.Module, packed: Packed, *, generator: torch.Generator | None = None) -> Tensor:
-    """Compute the last hidden state of every passage's [CLS]: [B, D]."""
-    return hidden_states(model, packed, last_rows=cls_rows(packed), generator=generator)[: len(packed)]
-
-
 def vectors(
     model: nn.Module,
     packed: Packed,
@@ -49,7 +44,7 @@ def vectors(
     With `similarity` cosine vectors have length 1, such that their dot product is the cosine.
     """
     if pooling == "cls":
-        pooled = cls(model, packed, generator=generator)
+        pooled = hidden_states(model, packed, last_rows=cls_rows(packed), generator=generator)[: len(packed)]
     else:
         pooled = mean(hidden_states(model, packed, generator=generator), packed)
     return functional.normalize(pooled.float(), dim=-1) if similarity == "cosine" else pooled

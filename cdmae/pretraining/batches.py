@@ -28,8 +28,9 @@ from cdmae import masking
 from cdmae.errors import InputError
 from cdmae.masking import PLAIN
 from cdmae.masking.noise import uniforms
-from cdmae.models import packed
-from cdmae.models.packed import Packed, Ragged, Rows
+from cdmae.models import packed, sequences
+from cdmae.models.packed import Packed, Rows
+from cdmae.models.ragged import Ragged, starts_of
 from cdmae.training.setup import seed_of
 
 if TYPE_CHECKING:
@@ -64,19 +65,25 @@ class View:
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch: its views by side (`encoder`, ...), and its share of the global batch's passages.
+    """A micro-batch: its views by side (`encoder`, ...), and its place in the global batch of `whole` passages.
 
     common: a loss over the whole global batch, 0-d; pull: its gradient at [CLS], [B, D]; where an objective has one.
     """
 
     views: dict[str, View]
-    share: float
+    place: slice
+    whole: int
     common: Tensor | None = None
     pull: Tensor | None = None
 
     def __getitem__(self, side: str) -> View:
         """Return the view of a side."""
         return self.views[side]
+
+    @property
+    def share(self) -> float:
+        """Return its share of the global batch's passages."""
+        return (self.place.stop - self.place.start) / self.whole
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,7 @@ class Masked:
         """Take a range of passages, as views."""
         rows = slice(self.inputs.starts[cut.start], self.inputs.starts[cut.stop])
         draws = None if self.draws is None else self.draws[rows]
-        return Masked(self.inputs[cut], self.chosen[rows], self.labels[rows], self.texts[cut], self.hide, draws)
+        return Masked(self.inputs.cut(cut), self.chosen[rows], self.labels[rows], self.texts[cut], self.hide, draws)
 
     def view(self, total: int, *, with_cls: bool, on: torch.device) -> View:
         """Put these passages on the device; `total` predicted tokens share the global batch's loss."""
@@ -170,15 +177,15 @@ class Step:
         is all there is to accumulation and to data parallelism.
         """
         totals = {side: int(masked.chosen.sum()) for side, masked in self.sides.items()}
-        starts = next(iter(self.sides.values())).inputs.starts[:: self.spans]
-        cuts = _cuts(starts, rows, ranks).tolist()
+        starts = next(iter(self.sides.values())).inputs.starts
+        cuts = _cuts(starts[:: self.spans], rows, ranks).tolist()
         for a, b in list(zip(cuts[:-1], cuts[1:], strict=True))[rank::ranks]:
             cut = slice(a * self.spans, b * self.spans)
             views = {
                 side: masked[cut].view(totals[side], with_cls=side in READ_AT_CLS, on=on)
                 for side, masked in self.sides.items()
             }
-            yield Batch(views, (b - a) / (len(starts) - 1))
+            yield Batch(views, cut, len(starts) - 1)
 
 
 def _cuts(starts: np.ndarray, rows: int, ranks: int) -> np.ndarray:
@@ -231,12 +238,10 @@ class Reader:
                 yield from self.read(*span)
             return
         with ThreadPoolExecutor(1) as reader:
-            following = [reader.submit(self.read, *span) for span in spans[:1]]
-            for span in [*spans[1:], None]:
-                steps = following.pop().result()
-                if span:
-                    following.append(reader.submit(self.read, *span))
-                yield from steps
+            following = None
+            for span in [*spans, None]:
+                ready, following = following, span and reader.submit(self.read, *span)
+                yield from ready.result() if ready else ()
 
     def read(self, begin: int, end: int) -> list[Step]:
         """Read some steps at once."""
@@ -292,24 +297,26 @@ class Reader:
         side, keys = self.sides[name], self.keys(name, texts.epochs)
         if side.next:
             texts = texts[np.arange(len(texts.rows)) ^ 1]
-        starts = np.concatenate([[0], np.cumsum(texts.lengths + 2)])
-        batch, content = self.batch_of(texts, side), packed.content(starts)
-        real = np.arange(batch.ids.shape[1]) < batch.lengths[:, None]
+        batch, starts = self.batch_of(texts, side), starts_of(texts.lengths + 2)
+        real, content = np.arange(batch.ids.shape[1]) < batch.lengths[:, None], sequences.content(starts)
+
+        def framed(values: np.ndarray) -> np.ndarray:
+            """Put values of word-pieces, [B, n], end to end, with 0 for [CLS] and [SEP]."""
+            rows = np.zeros(starts[-1], values.dtype)
+            rows[content] = values[real]
+            return rows
+
         masked = np.zeros(batch.ids.shape, bool)
         if side.beyond:
             masked[real] = others[side.beyond].chosen[content]
         seen, predicted = self.choose(side, batch, masked, keys)
-        inputs, labels = np.empty(starts[-1], np.int64), np.zeros(starts[-1], np.int64)
-        chosen = np.zeros(starts[-1], bool)
-        inputs[starts[:-1]], inputs[starts[1:] - 1] = self.vocabulary.cls_id, self.vocabulary.sep_id
-        inputs[content], chosen[content] = self.vocabulary.of_model(seen[real]), predicted[real]
-        labels[content] = self.vocabulary.of_model(batch.ids[real])
+        inputs = sequences.frame(Ragged(seen[real], starts_of(texts.lengths)), self.vocabulary)
+        labels = framed(self.vocabulary.of_model(batch.ids).astype(np.int64))
         draws = None
         if side.sampled:
-            draws = np.zeros(starts[-1], np.float32)
-            draws[content] = uniforms(keys, batch.rows, batch.ids.shape[1], salt=masking.SAMPLE)[real]
+            draws = framed(uniforms(keys, batch.rows, batch.ids.shape[1], salt=masking.SAMPLE))
         hide = partial(self.hide, name) if side.per_position else None
-        return Masked(Ragged(inputs, starts), chosen, labels, texts, hide, draws)
+        return Masked(inputs, framed(predicted), labels, texts, hide, draws)
 
     def choose(
         self, side: Side, batch: masking.Batch, masked: np.ndarray, keys: np.ndarray

@@ -36,13 +36,13 @@ def keeping(saved: State, steps: Sequence[int], last: int, write: Callable[[Path
         raise InputError(f"a snapshot of step {beyond[0]:,} is asked for; allowed: from 1 to {last:,}, the last step")
 
     def keep(step: int) -> None:
-        if step == saved.step:
-            for earlier in steps:
-                if earlier < step and not _place(saved.folder, earlier).is_dir():
-                    raise InputError(
-                        f"the training goes on from step {step:,} and the snapshot of step {earlier:,} is not in "
-                        f"{saved.folder}; delete this folder and run again"
-                    )
+        earlier = [before for before in steps if before < step] if step == saved.step else []
+        lost = [before for before in earlier if not _place(saved.folder, before).is_dir()]
+        if lost:
+            raise InputError(
+                f"the training goes on from step {step:,} and the snapshot of step {lost[0]:,} is not in "
+                f"{saved.folder}; delete this folder and run again"
+            )
         if step in steps:
             with complete(_place(saved.folder, step)) as aside:
                 aside.mkdir()

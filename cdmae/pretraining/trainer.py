@@ -77,25 +77,30 @@ def pretrain(
         "seed": seed,
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
-    if not settings.pretrained:
-        with ranks.joined(device) as group:
-            if group.first:
-                with complete(output) as aside:
-                    write(aside, model, tokenizer, about)
-        return
-    reader = read(settings, model.config, tokenizer, tokens, importance, seed)
+
+    def write(folder: Path, **further: Any) -> None:
+        """Write the encoder with its LM head, its tokenizer and what it was made from into a folder."""
+        shutil.copytree(tokenizer, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("config.json"))
+        checkpoint.write(folder, model)
+        write_json(folder / "about.json", about | further)
 
     def write_snapshot(folder: Path, step: int) -> None:
-        taken = {"settings": asdict(replace(settings, take_step=step)), "steps": step, "passages": len(reader.tokens)}
-        write(folder, model, tokenizer, about | taken)
+        write(folder, settings=asdict(replace(settings, take_step=step)), steps=step, passages=len(reader.tokens))
 
-    with states.joined(state, name, device) as saved:
-        keep = keeping(saved, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
-        about |= train(model.to(device), settings, reader, saved, seed=seed, passed=keep)
-        if saved.group.first:
-            about["notes"] += probes.doubts(saved)
-            with saved.finish(output) as aside:
-                write(aside, model, tokenizer, about)
+    with ranks.joined(device) as group:
+        if not settings.pretrained:
+            if group.first:
+                with complete(output) as aside:
+                    write(aside)
+            return
+        reader = read(settings, model.config, tokenizer, tokens, importance, seed)
+        with states.opened(state, name, group) as saved:
+            keep = keeping(saved, snapshots, schedule(settings, len(reader.tokens)).last, write_snapshot)
+            trained = train(model.to(device), settings, reader, saved, seed=seed, passed=keep)
+            if group.first:
+                trained["notes"] += probes.doubts(saved)
+                with saved.finish(output) as aside:
+                    write(aside, **trained)
 
 
 def train(
@@ -235,13 +240,3 @@ def micro_batch(config: PretrainedConfig, decoder_layers: int, device: torch.dev
     config = architectures.bert_config(config)
     layer = 4 * (10 * config.hidden_size + 2 * config.intermediate_size)  # bytes per row, at most
     return int(min(MOST_ROWS[device.type], max(256, memory / (layer * (config.num_hidden_layers + decoder_layers)))))
-
-
-# --- what it writes --------------------------------------------------------------------------------------------------
-
-
-def write(folder: Path, model: PreTrainedModel, tokenizer: Path, about: dict[str, Any]) -> None:
-    """Write the encoder with its LM head, its tokenizer and what it was made from into `folder`."""
-    shutil.copytree(tokenizer, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("config.json"))
-    checkpoint.write(folder, model)
-    write_json(folder / "about.json", about)

@@ -24,9 +24,9 @@ from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
 from cdmae.files import complete, read_json, write_json
 from cdmae.log import Progress, say
-from cdmae.models import checkpoint, sequences, transformer
+from cdmae.models import checkpoint, packed, sequences, transformer
 from cdmae.models.checkpoint import Model
-from cdmae.models.sequences import Sequences
+from cdmae.models.ragged import Ragged
 from cdmae.tokens.corpus import read_tokens
 from cdmae.training import setup
 
@@ -119,12 +119,13 @@ def encode_queries(model: Path | str, texts: Sequence[str], threads: int = 1, le
 
 
 @torch.inference_mode()
-def encode(model: Model, read: Sequences, device: torch.device, progress: Progress | None = None) -> np.ndarray:
+def encode(model: Model, read: Ragged, device: torch.device, progress: Progress | None = None) -> np.ndarray:
     """Encode sequences as vectors, float32 [n, D], in order; raises `InputError` where one is no number."""
     encoded = np.empty((len(read), model.network.config.hidden_size), dtype=np.float32)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
         with setup.autocast(setup.scoring_precision(model.precision, device), device):
-            vectors = transformer.vectors(model.network, read.take(rows).pack(device), model.pooling, model.similarity)
+            batch = packed.pack(read.take(rows), device)
+            vectors = transformer.vectors(model.network, batch, model.pooling, model.similarity)
         encoded[rows] = vectors.float().cpu().numpy()
         if progress:
             progress.advance(len(rows))

@@ -175,22 +175,17 @@ def check(
 
     peak: the learning rate to lower; warm: whether the warm-up is over; losses, guessing: see `train`.
     """
-    for name in ("loss", "gradient_norm"):
-        if not math.isfinite(numbers[name]):
-            raise _failed("diverged", f"the {name.replace('_', ' ')} of step {step:,} is {numbers[name]}", peak)
-    if not warm:
-        return
-    worst = max(losses, key=numbers.__getitem__)
-    if numbers[worst] > DIVERGED * guessing:
+    how, what, worst = "diverged", "", max(losses, key=numbers.__getitem__)
+    lost = [name for name in ("loss", "gradient_norm") if not math.isfinite(numbers[name])]
+    if lost:
+        what = f"the {lost[0].replace('_', ' ')} of step {step:,} is {numbers[lost[0]]}"
+    elif warm and numbers[worst] > DIVERGED * guessing:
         what = f"the {worst.replace('_', ' ')} of step {step:,} is {numbers[worst]:.3g}, guessing costs {guessing:.3g}"
-        raise _failed("diverged", what, peak)
-    if numbers["spread"] < COLLAPSED:
+    elif warm and numbers["spread"] < COLLAPSED:
+        how = "collapsed"
         what = f"all inputs of step {step:,} are the same to the model (relative spread {numbers['spread']:.1g})"
-        raise _failed("collapsed", what, peak)
-
-
-def _failed(how: str, what: str, peak: float) -> InputError:
-    return InputError(f"training {how}: {what}; lower learning_rate (now {peak:g}) or lengthen the warm-up")
+    if what:
+        raise InputError(f"training {how}: {what}; lower learning_rate (now {peak:g}) or lengthen the warm-up")
 
 
 # --- what it resumes from --------------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ A state folder lies outside the declared outputs, because Snakemake deletes thos
     step-00000400.9c0ffee1.pt   everything needed at step 400; the name carries the checksum of the content
     steps.tsv, ...              the curve and other tables so far, to be looked at: the state has them, too
     snapshots/                  what is written on the way (`cdmae.pretraining.snapshots`)
-    lease, lease.lock, .job     who trains here (cdmae/training/leases.py)
+    lease, lease.job            who trains here (cdmae/training/leases.py)
 
 A state is written beside its place, synced and renamed; the last two are kept.
 """
@@ -26,7 +26,7 @@ import torch
 
 from cdmae.errors import InputError
 from cdmae.files import complete, link, write_text
-from cdmae.training import leases, ranks
+from cdmae.training import leases
 from cdmae.training.leases import Lease
 from cdmae.training.ranks import Ranks
 
@@ -137,13 +137,6 @@ class State:
     def _states(self) -> list[Path]:
         """List the states, oldest first."""
         return sorted(self.folder.glob("step-*.*.pt"))
-
-
-@contextmanager
-def joined(folder: Path, name: str, device: torch.device) -> Iterator[State]:
-    """Join the processes of the training `name`, as long as the context lasts, and open its state folder."""
-    with ranks.joined(device) as group, opened(folder, name, group) as state:
-        yield state
 
 
 @contextmanager

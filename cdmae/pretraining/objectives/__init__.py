@@ -13,10 +13,9 @@ encoder's are trained along and discarded. The settings that only some objective
 from __future__ import annotations
 
 import importlib
-import pkgutil
 from typing import TYPE_CHECKING
 
-from cdmae.errors import InputError
+from cdmae.config.encoders import concepts
 
 if TYPE_CHECKING:
     from cdmae.pretraining.objectives._parts import Objective
@@ -24,12 +23,10 @@ if TYPE_CHECKING:
 
 def objectives() -> list[str]:
     """Return the names of the objectives: the files of this folder."""
-    return sorted(module.name for module in pkgutil.iter_modules(__path__) if not module.name.startswith("_"))
+    return concepts("pretraining/objectives")
 
 
 def objective(name: str) -> type[Objective]:
-    """Return the class of an objective; raises `InputError` for an unknown name."""
-    if name not in objectives():
-        raise InputError(f"objective is {name!r}; allowed: {', '.join(objectives())}, none")
+    """Return the class of an objective."""
     module = importlib.import_module(f"{__name__}.{name}")
     return next(part for part in vars(module).values() if getattr(part, "name", "") == name)

@@ -12,7 +12,7 @@ from torch import Generator, Tensor, nn
 
 from cdmae import masking
 from cdmae.config.schema import Encoder
-from cdmae.models import architectures, transformer, weights
+from cdmae.models import architectures, transformer
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup
 
@@ -21,31 +21,6 @@ if TYPE_CHECKING:
 
     from cdmae.models.packed import Packed
     from cdmae.pretraining.batches import Batch, View
-
-
-class Inputs(nn.Module):
-    """What a decoder reads of an encoder: its word and position vectors.
-
-    ModernBERT has no position vectors, because its attention rotates. Its decoders, which are BERT's layers, get new
-    ones that are trained along and begin as large as the word vectors that they are added to.
-    """
-
-    def __init__(self, model: PreTrainedModel, generator: Generator) -> None:
-        """Draw what is new by `generator`; for other encoders nothing is."""
-        super().__init__()
-        self.own: nn.Embedding | None = None
-        if model.config.model_type == "modernbert":
-            size, spread = model.config.max_position_embeddings, model.base_model.embeddings.norm.weight.mean().item()
-            self.own = weights.new(lambda: nn.Embedding(size, model.config.hidden_size), spread, generator)
-
-    def forward(self, model: PreTrainedModel, packed: Packed, generator: Generator | None = None) -> Tensor:
-        """Return a decoder's input for all rows, [S, D]."""
-        states = transformer.embed(model.base_model, packed, generator=generator)
-        return states if self.own is None else states + self.own(packed.positions)
-
-    def positions(self, model: PreTrainedModel, positions: Tensor) -> Tensor:
-        """Return the vectors of positions, int64 [R], alone: [R, D]."""
-        return transformer.position_vectors(model.base_model, positions) if self.own is None else self.own(positions)
 
 
 class Objective(nn.Module):
@@ -81,15 +56,6 @@ class Objective(nn.Module):
         mean = self.pooling == "mean"
         h_c = transformer.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
         return h_c.to(states.dtype), states.index_select(0, view.rows.index).index_select(0, view.masked)
-
-    def restore(self, layers: nn.Module, h_b: Tensor, view: View, generator: Generator | None) -> Tensor:
-        """Return the states at a view's rows after a decoder's `layers`, which read h_b [B, D] in the place of [CLS].
-
-        What else the decoder reads is the objective's `Inputs`.
-        """
-        encoder, inputs = self.model.base_model, view.inputs
-        states = self.inputs(self.model, inputs, generator).index_copy(0, inputs.starts[:-1].long(), h_b)
-        return transformer.run(encoder, layers, states, inputs, last_rows=view.rows, generator=generator)
 
     def losses(self, batch: Batch, h_c: Tensor, *sides: tuple[Tensor, View]) -> tuple[Tensor, dict[str, Tensor]]:
         """Predict from the states [M, D] of several views; return the loss, their sum, and the numbers to show.

@@ -8,14 +8,15 @@ word-pieces: L_bow = -1 / |set(x)| x sum over t in set(x) of log P(t | h_c).
 
 from __future__ import annotations
 
+import torch
 from torch import Generator, Tensor
+from torch.nn import functional
 
 from cdmae import masking
 from cdmae.config.schema import Encoder
 from cdmae.models import architectures
-from cdmae.pretraining.batches import Batch
-from cdmae.pretraining.objectives import _bags
-from cdmae.pretraining.objectives._parts import Objective, added
+from cdmae.pretraining.batches import Batch, View
+from cdmae.pretraining.objectives._parts import Objective, added, passages_of
 
 
 class BowDpr(Objective):
@@ -33,6 +34,24 @@ class BowDpr(Objective):
         view = batch["encoder"]
         h_c, encoded = self.encode(view, generator)
         losses, head = self.losses(batch, h_c, (encoded, view)), architectures.head(self.model)
-        bags, _ = _bags.bags(batch["passage"], len(head.bias))
-        bow = _bags.loss(head(h_c), bags / bags.sum(1, keepdim=True).clamp_min(1))
+        bags, _ = bags_of(batch["passage"], len(head.bias))
+        bow = bag_loss(head(h_c), bags / bags.sum(1, keepdim=True).clamp_min(1))
         return added(losses, self.bag_weight * batch.share * bow.mean())
+
+
+def bags_of(view: View, size: int) -> tuple[Tensor, Tensor]:
+    """Tell which of `size` word-pieces each passage has, float32 0 or 1 [B, V], and how many it has in all [B, 1].
+
+    view: the passages as they are; special tokens are in no bag. A passage without word-pieces counts as one.
+    """
+    passages, real = len(view.inputs), view.weights > 0
+    of = torch.where(real, passages_of(view).index_select(0, view.masked), passages)  # filler into a row of its own
+    bag = torch.zeros(passages + 1, size, device=of.device)
+    bag[of, view.labels] = 1
+    number = torch.zeros(passages + 1, device=of.device).index_add(0, of, real.float())
+    return bag[:-1], number[:-1, None].clamp_min(1)
+
+
+def bag_loss(logits: Tensor, weights: Tensor) -> Tensor:
+    """Sum over the bag -weight x log softmax(logits), for each passage: [B]; logits and weights [B, V]."""
+    return -(weights * functional.log_softmax(logits.float(), dim=1)).sum(1)

@@ -38,18 +38,16 @@ class CoCondenser(Condenser):
 
     def prepare(self, batches: list[Batch], generators: list[Generator | None], group: Ranks) -> list[Batch]:
         """Add the contrastive loss of the global batch, and its gradient at their vectors, to micro-batches."""
+        own = self.model.get_input_embeddings().weight
+        vectors = own.new_zeros(batches[0].whole, self.model.config.hidden_size, dtype=torch.float32)
         with torch.no_grad():
-            pairs = zip(batches, generators, strict=True)
-            own = [self.early_and_late(batch["encoder"], generator)[1].float() for batch, generator in pairs]
-        vectors, first = together(own, group)
+            for batch, generator in zip(batches, generators, strict=True):
+                vectors[batch.place] = self.early_and_late(batch["encoder"], generator)[1].float()
+        group.add_up([vectors])  # each row is 0 in every process but one
         with torch.autocast(vectors.device.type, enabled=False):
             loss = contrast(vectors.requires_grad_())
         (gradient,) = torch.autograd.grad(loss, vectors)
-        pulls = gradient[first:].split([len(part) for part in own] + [len(gradient) - first - sum(map(len, own))])
-        return [
-            replace(batch, common=loss.detach(), pull=pull)
-            for batch, pull in zip(batches, pulls[: len(batches)], strict=True)
-        ]
+        return [replace(batch, common=loss.detach(), pull=gradient[batch.place]) for batch in batches]
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L^c_mlm + L_mlm + L_co of a batch that `prepare` made; the last two are shown as the decoder's."""
@@ -63,18 +61,3 @@ def contrast(vectors: Tensor) -> Tensor:
     """L_co of spans [N, D] of which 2 i and 2 i + 1 belong together: 0-d."""
     scores = (vectors @ vectors.T).fill_diagonal_(-torch.inf)
     return functional.cross_entropy(scores, torch.arange(len(vectors), device=vectors.device) ^ 1)
-
-
-def together(own: list[Tensor], group: Ranks) -> tuple[Tensor, int]:
-    """Return the vectors of all processes [N, D], and where this process's begin."""
-    mine = torch.cat(own)
-    if group.size == 1:  # counting would wait for the device
-        return mine, 0
-    counts = torch.zeros(group.size, device=mine.device)
-    counts[group.rank] = len(mine)
-    group.add_up([counts])
-    first = int(counts[: group.rank].sum())
-    vectors = mine.new_zeros(int(counts.sum()), mine.shape[1])
-    vectors[first : first + len(mine)] = mine
-    group.add_up([vectors])
-    return vectors, first

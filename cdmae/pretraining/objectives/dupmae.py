@@ -18,9 +18,9 @@ from cdmae.config.schema import Encoder
 from cdmae.models import architectures, transformer
 from cdmae.models.attention import Grid
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives import _bags
 from cdmae.pretraining.objectives._parts import added
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE
+from cdmae.pretraining.objectives.bowdpr import bag_loss, bags_of
 from cdmae.pretraining.objectives.retromae import RetroMae
 
 
@@ -41,8 +41,8 @@ class DupMae(RetroMae):
         h_c, encoded = self.read_all(states, encoder.inputs, encoder)
         decoded = self.decode(h_c, decoder, generator)
         losses = self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
-        bags, number = _bags.bags(batch["passage"], self.model.config.vocab_size)
-        bow = _bags.loss(self.pooled(states, encoder), bags / number)
+        bags, number = bags_of(batch["passage"], self.model.config.vocab_size)
+        bow = bag_loss(self.pooled(states, encoder), bags / number)
         return added(losses, self.bag_weight * batch.share * bow.mean())
 
     def pooled(self, states: Tensor, view: View) -> Tensor:

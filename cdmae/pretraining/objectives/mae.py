@@ -14,16 +14,22 @@ from typing import TYPE_CHECKING
 from torch import Generator, Tensor, nn
 
 from cdmae.config.schema import Encoder
-from cdmae.models import weights
+from cdmae.models import transformer, weights
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import Inputs, Objective, weights_of
+from cdmae.pretraining.objectives._parts import Objective, weights_of
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+    from cdmae.models.packed import Packed
+
 
 class Mae(Objective):
-    """Encoder, bottleneck and decoder. `projects`: whether the setting `projection` counts."""
+    """Encoder, bottleneck and decoder. `projects`: whether the setting `projection` counts.
+
+    ModernBERT has no position vectors, because its attention rotates. Its decoders, which are BERT's layers, get new
+    ones, `positions`, that are trained along and begin as large as the word vectors that they are added to.
+    """
 
     name, projects = "mae", True
 
@@ -35,13 +41,13 @@ class Mae(Objective):
         self.projection: nn.Module = nn.Identity()
         if self.projects and settings.projection:
             self.projection = weights.new(lambda: nn.Linear(width, width), config.initializer_range, generator)
-        self.inputs = Inputs(model, generator)
+        self.positions: nn.Embedding | None = None
+        if config.model_type == "modernbert":
+            size, spread = config.max_position_embeddings, model.base_model.embeddings.norm.weight.mean().item()
+            self.positions = weights.new(lambda: nn.Embedding(size, width), spread, generator)
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """Equation 9, L = L_enc + L_dec: the mean over the masked tokens of the global batch, per side.
-
-        `spread` tells a collapse.
-        """
+        """Equation 9, L = L_enc + L_dec: the mean over the predicted tokens of the global batch, per side."""
         encoder, decoder = batch["encoder"], batch["decoder"]
         h_c, encoded = self.encode(encoder, generator)
         decoded = self.decode(self.bottleneck(h_c), decoder, generator)
@@ -51,9 +57,21 @@ class Mae(Objective):
         """Equation 4: h_b = W h_c + b [B, D]."""
         return self.projection(h_c).to(h_c.dtype)
 
-    def decode(self, h_b: Tensor, view: View, generator: Generator | None = None) -> Tensor:
+    def context(self, h_b: Tensor, inputs: Packed, generator: Generator | None) -> Tensor:
+        """Return what a decoder reads at all rows [S, D]: h_b [B, D] in the place of [CLS], else word and position."""
+        states = transformer.embed(self.model.base_model, inputs, generator=generator)
+        states = states if self.positions is None else states + self.positions(inputs.positions)
+        return states.index_copy(0, inputs.starts[:-1].long(), h_b)
+
+    def decode(
+        self, h_b: Tensor, view: View, generator: Generator | None = None, layers: nn.Module | None = None
+    ) -> Tensor:
         """Equation 5: the states of the decoder's masked tokens [M, D].
 
         h_b takes the place of [CLS] as it is, without a position; the other embeddings are the encoder's (decision 13).
+        layers: of another decoder.
         """
-        return self.restore(self.decoder, h_b, view, generator)
+        encoder, inputs = self.model.base_model, view.inputs
+        states = self.context(h_b, inputs, generator)
+        layers = self.decoder if layers is None else layers
+        return transformer.run(encoder, layers, states, inputs, last_rows=view.rows, generator=generator)

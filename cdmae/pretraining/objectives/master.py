@@ -53,5 +53,5 @@ class Master(Mae):
         encoder, own, neighbour = (batch[side] for side in ("encoder", "decoder", "neighbour"))
         h_c, encoded = self.encode(encoder, generator)
         restored = self.decode(h_c, own, generator)
-        following = self.restore(self.neighbour, h_c, neighbour, generator)
+        following = self.decode(h_c, neighbour, generator, self.neighbour)
         return self.losses(batch, h_c, (encoded, encoder), (restored, own), (following, neighbour))

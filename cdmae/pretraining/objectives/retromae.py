@@ -17,25 +17,23 @@ from torch import Generator, Tensor
 
 from cdmae import masking
 from cdmae.config.schema import Encoder
-from cdmae.models import transformer, weights
-from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives._parts import Inputs, Objective, passages_of, weights_of
+from cdmae.models import transformer
+from cdmae.pretraining.batches import View
+from cdmae.pretraining.objectives._parts import passages_of
+from cdmae.pretraining.objectives.mae import Mae
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
 
-class RetroMae(Objective):
+class RetroMae(Mae):
     """Encoder and enhanced decoder."""
 
-    name = "retromae"
+    name, projects = "retromae", False
 
     def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
-        """Draw the decoder's weights by `seed`."""
-        super().__init__(model, settings, seed)
-        generator = weights_of(seed, "decoder")
-        self.decoder = weights.layers(model.config, 1, generator)
-        self.inputs = Inputs(model, generator)
+        """Draw the weights of the decoder's one layer by `seed`."""
+        super().__init__(model, replace(settings, decoder_layers=1), seed)
 
     @staticmethod
     def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
@@ -43,21 +41,12 @@ class RetroMae(Objective):
         sides = masking.sides(settings, unit)
         return sides | {"decoder": replace(sides["decoder"], per_position=True)}
 
-    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
-        """L = L_enc + L_dec: the mean over the encoder's masked tokens, and over all tokens."""
-        encoder, decoder = batch["encoder"], batch["decoder"]
-        h_c, encoded = self.encode(encoder, generator)
-        decoded = self.decode(h_c, decoder, generator)
-        return self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
-
     def decode(self, h_c: Tensor, view: View, generator: Generator | None = None) -> Tensor:
         """Return the states of all tokens [M, D] from the sentences' vectors [B, D]."""
-        positions = view.inputs.positions.index_select(0, view.rows.index)
-        queries = h_c.index_select(0, passages_of(view)) + self.inputs.positions(self.model, positions)
-        context = self.inputs(self.model, view.inputs, generator)
-        context = context.index_copy(0, view.inputs.starts[:-1].long(), h_c)
+        encoder, places = self.model.base_model, view.inputs.positions.index_select(0, view.rows.index)
+        vectors = transformer.position_vectors(encoder, places) if self.positions is None else self.positions(places)
+        queries = h_c.index_select(0, passages_of(view)) + vectors
+        context = self.context(h_c, view.inputs, generator)
         to, of = view.rows.layout, view.inputs.layout
-        states = transformer.read(
-            self.model.base_model, self.decoder[0], queries, to, context, of, view.hidden, generator
-        )
+        states = transformer.read(encoder, self.decoder[0], queries, to, context, of, view.hidden, generator)
         return states.index_select(0, view.masked)

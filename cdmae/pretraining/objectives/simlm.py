@@ -14,23 +14,23 @@ of the widths as there, so that a vocabulary of one's own needs nothing given.
 from __future__ import annotations
 
 import copy
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Generator, Tensor, nn
+from torch import Generator, Tensor
 
 from cdmae import masking
 from cdmae.config.schema import Encoder
 from cdmae.errors import InputError
-from cdmae.models import architectures, transformer, weights
+from cdmae.models import architectures, checkpoint, transformer, weights
 from cdmae.models.architectures import Head
 from cdmae.models.packed import Packed
 from cdmae.pretraining.batches import Batch, View
-from cdmae.pretraining.objectives import _generator
-from cdmae.pretraining.objectives._generator import Given
 from cdmae.pretraining.objectives._parts import Objective, weights_of
 from cdmae.pretraining.objectives._prediction import LOGITS_AT_ONCE, predict
+from cdmae.tokens import tokenise
 
 if TYPE_CHECKING:
     from transformers import BertForMaskedLM, PretrainedConfig, PreTrainedModel
@@ -41,8 +41,10 @@ class SimLm(Objective):
 
     name = "simlm"
 
-    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int, frozen: Given | None = None) -> None:
-        """`frozen`: a generator that is not trained, the one of the settings unless it is given here.
+    def __init__(
+        self, model: PreTrainedModel, settings: Encoder, seed: int, given: PreTrainedModel | None = None
+    ) -> None:
+        """`given`: a generator that is not trained, the one of the settings unless it is handed over here.
 
         Without one, `seed` draws the weights of one that is trained along.
         """
@@ -53,9 +55,10 @@ class SimLm(Objective):
                 f"decoder_layers is {settings.decoder_layers}; allowed: up to {layers}, the layers that simlm copies"
             )
         if settings.generator:
-            frozen = _generator.load(settings.generator, model, settings.max_length)
+            given = load(settings.generator, model, settings.max_length)
         self.decoder = copy.deepcopy(architectures.layers(model.base_model)[-settings.decoder_layers :])
-        self.generator = frozen or generator_of(model.config, seed)
+        self.learns = given is None
+        self.generator = generator_of(model.config, seed) if given is None else frozen(given)
 
     @staticmethod
     def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
@@ -73,13 +76,13 @@ class SimLm(Objective):
         A given generator has no loss.
         """
         masked, whole = batch["encoder"], batch["passage"]
-        encoder, head, dropout = self.filler(generator)
-        filled, states = fill(encoder, head, masked, dropout)
+        dropout = generator if self.learns else None
+        filled, states = fill(self.generator, masked, dropout)
         of_generator = masked.weights.new_zeros(())
-        if not isinstance(self.generator, Given):
-            of_generator, _ = predict(head, states, masked.labels, masked.weights)
+        if self.learns:
+            of_generator, _ = predict(architectures.head(self.generator), states, masked.labels, masked.weights)
         with torch.no_grad():
-            more, _ = fill(encoder, head, batch["decoder"], dropout)
+            more, _ = fill(self.generator, batch["decoder"], dropout)
         h_c, encoded = self.encode(whole, generator, filled)
         own = self.model.base_model  # the decoder's layers are the encoder's: they read what these read
         states = transformer.embed(own, more, generator=generator).index_copy(0, more.starts[:-1].long(), h_c)
@@ -88,18 +91,12 @@ class SimLm(Objective):
         loss, numbers = self.losses(batch, h_c, (encoded, whole), (decoded, whole))
         return loss + of_generator, {**numbers, "encoder_loss": numbers["encoder_loss"] + of_generator.detach()}
 
-    def filler(self, generator: Generator | None) -> tuple[nn.Module, Head, Generator | None]:
-        """Return the generator's encoder and head, and what draws its dropout; a frozen one has none."""
-        if isinstance(self.generator, Given):
-            return self.generator.encoder, self.generator.head, None
-        return self.generator.bert, architectures.head(self.generator), generator
 
-
-def fill(encoder: nn.Module, head: Head, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
-    """Sample every masked token of the input by a generator's encoder and head; return their states [M, D], too."""
-    states = transformer.hidden_states(encoder, view.inputs, last_rows=view.rows, generator=generator)
+def fill(model: PreTrainedModel, view: View, generator: Generator | None = None) -> tuple[Packed, Tensor]:
+    """Sample every masked token of the input by a generator, `model`; return its states there [M, D], too."""
+    states = transformer.hidden_states(model.base_model, view.inputs, last_rows=view.rows, generator=generator)
     states = states.index_select(0, view.masked)
-    sampled = sample(head, states, view.draws, encoder.config.vocab_size)
+    sampled = sample(architectures.head(model), states, view.draws, model.config.vocab_size)
     rows, ids = view.rows.index.index_select(0, view.masked), view.inputs.ids
     change = torch.where(view.weights > 0, sampled - ids.index_select(0, rows), 0)  # filler changes nothing
     return replace(view.inputs, ids=ids.index_add(0, rows, change)), states
@@ -129,3 +126,42 @@ def generator_of(config: PretrainedConfig, seed: int) -> BertForMaskedLM:
     config.intermediate_size = config.intermediate_size * heads // config.num_attention_heads
     config.num_attention_heads = heads
     return weights.language_model(config, weights_of(seed, "generator"))
+
+
+# --- a generator that is given ---------------------------------------------------------------------------------------
+
+
+def frozen(model: PreTrainedModel) -> PreTrainedModel:
+    """Make constants of a model's weights: they move to a device with the rest, and no state or optimiser has them."""
+    for part in model.modules():
+        for name, weight in list(part.named_parameters(recurse=False)):
+            delattr(part, name)
+            part.register_buffer(name, weight.detach(), persistent=False)
+    return model
+
+
+def load(name: str, start: PreTrainedModel, length: int) -> PreTrainedModel:
+    """Load the generator in a folder or of a name at the hub, for a `start` and texts of `length` word-pieces.
+
+    Raises `InputError` for one that cannot be read, has no language-model head, reads fewer word-pieces, or has others
+    than the start: what it samples is the start's input.
+    """
+    remedy = "; allowed: a masked language model with its head, such as google/electra-base-generator"
+    model, _ = checkpoint.read(f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy)
+    positions = architectures.positions(model.config)
+    if length > positions:
+        raise InputError(f"max_length is {length}; allowed: up to {positions}, the positions of the generator {name}")
+    of_start, wrong = getattr(start, "name_or_path", ""), ""
+    sizes = model.config.vocab_size, start.config.vocab_size
+    if sizes[0] != sizes[1] or not of_start:
+        wrong = f"knows {sizes[0]:,} word-pieces, and the start, {of_start or 'with random weights'}, {sizes[1]:,}"
+    else:
+        here, there = (tokenise.load_tokenizer(os.path.expanduser(folder)).get_vocab() for folder in (of_start, name))
+        others = [piece for piece, number in here.items() if there.get(piece) != number]
+        if others:
+            first = min(others, key=here.__getitem__)
+            wrong = f"does not have the word-piece {first!r} as number {here[first]}, which the start, {of_start}, has"
+    if wrong:
+        allowed = "a generator with the vocabulary of the start's checkpoint"
+        raise InputError(f"the generator {name} {wrong}; allowed: {allowed}")
+    return model

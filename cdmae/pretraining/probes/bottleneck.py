@@ -4,8 +4,7 @@ Where the three are equal the decoder does without the encoder, and pre-training
 are is how much of a passage its vector tells. A probe (`cdmae.pretraining.probes`): the same passages and masks each
 time.
 
-Objectives with `encode`, `bottleneck` and `decode` (mae, cotmae, master: its first decoder) are looked at, others have
-no vector to exchange.
+`OBJECTIVES` are looked at, of master its first decoder.
 
     B passages, D dimensions
 """
@@ -24,12 +23,13 @@ from cdmae.pretraining.objectives._prediction import predict
 if TYPE_CHECKING:
     from cdmae.pretraining.batches import Batch, Reader
 
+OBJECTIVES = ("cotmae", "mae", "master")
 VECTORS = ("true", "shuffled", "zero")
 
 
 def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) -> Callable[[], dict[str, float]] | None:
     """Return what measures losses on the first step's passages, as many as fit `rows`; None for other objectives."""
-    if not all(hasattr(network, part) for part in ("encode", "bottleneck", "decode")):
+    if network.name not in OBJECTIVES:
         return None
     (first,) = reader.read(0, 1)
     batch = next(iter(first.batches(rows, device)))

@@ -18,8 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from cdmae.models import packed, sequences, transformer
-from cdmae.models.packed import Ragged
-from cdmae.models.sequences import Sequences
+from cdmae.models.ragged import Ragged
 
 if TYPE_CHECKING:
     from cdmae.pretraining.batches import Reader
@@ -44,7 +43,7 @@ def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) ->
     return measure
 
 
-def halves(reader: Reader) -> Sequences:
+def halves(reader: Reader) -> Ragged:
     """Framed halves of passages, spaced evenly over the collection: first, second, first, ...
 
     A passage is cut as in training, then halved before the word that holds its middle.
@@ -52,21 +51,20 @@ def halves(reader: Reader) -> Sequences:
     lengths = np.diff(reader.tokens.starts)
     long = np.flatnonzero(lengths >= min(LEAST, reader.length))
     rows = long[np.unique(np.linspace(0, max(0, len(long) - 1), min(len(long), PASSAGES)).astype(np.int64))]
-    whole = packed.take(reader.tokens, rows, reader.length)
-    begins, cuts = whole.starts[:-1], whole.starts[:-1] + np.diff(whole.starts) // 2
+    whole = Ragged(reader.tokens.ids, reader.tokens.starts).take(rows, reader.length)
+    begins, cuts = whole.starts[:-1], whole.starts[:-1] + whole.lengths // 2
     while (inside := (cuts > begins) & ~reader.vocabulary.word_starts[whole.values[cuts]]).any():
         cuts = cuts - inside
     bounds = np.append(np.stack([begins, cuts], axis=1).ravel(), whole.starts[-1])
-    framed = packed.frame(Ragged(whole.values, bounds), reader.vocabulary.cls_id, reader.vocabulary.sep_id)
-    return Sequences(reader.vocabulary.of_model(framed.values), framed.starts)
+    return sequences.frame(Ragged(whole.values, bounds), reader.vocabulary)
 
 
 @torch.no_grad()
-def encode(model: nn.Module, read: Sequences, device: torch.device, pooling: str = "cls") -> Tensor:
+def encode(model: nn.Module, read: Ragged, device: torch.device, pooling: str = "cls") -> Tensor:
     """Return the vectors of sequences, float32 [2 n, D]."""
     vectors = torch.empty(len(read), model.config.hidden_size, device=device)
     for rows in sequences.chunks(read.lengths, BUDGET[device.type]):
-        part = transformer.vectors(model, read.take(rows).pack(device), pooling)
+        part = transformer.vectors(model, packed.pack(read.take(rows), device), pooling)
         vectors[torch.from_numpy(rows).to(device)] = part.float()
     return vectors
 

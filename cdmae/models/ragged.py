@@ -1,0 +1,90 @@
+"""Sequences of different lengths, end to end in one array: texts as a model reads them, lists of passages."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+
+@dataclass(frozen=True)
+class Ragged:
+    """Sequences end to end: sequence i is ``values[starts[i]:starts[i + 1]]``.
+
+    starts: int64 [n + 1]. types: int64, one for each value, of pairs: as the tokenizer says; BERT's: 1 for what follows
+    the first [SEP], else 0.
+    """
+
+    values: np.ndarray
+    starts: np.ndarray
+    types: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, sequences: Sequence[Sequence[int] | np.ndarray], dtype: type = np.int64) -> Ragged:
+        """Join sequences."""
+        values = [np.asarray(sequence, dtype) for sequence in sequences]
+        return cls(np.concatenate([np.empty(0, dtype), *values]), starts_of([len(own) for own in values]))
+
+    def __len__(self) -> int:
+        """Return the number of sequences n."""
+        return len(self.starts) - 1
+
+    def __getitem__(self, row: int) -> np.ndarray:
+        """Return the values of one sequence, a view."""
+        return self.values[self.starts[row] : self.starts[row + 1]]
+
+    @property
+    def lengths(self) -> np.ndarray:
+        """Values per sequence, int64 [n]."""
+        return np.diff(self.starts)
+
+    def cut(self, rows: slice) -> Ragged:
+        """Return a range of sequences, a view of their values."""
+        starts = self.starts[rows.start : rows.stop + 1]
+        return Ragged(self.values[starts[0] : starts[-1]], starts - starts[0])
+
+    def take(self, rows: np.ndarray, longest: int | np.ndarray | None = None) -> Ragged:
+        """Take these sequences, in this order, of each at most the first `longest` values."""
+        begins = self.starts[rows]
+        lengths = self.starts[rows + 1] - begins
+        lengths = lengths if longest is None else np.minimum(lengths, longest)
+        index = places(begins, lengths)
+        return Ragged(self.values[index], starts_of(lengths), None if self.types is None else self.types[index])
+
+    def keep(self, which: np.ndarray) -> Ragged:
+        """Keep the values of which a bool of `which` is true, each in its sequence."""
+        return Ragged(self.values[which], starts_of(which)[self.starts])
+
+
+def starts_of(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
+    """Return where stretches of these lengths begin, end to end, and where the last one ends: int64 [n + 1]."""
+    starts = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=starts[1:])
+    return starts
+
+
+def places(begins: np.ndarray, lengths: np.ndarray) -> np.ndarray:
+    """Return the places ``begins[i], begins[i] + 1, ...`` of every stretch, end to end."""
+    starts = starts_of(lengths)
+    return np.arange(starts[-1]) + np.repeat(begins - starts[:-1], lengths)
+
+
+def joined(*parts: Ragged) -> Ragged:
+    """Join the parts, the sequences of one after those of another."""
+    lengths = np.concatenate([part.lengths for part in parts])
+    return Ragged(np.concatenate([part.values for part in parts]), starts_of(lengths))
+
+
+def beside(*parts: Ragged) -> Ragged:
+    """Join the parts sequence by sequence, one behind the other: int64."""
+    edges = starts_of(np.stack([part.lengths for part in parts], axis=1).ravel())
+    values = np.empty(edges[-1], np.int64)
+    for number, part in enumerate(parts):
+        values[places(edges[number : -1 : len(parts)], part.lengths)] = part.values
+    return Ragged(values, edges[:: len(parts)])
+
+
+def same(count: int, *values: int) -> Ragged:
+    """Return the same sequence `count` times."""
+    return Ragged(np.tile(values, count), np.arange(count + 1) * len(values))
