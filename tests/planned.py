@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+from snakemake.rules import Rule
+
 from cdmae.plan.work import Job
 from workflow.dry_run import dry_run
 
@@ -22,6 +24,7 @@ class Planned(NamedTuple):
     record: Job
     megabytes: int
     command: str
+    rule: Rule
 
 
 def plan(values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0) -> dict[tuple[str, str], Planned]:
@@ -37,6 +40,7 @@ def plan(values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0) 
             job,
             detail.resources["mem_mb"],
             detail.shellcmd or "",
+            detail.rule,
         )
         for job, detail in known.items()
     }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdmae.errors import InputError
 from cdmae.plan.work import Job
-from workflow.surroundings import check_records
+from workflow.targets import ask
 
 if TYPE_CHECKING:
     from snakemake import jobs
@@ -26,16 +26,15 @@ def dry_run(
 ) -> dict[Job, jobs.Job]:
     """List the jobs that a whole run needs, or some targets, each behind those whose results it reads.
 
-    configfiles: overlays over the default; values: those of ``--config``. Raises `InputError` for what Snakemake
-    refuses.
+    configfiles: overlays over the default; values: those of ``--config``. Raises `InputError` for what the Snakefile
+    or Snakemake refuses.
     """
     from snakemake.api import SnakemakeApi
     from snakemake.exceptions import WorkflowError
     from snakemake.settings.enums import RerunTrigger
     from snakemake.settings.types import ConfigSettings, DAGSettings, OutputSettings, Quietness, ResourceSettings
 
-    check_records(ROOT)
-    targets = set(targets)
+    asked = ask(targets)
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         try:
             engine = api.workflow(
@@ -44,13 +43,14 @@ def dry_run(
                 snakefile=ROOT / "Snakefile",
             )
             triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV}  # those of the profiles
-            engine.dag(DAGSettings(targets=targets, rerun_triggers=triggers))
+            engine.dag(DAGSettings(targets=set(asked), rerun_triggers=triggers))
             workflow = engine._workflow  # the API itself only prints what it plans
             workflow._prepare_dag(forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True)
             workflow._build_dag()
+        except SystemExit as refused:
+            raise refused.__cause__ from None
         except WorkflowError as error:
-            ours = str(error).partition("cdmae: ")[2].replace("\ncdmae: ", "\n")  # what `said` has put before each
-            raise InputError(ours or str(error)) from None
+            raise InputError(str(error)) from None
         graph = workflow.dag
         rules = [rule.name for rule in workflow.rules]
         levels = (
