@@ -23,6 +23,7 @@ class Planned(NamedTuple):
     reasons: set[str]
     record: Job
     megabytes: int
+    priority: int
     command: str
     rule: Rule
 
@@ -39,6 +40,7 @@ def plan(values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0) 
             {str(reason) for reason in detail.non_derived_params},
             job,
             detail.resources["mem_mb"],
+            priority(detail.wildcards) if callable(priority := detail.rule.priority) else priority,
             detail.shellcmd or "",
             detail.rule,
         )

@@ -289,10 +289,20 @@ def test_the_files_of_models_that_are_folders_here_are_inputs_and_hidden_ones_ar
     assert plan(values)["search_external", "foreign"].inputs["checkpoint"] == [f"{foreign}/{name}" for name in names]
 
 
-def test_waiting_counts_the_trainings_behind_an_entry(values):
-    waiting = systems.waiting(load(values))
-    assert waiting["encoders"] == {"cdmae": 4, "mae": 3, "none": 0}
-    assert waiting["systems"] == {"bm25": 4, "one": 3, "cross": 2, "three": 1, "fused": 0, "foreign": 0}
+@pytest.mark.parametrize(("gpus", "first"), [(8, True), (1, False)])
+def test_what_most_trainings_wait_for_goes_first(values, gpus, first, monkeypatch):
+    """Before it collections, and what takes several GPUs, which the other jobs would take one by one."""
+    monkeypatch.delenv("CDMAE_DEVICE", raising=False)
+    priorities = {name: job.priority for name, job in plan(values, gpus=gpus).items()}
+    pretraining = {name: priorities.pop(("pretrain", name)) for name in values["encoders"]}
+    assert (min(pretraining.values()) > sum(priorities.values())) == first
+    assert {name: priority % 1000 for name, priority in pretraining.items()} == {"cdmae": 4, "mae": 3, "none": 0}
+    waiting = {"bm25": 4, "one": 3, "cross": 2, "three": 1, "fused": 0, "foreign": 0}
+    rules = ("search_bm25", "train_retriever", "search", "train_reranker", "rerank", "fuse", "search_external")
+    for (rule, name), priority in priorities.items():
+        if rule in rules:
+            assert priority == waiting[name]
+        assert rule != "collection" or priority == 100
 
 
 def test_without_training_queries_and_with_a_collection_alone(values):

@@ -57,16 +57,15 @@ def dry_run(
             sorted(level, key=lambda job: (rules.index(job.rule.name), *job.wildcards)) for level in graph.toposorted()
         )
         ordered = [job for level in levels for job in level if job.output]
-        return {_job(job, due=graph.needrun(job)): job for job in ordered}
-
-
-def _job(job: jobs.Job, *, due: bool) -> Job:
-    return Job(
-        job.rule.name,
-        "/".join(job.wildcards),
-        tuple(dict.fromkeys(job.input)),
-        tuple(job.output),
-        job.threads,
-        job.resources.get("gpu", 0),
-        due,
-    )
+        return {
+            Job(
+                job.rule.name,
+                "/".join(job.wildcards),
+                tuple(dict.fromkeys(job.input)),
+                tuple(job.output),
+                job.threads,
+                job.resources.get("gpu", 0),
+                graph.needrun(job),
+            ): job
+            for job in ordered
+        }
