@@ -4,6 +4,7 @@ import copy
 import gc
 import itertools
 import os
+import shutil
 import sys
 import types
 from dataclasses import dataclass
@@ -91,6 +92,24 @@ def denormals():
     yield
     if "torch" in sys.modules:
         sys.modules["torch"].set_flush_denormal(False)
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """A function that puts shell scripts and links to real programs on the PATH, `alone` or before all others."""
+    folder = tmp_path / "bin"
+
+    def put(scripts, links=(), *, alone=False):
+        folder.mkdir(exist_ok=True)
+        for name, body in scripts.items():
+            (folder / name).write_text(f"#!/bin/bash\n{body}\n")
+            (folder / name).chmod(0o755)
+        for name in links:
+            (folder / name).symlink_to(shutil.which(name))
+        monkeypatch.setenv("PATH", str(folder) if alone else f"{folder}{os.pathsep}{os.environ['PATH']}")
+        return folder
+
+    return put
 
 
 @pytest.fixture(scope="session")

@@ -21,10 +21,10 @@ from snakemake import cli
 from snakemake.api import DAGApi, SnakemakeApi
 from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
 
-from cdmae.errors import InputError, said
+from cdmae.errors import InputError
 from tests.conftest import together
 from workflow import commands, targets
-from workflow.dry_run import dry_run
+from workflow import start as run_start
 
 ROOT = Path(__file__).resolve().parent.parent
 ENVS = ROOT / "envs"
@@ -56,18 +56,15 @@ def test_an_old_python_can_read_the_start():
 
 
 @pytest.mark.parametrize("says", ["Python 3.9.2", "Python 3.14.0", None])
-def test_without_a_suitable_python_run_says_so(tmp_path, says):
-    tools = tmp_path / "bin"
-    tools.mkdir()
-    (tools / "dirname").symlink_to(shutil.which("dirname"))
-    if says:
-        (tools / "python3").write_text(f'#!/bin/sh\n[ "$1" = --version ] && echo {says} || exit 1\n')
-        (tools / "python3").chmod(0o755)
+def test_without_a_suitable_python_run_says_so(tmp_path, programs, monkeypatch, says):
+    python = {"python3": f'[ "$1" = --version ] && echo {says} || exit 1'} if says else {}
+    programs(python, ["dirname", "bash"], alone=True)
+    for name, value in {"PYTHON": "", "PYENV_ROOT": str(tmp_path)}.items():
+        monkeypatch.setenv(name, value)
     shutil.copy(ROOT / "run", tmp_path)
-    place = {"PATH": str(tools), "HOME": str(tmp_path)}
-    found = subprocess.run(["/bin/sh", tmp_path / "run", "-n"], env=place, capture_output=True, text=True)
-    assert found.returncode == 1
-    assert found.stderr.splitlines() == [
+    ended = subprocess.run(["/bin/sh", tmp_path / "run", "-n"], capture_output=True, text=True)
+    assert ended.returncode == 1
+    assert ended.stderr.splitlines() == [
         f"cdmae: needs Python 3.11 to 3.13 with venv, and found {says or 'no python3'}; "
         "install one (or uv), or name it: PYTHON=/path ./run"
     ]
@@ -159,13 +156,13 @@ def test_the_help_of_run_names_its_commands_without_an_environment(tmp_path):
 @pytest.fixture
 def refusal(monkeypatch):
     """A function that runs `workflow/start.py` in the checkout and gives the sentence in which it ends."""
-    start = module(ROOT / "workflow/start.py")
     monkeypatch.setattr(DAGApi, "execute_workflow", lambda *_, **__: pytest.fail("was planned"))
+    monkeypatch.setenv("CDMAE_DEVICE", "")  # which plan sets
     monkeypatch.chdir(ROOT)
 
     def run(*words):
         with pytest.raises((InputError, SystemExit)) as refused:
-            start.main(list(words))
+            run_start.main(list(words))
         return str(refused.value).removeprefix("cdmae: ")
 
     return run
@@ -174,13 +171,13 @@ def refusal(monkeypatch):
 @pytest.fixture
 def handed(monkeypatch):
     """A function that runs `workflow/start.py` and gives the targets and config files that Snakemake gets."""
-    start, asked = module(ROOT / "workflow/start.py"), []
+    asked = []
     monkeypatch.setattr(cli, "args_to_api", lambda options, _: asked.append(options) or True)
     monkeypatch.chdir(ROOT)
 
     def run(*words):
         with pytest.raises(SystemExit) as ended:
-            start.main(list(words))
+            run_start.main(list(words))
         assert ended.value.code == 0
         return asked[-1].targets, asked[-1].configfile
 
@@ -219,6 +216,7 @@ def rules():
 
 WORD = "neither a command nor a rule nor a file; "
 PATH = "nothing that this config makes; "
+SERCH = f"serch is {WORD}did you mean search?"
 SEVERAL = "several results; allowed: one of them, such as results/"
 
 
@@ -252,18 +250,6 @@ def test_what_no_job_makes_is_refused_with_what_may_have_been_meant(target, said
     with pytest.raises(InputError) as refused:
         targets.check(rules, commands.configured([]))
     assert str(refused.value).startswith(f"{name} is {said}")
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        ["serch", "foo"], ["-n", "serch"], ["--quiet", "rules", "progress", "-n", "serch"], ["-c1", "serch"],
-        ["--rerun-incomplete", "--cores=2", "serch"], ["--until", "pretrain", "-n", "all", "serch"], ["plan", "serch"],
-        ["-n", "--config", "seed=3", "--configfile", "config/smoke.yaml", "serch"],
-    ],
-)  # fmt: skip
-def test_targets_are_told_from_options_and_refused_before_anything_is_planned(words, refusal):
-    assert refusal(*words) == f"serch is {WORD}did you mean search?"
 
 
 @pytest.mark.parametrize("place", ["{}", "./{}", f"{ROOT}/{{}}", "results/../{}", "{}/"])
@@ -336,6 +322,12 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         ("--cache tokens ngrams", "--cache needs the environment variable SNAKEMAKE_OUTPUT_CACHE"),
         ("SNAKEMAKE_OUTPUT_CACHE=/no/where -n --cache tokens", "the environment variable SNAKEMAKE_OUTPUT_CACHE is "),
         ("CDMAE_DEVICE=tpu -n", "the environment variable CDMAE_DEVICE is tpu; allowed"),
+        ("serch foo", SERCH),
+        ("--quiet rules progress -n serch", SERCH),
+        ("--rerun-incomplete --cores=2 serch", SERCH),
+        ("--until pretrain -n all serch", SERCH),
+        ("plan serch", SERCH),
+        ("-n --config seed=3 --configfile SMOKE serch", SERCH),
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(line, said, refusal, tmp_path, monkeypatch):
@@ -350,9 +342,8 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(line, said, refusal, tmp_p
 
 @pytest.mark.parametrize("name", ["plan", "adopt", "search", "importance", "sizes"])
 def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
-    start = module(ROOT / "workflow/start.py")
     with pytest.raises(SystemExit) as ended:
-        start.main([name, "--help"])
+        run_start.main([name, "--help"])
     said = capsys.readouterr().out
     assert ended.value.code == 0
     assert said.startswith(f"usage: ./run {name} [-h]")
@@ -362,16 +353,6 @@ def test_the_help_of_a_command_has_examples_that_it_reads(name, capsys):
         program, command, *words = shlex.split(example)
         assert (program, command) == ("./run", name)
         commands.read(name, words)
-
-
-def test_several_mistakes_that_only_snakemake_finds_are_said_once_each(monkeypatch):
-    """As with --config: the Snakefile's own check says who speaks, and so does whoever prints the refusal."""
-    monkeypatch.chdir(ROOT)
-    values = {"importance": {"ami": {"windw": 3}}, "stages": {"stage1": {"kind": "retriver"}}}
-    with pytest.raises(InputError) as refused:
-        dry_run(values=values)
-    lines = said(refused.value).splitlines()
-    assert len(lines) == 2 and all(line.count("cdmae: ") == 1 and line.startswith("cdmae: ") for line in lines)
 
 
 def test_a_file_of_tests_stays_in_one_process():
@@ -410,21 +391,16 @@ def test_the_last_lines_of_the_tests_name_what_failed_and_what_was_skipped(tmp_p
         (False, False, ["update"], ["SLURM cannot be installed here, "]),
     ],
 )
-def test_continuous_integration_installs_slurm_where_it_can(tmp_path, monkeypatch, there, works, asked, said):
+def test_continuous_integration_installs_slurm_where_it_can(tmp_path, programs, there, works, asked, said):
     """And ends with the tests in any case."""
-    tools = {"bin/apt-get": f'echo "$*" >>"$0.log"; {works}'.lower(), "run": 'echo "the tests, $*"'}
-    for name, body in tools.items() | ({("bin/sbatch", "exit")} if there else set()):
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
-        (tmp_path / name).chmod(0o755)
-    for name in ("bash", "dirname"):
-        (tmp_path / "bin" / name).symlink_to(shutil.which(name))
-    (tmp_path / "bin/apt-get.log").touch()
+    (tmp_path / "run").symlink_to(shutil.which("echo"))
+    scripts = {"apt-get": f'echo "$*" >>"$0.log"; {works}'.lower()} | ({"sbatch": "exit"} if there else {})
+    log = programs(scripts, ["bash", "dirname"], alone=True) / "apt-get.log"
+    log.touch()
     shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     ended = subprocess.run([tmp_path / ".ci/run"], capture_output=True, text=True, check=True)
-    assert [line[:32] for line in ended.stdout.splitlines()] == [*said, "the tests, test"]
-    assert (tmp_path / "bin/apt-get.log").read_text().splitlines() == asked
+    assert [line[:32] for line in ended.stdout.splitlines()] == [*said, "test"]
+    assert log.read_text().splitlines() == asked
 
 
 def test_the_locked_files_follow_from_the_requirements():

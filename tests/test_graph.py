@@ -252,6 +252,11 @@ def test_words_of_the_user_may_have_braces_and_be_longer_than_linux_takes_in_a_c
     assert max(len(job.command) for job in jobs.values()) < 2**12
 
 
+def test_what_snakemake_refuses_is_refused_by_a_dry_run(values):
+    with pytest.raises(InputError, match="No rule to produce no/where.txt"):
+        plan(values, "no/where.txt")
+
+
 @pytest.mark.parametrize("name", ["a<b>", "a{b}"])
 @pytest.mark.parametrize("kind", ["collection", "checkpoint"])
 def test_files_whose_names_snakemake_would_fill_in_are_refused_in_a_sentence(name, kind, tmp_path, values):

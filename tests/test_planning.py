@@ -571,6 +571,7 @@ def test_the_command_plans_what_a_run_takes(monkeypatch):
     ]  # fmt: skip
     monkeypatch.undo()
     monkeypatch.chdir(ROOT)
+    monkeypatch.setenv("CDMAE_DEVICE", "")  # which plan sets
     for word, near in (("tabel_main", "table_main"), ("results/encoders/cdmea", "results/encoders/cdmae")):
         with pytest.raises(InputError, match=f"{word} is n.*; did you mean {near}?"):
             commands.command(["plan", word])

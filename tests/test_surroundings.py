@@ -19,18 +19,6 @@ def read_only(monkeypatch):
     return folders.append
 
 
-def test_a_device_is_one_of_two_or_not_said(monkeypatch):
-    monkeypatch.delenv("CDMAE_DEVICE", raising=False)
-    assert surroundings.device_here() == ""
-    for value in ("cpu", "gpu", ""):
-        monkeypatch.setenv("CDMAE_DEVICE", value)
-        assert surroundings.device_here() == value
-    for value in ("tpu", "CPU", " "):
-        monkeypatch.setenv("CDMAE_DEVICE", value)
-        with pytest.raises(InputError, match="^the environment variable CDMAE_DEVICE is .*; allowed: cpu, gpu$"):
-            surroundings.device_here()
-
-
 def test_a_checkout_without_room_for_the_records_of_snakemake(tmp_path, read_only):
     """They lie in a folder of their own, which may be another's or a link to where one may write."""
     surroundings.check_records(tmp_path)

@@ -22,7 +22,6 @@ from workflow.surroundings import DEVICE, device_here
 
 ROOT = Path(__file__).resolve().parent.parent
 YAML = (".yaml", ".yml")
-TRAININGS = ("pretrain", "train_retriever", "train_reranker")  # the rules that keep a state
 
 
 def configured(overlays: list[str]) -> Config:
@@ -129,7 +128,7 @@ def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
     trainings = {
         f"{job.rule}/{job.name}": state.folder_of(*details.params.state, details.input)
         for job, details in dry_run(configfile).items()
-        if job.rule in TRAININGS and all(map(os.path.exists, job.inputs))
+        if hasattr(details.params, "state") and all(map(os.path.exists, job.inputs))
     }
     adopted = [line for name, folder in trainings.items() if (line := state.adopt(name, folder))]
     print("\n".join(adopted or ["there is no older training state to go on from"]))
@@ -156,11 +155,9 @@ def search(
       ./run search --system mae-stage1 --collection networkx --depth 3 shortest path
     """
     config, text = configured(configfile), joined("search", words, "compute the determinant of a matrix")
-    if not 1 <= depth <= config.evaluation.depth:
-        most = config.evaluation.depth
-        raise InputError(
-            f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth of the config"
-        )
+    most = config.evaluation.depth
+    if not 1 <= depth <= most:
+        raise InputError(f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth")
     asked = [name for name in config.systems if can_be_asked(config, name)]
     if not asked:
         raise InputError(
@@ -177,7 +174,7 @@ def search(
     from cdmae.retrieval.answers import Answer, show
     from cdmae.retrieval.asking import ask
 
-    run = ask(about, text, config.evaluation.depth, length=config.evaluation.lengths.get(collection, 0))
+    run = ask(about, text, most, length=config.evaluation.lengths.get(collection, 0))
     rows, scores = (values[:depth] for values in run.ranked(0))
     passages = take_passages(folder, rows).to_pylist()
     answers = [Answer(score, **passage) for score, passage in zip(scores.tolist(), passages, strict=True)]

@@ -30,7 +30,7 @@ def dry_run(
     or Snakemake refuses.
     """
     from snakemake.api import SnakemakeApi
-    from snakemake.exceptions import WorkflowError
+    from snakemake.exceptions import RuleException, WorkflowError
     from snakemake.settings.enums import RerunTrigger
     from snakemake.settings.types import ConfigSettings, DAGSettings, OutputSettings, Quietness, ResourceSettings
 
@@ -49,7 +49,7 @@ def dry_run(
             workflow._build_dag()
         except SystemExit as refused:
             raise refused.__cause__ from None
-        except WorkflowError as error:
+        except (RuleException, WorkflowError) as error:
             raise InputError(str(error)) from None
         graph = workflow.dag
         rules = [rule.name for rule in workflow.rules]
