@@ -30,12 +30,12 @@ from workflow.targets import check
 
 # What is wrong ends in its sentence, whoever started Snakemake, which would put its own words around an `Exception`.
 try:
-    check_records(Path(workflow.basedir))
     device = device_here()
     if workflow.workflow_settings.cache is not None:
         check_cache()
     settings = load(Path(workflow.basedir, "config/config.yaml"), workflow.configfiles, workflow.config_settings.config)
     if workflow.is_main_process:  # once a run, not in every job
+        check_records(Path(workflow.basedir))
         sizes.check(settings)
 except InputError as error:
     raise SystemExit(said(error)) from error
