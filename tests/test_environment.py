@@ -321,6 +321,8 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         ("-n --cores two", "-n --cores two: Error parsing number of cores (--cores, -c): must be integer or"),
         ("--cache tokens ngrams", "--cache needs the environment variable SNAKEMAKE_OUTPUT_CACHE, which is not"),
         ("CDMAE_DEVICE=tpu -n", "the environment variable CDMAE_DEVICE is tpu; allowed"),
+        ("-n --config seed --configfile SMOKE", "-n --config seed --configfile "),
+        ("-n --config seed=3 --configfile no.yaml", "the config file {}/no.yaml cannot be read: No such file"),
         ("serch foo", SERCH),
         ("--quiet rules progress -n serch", SERCH),
         ("--rerun-incomplete --cores=2 serch", SERCH),
@@ -336,7 +338,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(line, said, refusal, tmp_p
     words = shlex.split(line.replace("SMOKE", str(ROOT / "config/smoke.yaml")))
     if re.match("[A-Z]", line):
         monkeypatch.setenv(*words.pop(0).split("="))
-    assert refusal(*words).startswith(said)
+    assert refusal(*words).startswith(said.format(tmp_path))
 
 
 @pytest.mark.parametrize("name", ["plan", "adopt", "search", "importance", "sizes"])

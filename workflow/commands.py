@@ -24,13 +24,13 @@ ROOT = Path(__file__).resolve().parent.parent
 YAML = (".yaml", ".yml")
 
 
-def configured(overlays: list[str]) -> Config:
-    """Load the default config with others laid over it, and go to the checkout, at which its paths begin.
+def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> Config:
+    """Load the default config with others and `overrides` laid over it; go to the checkout, at which its paths begin.
 
     Raises `InputError` for one that is wrong.
     """
     os.chdir(ROOT)
-    return places.load(ROOT / "config/config.yaml", overlays)
+    return places.load(ROOT / "config/config.yaml", overlays, overrides)
 
 
 def command(arguments: list[str]) -> None:

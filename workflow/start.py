@@ -33,13 +33,12 @@ def main(arguments: list[str]) -> None:
         arguments = ["--help"]
     try:
         options = cli.get_argument_parser().parse_args(arguments)
-    except CliException as error:  # of a number that is none
+        overrides = cli.parse_config(options.config)
+    except (CliException, ValueError) as error:  # of a number that is none, of --config without a value
         raise InputError(f"{shlex.join(arguments)}: {error}") from None
     files, words = divided(list(map(str, options.configfile)))
     asked = ask([*options.targets, *words])
-    os.chdir(ROOT)
-    if not options.config:  # with --config only the Snakefile knows what is wrong with them
-        configured(files)
+    configured(files, overrides)
     profile = options.workflow_profile
     if profile not in (None, "none") and not list(Path(profile).glob("*.yaml")):
         raise InputError(f"--workflow-profile is {profile}; allowed: a folder with a profile.yaml, or none")

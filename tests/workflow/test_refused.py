@@ -13,7 +13,7 @@ WRONG = "importance: {ami: {windw: 3}}"
 MISTAKE = "importance.ami.windw is not a setting; did you mean window?"
 
 
-@pytest.mark.parametrize("more", [(), ("--config", "seed=3")], ids=["by ./run", "by the Snakefile"])
+@pytest.mark.parametrize("more", [(), ("--config", "seed=3")], ids=["alone", "with --config"])
 def test_a_wrong_config_ends_in_a_sentence_before_any_job(code, overlay, more):
     path = overlay(WRONG)
     *before, said = code.run(*SMOKE, path, *more, status=1).splitlines()
