@@ -211,7 +211,7 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, handed, rules):
 def rules():
     """The rules of the default config."""
     with chdir(ROOT), SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
-        yield api.workflow(ResourceSettings(cores=1), snakefile=ROOT / "Snakefile")._workflow.rules
+        return api.workflow(ResourceSettings(cores=1), snakefile=ROOT / "Snakefile")._workflow.rules
 
 
 WORD = "neither a command nor a rule nor a file; "
