@@ -8,6 +8,7 @@ import shutil
 import sys
 import types
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from made_up import make_model
@@ -110,6 +111,19 @@ def programs(tmp_path, monkeypatch):
         return folder
 
     return put
+
+
+@pytest.fixture(scope="session")
+def rules():
+    """The rules of the default config, for GPUs."""
+    from snakemake.api import SnakemakeApi
+    from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
+
+    snakefile = Path(__file__).resolve().parents[1] / "Snakefile"
+    with pytest.MonkeyPatch.context() as patch, SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+        patch.chdir(snakefile.parent)
+        patch.setenv("CDMAE_DEVICE", "gpu")
+        return api.workflow(ResourceSettings(cores=1), snakefile=snakefile)._workflow.rules
 
 
 @pytest.fixture(scope="session")

@@ -8,7 +8,6 @@ import shlex
 import shutil
 import subprocess
 import sys
-from contextlib import chdir
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -18,8 +17,7 @@ import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from snakemake import cli
-from snakemake.api import DAGApi, SnakemakeApi
-from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
+from snakemake.api import DAGApi
 
 from cdmae.errors import InputError
 from tests.conftest import together
@@ -205,13 +203,6 @@ def test_targets_files_and_options_are_handed_to_snakemake(word, handed, rules):
     for profile in ("workflow/profiles/default", "none"):
         assert handed("-n", word, "--cores", "2", "--workflow-profile", profile)[0] == [word]
     targets.check(rules, commands.configured([]))
-
-
-@pytest.fixture(scope="module")
-def rules():
-    """The rules of the default config."""
-    with chdir(ROOT), SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
-        return api.workflow(ResourceSettings(cores=1), snakefile=ROOT / "Snakefile")._workflow.rules
 
 
 WORD = "neither a command nor a rule nor a file; "
