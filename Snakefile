@@ -32,6 +32,18 @@ include: "workflow/rules/runs.smk"
 include: "workflow/rules/evaluation.smk"
 
 
+try:
+    check(workflow.rules, settings)
+except InputError as error:
+    raise SystemExit(said(error)) from error
+
+
+# For --sdm conda all jobs have one environment. (Snakemake's own directive for that is for its process, not for jobs.)
+for rule_of_jobs in workflow.rules:
+    if rule_of_jobs.shellcmd:
+        rule_of_jobs.conda_env = str(Path(workflow.basedir, f"envs/{device or 'cpu'}.yaml"))
+
+
 # Rules named after --cache share what they make with other workflows (docs/clusters.md). Snakemake wants them without a
 # benchmark, since one for what was taken from the cache would be a lie; and it sorts the parameters of all rules that
 # they depend on by their names, so that all must have one.

@@ -53,19 +53,13 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def run(arguments: Sequence[str] | None = None) -> NoReturn:
-        try:
+        def work() -> None:
             values = read_arguments(function, sys.argv[1:] if arguments is None else arguments, name)
             _end_on_sigterm()
             _end_with_parent()
             function(**values)
-            sys.stdout.flush()
-        except Exception as error:
-            sys.exit(_report(error))
-        except Interrupted as stopped:
-            sys.exit(_say(str(stopped) or "stopped by a signal", INTERRUPTED))
-        except KeyboardInterrupt:
-            sys.exit(_say("stopped from the keyboard", 128 + signal.SIGINT))
-        sys.exit(0)
+
+        ending(work)
 
     run.function = function  # type: ignore[attr-defined]
     if caller.f_globals["__name__"] == "__main__":
@@ -130,6 +124,20 @@ def _is_json(hint: Any) -> bool:
 
 
 # --- how it ends -----------------------------------------------------------------------------------------------------
+
+
+def ending(work: Callable[[], Any]) -> NoReturn:
+    """Do some work and end the process: with status 0, or with a sentence and the status of what ended it."""
+    try:
+        work()
+        sys.stdout.flush()
+    except Exception as error:
+        sys.exit(_report(error))
+    except Interrupted as stopped:
+        sys.exit(_say(str(stopped) or "stopped by a signal", INTERRUPTED))
+    except KeyboardInterrupt:
+        sys.exit(_say("stopped from the keyboard", 128 + signal.SIGINT))
+    sys.exit(0)
 
 
 def _report(error: Exception) -> int:

@@ -20,6 +20,7 @@ ROOT = os.path.dirname(HERE)
 VENV = os.path.join(ROOT, ".venv")
 PYTHON = os.path.join(VENV, "bin", "python")
 STAMP = os.path.join(VENV, "stamp")
+RECORDS = os.path.join(VENV, "lib", "python*", "site-packages", "*.dist-info")  # pip writes them last
 LOG = os.path.join(ROOT, ".venv.log")
 OLDEST, NEWEST = (3, 11), (3, 13)  # transformers 5 and pyserini refuse older ones, a dependency has no wheel for newer
 SPACE = 4  # GB: 2.4 installed, and what pip unpacks meanwhile
@@ -51,13 +52,7 @@ def wanted_device():
     device = os.environ.get("CDMAE_DEVICE")
     if device not in (None, "", "cpu", "gpu"):
         stop("the environment variable CDMAE_DEVICE is %r; allowed: cpu, gpu" % device)
-    if device:
-        return device
-    try:
-        with open(os.devnull, "w") as nowhere:
-            return "cpu" if subprocess.call(["nvidia-smi", "-L"], stdout=nowhere, stderr=nowhere) else "gpu"
-    except OSError:
-        return "cpu"
+    return device or ("gpu" if succeeds("nvidia-smi", "-L") else "cpu")
 
 
 def set_up(device):
@@ -93,9 +88,14 @@ def set_up(device):
 def works(module="sys"):
     """Tell whether `.venv` has this version of Python, which starts (its base may have gone) and imports a module."""
     program = "import sys, %s; sys.exit(sys.version_info[:2] != %r)" % (module, sys.version_info[:2])
+    return succeeds(PYTHON, "-c", program)
+
+
+def succeeds(*command):
+    """Tell whether a command is there and ends well; what it says is not shown."""
     try:
         with open(os.devnull, "w") as nowhere:
-            return subprocess.call([PYTHON, "-c", program], stdout=nowhere, stderr=nowhere) == 0
+            return subprocess.call(command, stdout=nowhere, stderr=nowhere) == 0
     except OSError:
         return False
 
@@ -150,13 +150,8 @@ def tell(last, total, ended):
         doing = last[-1]
         installing = installing or any(line.startswith("Installing collected packages") for line in tuple(last))
         if installing:
-            doing = "%d of about %d packages installed" % (min(installed(), total), total)
+            doing = "%d of about %d packages installed" % (min(len(glob.glob(RECORDS)), total), total)
         say("%d:%02d  %s" % (divmod(int(time.time() - begun), 60) + (doing[:90],)))
-
-
-def installed():
-    """Count the packages in `.venv`: pip writes the record of each when all its files are there."""
-    return len(glob.glob(os.path.join(VENV, "lib", "python*", "site-packages", "*.dist-info")))
 
 
 def stamp(files):

@@ -4,9 +4,11 @@ import copy
 import gc
 import itertools
 import os
+import shutil
 import sys
 import types
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 from made_up import make_model
@@ -91,6 +93,37 @@ def denormals():
     yield
     if "torch" in sys.modules:
         sys.modules["torch"].set_flush_denormal(False)
+
+
+@pytest.fixture
+def programs(tmp_path, monkeypatch):
+    """A function that puts shell scripts and links to real programs on the PATH, `alone` or before all others."""
+    folder = tmp_path / "bin"
+
+    def put(scripts, links=(), *, alone=False):
+        folder.mkdir(exist_ok=True)
+        for name, body in scripts.items():
+            (folder / name).write_text(f"#!/bin/bash\n{body}\n")
+            (folder / name).chmod(0o755)
+        for name in links:
+            (folder / name).symlink_to(shutil.which(name))
+        monkeypatch.setenv("PATH", str(folder) if alone else f"{folder}{os.pathsep}{os.environ['PATH']}")
+        return folder
+
+    return put
+
+
+@pytest.fixture(scope="session")
+def rules():
+    """The rules of the default config, for GPUs."""
+    from snakemake.api import SnakemakeApi
+    from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
+
+    snakefile = Path(__file__).resolve().parents[1] / "Snakefile"
+    with pytest.MonkeyPatch.context() as patch, SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
+        patch.chdir(snakefile.parent)
+        patch.setenv("CDMAE_DEVICE", "gpu")
+        return api.workflow(ResourceSettings(cores=1), snakefile=snakefile)._workflow.rules
 
 
 @pytest.fixture(scope="session")

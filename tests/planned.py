@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from unittest import mock
 
+from snakemake.rules import Rule
+
 from cdmae.plan.work import Job
 from workflow.dry_run import dry_run
 
@@ -21,7 +23,9 @@ class Planned(NamedTuple):
     reasons: set[str]
     record: Job
     megabytes: int
+    priority: int
     command: str
+    rule: Rule
 
 
 def plan(values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0) -> dict[tuple[str, str], Planned]:
@@ -36,7 +40,9 @@ def plan(values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0) 
             {str(reason) for reason in detail.non_derived_params},
             job,
             detail.resources["mem_mb"],
+            priority(detail.wildcards) if callable(priority := detail.rule.priority) else priority,
             detail.shellcmd or "",
+            detail.rule,
         )
         for job, detail in known.items()
     }

@@ -1,5 +1,7 @@
 """The graph of a config, as Snakemake plans it: complete, without surprises, each job dependent on its own settings."""
 
+import re
+
 import pytest
 from made_up import make_model
 from planned import changed, plan
@@ -9,7 +11,7 @@ from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.layout import PLACES
 from workflow.facts import facts
-from workflow.targets import paths, patterns
+from workflow.targets import paths
 
 WHOLE = {}
 
@@ -51,11 +53,11 @@ def test_every_input_is_made_by_an_earlier_job(whole):
 def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
     """The names of targets, and the places where the report and the commands look."""
     config = load(values)
-    known = paths(config)
+    known = paths(next(iter(whole.values())).rule.workflow.rules, config)
     assert all(set(job.outputs) <= set(known[rule]) for (rule, _), job in whole.items())
-    made = {pattern for several in patterns().values() for pattern in several}
-    places = set(PLACES.values()) - {"collections/{collection}", "benchmarks"}
-    assert {pattern.replace("{target}", "{collection}.{split}") for pattern in made} >= places
+    made = "\n".join(path for several in known.values() for path in several)
+    for place in set(PLACES.values()) - {"benchmarks"}:
+        assert re.search(f"^out/{re.sub('{.*?}', '[^/]+', place)}(/|$)", made, flags=re.MULTILINE), place
     parts = ("measures", "encoders", "trained", "masked_terms", "importance", "mined", "teachers", "runs")
     expected = {path for job in whole.values() for path in job.outputs}
     assert {path for part in parts for path in facts(config)[part].values()} <= expected
@@ -186,6 +188,8 @@ def edited(values, edits):
          "train_reranker cross; mine one/docs/train; release cross"),
         ({"starts.small.layers": 3}, "pretrain none, mae, cdmae; release one, cross, three"),
         ({"collections.docs.size": 5}, "collection docs; release one, cross, three"),
+        ({"seed": 8}, "pretrain none, mae, cdmae; masked_terms cdmae; train_retriever one, three; train_reranker "
+         "cross; teacher three; release one, cross, three"),
     ],
 )  # fmt: skip
 def test_a_setting_restarts_only_what_depends_on_it(whole, values, edits, expected):
@@ -250,6 +254,11 @@ def test_words_of_the_user_may_have_braces_and_be_longer_than_linux_takes_in_a_c
     assert max(len(job.command) for job in jobs.values()) < 2**12
 
 
+def test_what_snakemake_refuses_is_refused_by_a_dry_run(values):
+    with pytest.raises(InputError, match="No rule to produce no/where.txt"):
+        plan(values, "no/where.txt")
+
+
 @pytest.mark.parametrize("name", ["a<b>", "a{b}"])
 @pytest.mark.parametrize("kind", ["collection", "checkpoint"])
 def test_files_whose_names_snakemake_would_fill_in_are_refused_in_a_sentence(name, kind, tmp_path, values):
@@ -263,11 +272,6 @@ def test_files_whose_names_snakemake_would_fill_in_are_refused_in_a_sentence(nam
             (tmp_path / name / file).touch()
     with pytest.raises(InputError, match=f"the path {tmp_path}/.*, which Snakemake fills in; rename it"):
         plan(values)
-
-
-def test_another_seed_leaves_the_data_alone(values, whole):
-    rules = {rule for rule, _ in changed(whole, plan(values | {"seed": 8}))}
-    assert rules == {"pretrain", "masked_terms", "train_retriever", "train_reranker", "teacher", "release"}
 
 
 def test_the_files_of_models_that_are_folders_here_are_inputs_and_hidden_ones_are_not(tmp_path, values):
@@ -287,10 +291,20 @@ def test_the_files_of_models_that_are_folders_here_are_inputs_and_hidden_ones_ar
     assert plan(values)["search_external", "foreign"].inputs["checkpoint"] == [f"{foreign}/{name}" for name in names]
 
 
-def test_waiting_counts_the_trainings_behind_an_entry(values):
-    waiting = systems.waiting(load(values))
-    assert waiting["encoders"] == {"cdmae": 4, "mae": 3, "none": 0}
-    assert waiting["systems"] == {"bm25": 4, "one": 3, "cross": 2, "three": 1, "fused": 0, "foreign": 0}
+@pytest.mark.parametrize(("gpus", "first"), [(8, True), (1, False)])
+def test_what_most_trainings_wait_for_goes_first(values, gpus, first, monkeypatch):
+    """Before it collections, and what takes several GPUs, which the other jobs would take one by one."""
+    monkeypatch.delenv("CDMAE_DEVICE", raising=False)
+    priorities = {name: job.priority for name, job in plan(values, gpus=gpus).items()}
+    pretraining = {name: priorities.pop(("pretrain", name)) for name in values["encoders"]}
+    assert (min(pretraining.values()) > sum(priorities.values())) == first
+    assert {name: priority % 1000 for name, priority in pretraining.items()} == {"cdmae": 4, "mae": 3, "none": 0}
+    waiting = {"bm25": 4, "one": 3, "cross": 2, "three": 1, "fused": 0, "foreign": 0}
+    rules = ("search_bm25", "train_retriever", "search", "train_reranker", "rerank", "fuse", "search_external")
+    for (rule, name), priority in priorities.items():
+        if rule in rules:
+            assert priority == waiting[name]
+        assert rule != "collection" or priority == 100
 
 
 def test_without_training_queries_and_with_a_collection_alone(values):

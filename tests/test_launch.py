@@ -2,7 +2,6 @@
 
 import fcntl
 import os
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -23,12 +22,9 @@ STANDS = {
 
 
 @pytest.fixture
-def launch(tmp_path, monkeypatch):
+def launch(programs, monkeypatch):
     """A function that runs it among stand-ins for what it calls; its output in lines, and its words on an error."""
-    for name, body in STANDS.items():
-        (tmp_path / name).write_text(f"#!/bin/bash\n{body}\n")
-        (tmp_path / name).chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    programs(STANDS)
     monkeypatch.setenv("CDMAE_PARENT", "7")
     for name in ("SLURM_JOB_ID", "CUDA_VISIBLE_DEVICES"):
         monkeypatch.delenv(name, raising=False)
@@ -68,27 +64,20 @@ def test_jobs_that_run_at_once_take_different_cards(launch, monkeypatch):
         assert launch(2, "s.py")[0].endswith("cards=1,3 parent=7")  # another one's card 1, or it would not be ours
 
 
-@pytest.mark.parametrize("answer", ["", "echo NVIDIA-SMI has failed; exit 9"], ids=["missing", "failing"])
-def test_cards_are_kept_where_nvidia_smi_knows_none(launch, monkeypatch, tmp_path, answer):
+@pytest.mark.parametrize("answer", ["exit 127", "echo NVIDIA-SMI has failed; exit 9"], ids=["missing", "failing"])
+def test_cards_are_kept_where_nvidia_smi_knows_none(launch, programs, answer):
     """Nodes with cards of another maker, fake ones, and containers have no nvidia-smi, or one without a driver."""
-    for name in ("bash", "flock"):
-        (tmp_path / name).symlink_to(shutil.which(name))
-    monkeypatch.setenv("PATH", str(tmp_path))
-    if answer:
-        (tmp_path / "nvidia-smi").write_text(f"#!/bin/bash\n{answer}\n")
-    else:
-        (tmp_path / "nvidia-smi").unlink()
+    programs({"nvidia-smi": answer}, ["bash", "flock"], alone=True)
     assert launch(1, "s.py") == ["python s.py cards=unset"]
     assert launch(2, "s.py")[0].endswith("cards=unset parent=7")
 
 
 @pytest.mark.parametrize("chosen, expected", [(None, 4), ("", 0), ("-1", 0), ("2", 1), ("1,3", 2), ("0,1,2,3,4,5", 4)])
-def test_as_many_jobs_run_as_cards_are_left_to_them(launch, monkeypatch, tmp_path, chosen, expected):
+def test_as_many_jobs_run_as_cards_are_left_to_them(launch, programs, monkeypatch, chosen, expected):
     """In Snakemake's own count, and in the plan's."""
     from snakemake.profiles import ProfileConfigFileParser
 
-    cards = 'for i in 0 1 2 3; do echo "GPU $i: NVIDIA H100 (UUID: GPU-$i)"; done'
-    (tmp_path / "nvidia-smi").write_text(f"#!/bin/bash\n{cards}\n")
+    programs({"nvidia-smi": 'for i in 0 1 2 3; do echo "GPU $i: NVIDIA H100 (UUID: GPU-$i)"; done'})
     if chosen is not None:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", chosen)
     profile = LAUNCH.parent / "profiles/default/profile.yaml"

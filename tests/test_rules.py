@@ -5,6 +5,7 @@ import re
 import runpy
 from pathlib import Path
 
+import pytest
 import yaml
 from snakemake.api import SnakemakeApi
 from snakemake.settings.types import OutputSettings, Quietness, ResourceSettings
@@ -15,40 +16,42 @@ from workflow.fingerprint import fingerprint
 ROOT = Path(__file__).resolve().parent.parent
 CHAPTERS = re.findall(r'^include: "workflow/rules/(\w+)\.smk"', (ROOT / "Snakefile").read_text(), flags=re.MULTILINE)
 TEXT = "".join((ROOT / f"workflow/rules/{chapter}.smk").read_text() for chapter in CHAPTERS)
-NAMES = re.findall(r"^rule (\w+):", TEXT, flags=re.MULTILINE)
+TWINS = {
+    "mine_bm25": "search_bm25", "mine": "search", "mine_external": "search_external", "mine_fusion": "fuse",
+    "mine_run": "read_run", "figure": "table",
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def jobs(rules):
+    """The rules that run a script: those and its path, by name."""
+    return {
+        rule.name: (rule, f"workflow/scripts/{TWINS.get(rule.name, rule.name)}.py") for rule in rules if rule.shellcmd
+    }
 
 
 def test_every_chapter_is_included():
     assert sorted(CHAPTERS) == sorted(path.stem for path in (ROOT / "workflow/rules").glob("*.smk"))
 
 
-def rules():
-    """The rules with a script of their own: name, script and text."""
-    for rule, text in zip(NAMES, re.split(r"^rule \w+:", TEXT, flags=re.MULTILINE)[1:], strict=True):
-        yield rule, f"workflow/scripts/{rule}.py", re.sub(r'"\s*"', "", text)
-
-
-def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code():
+def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code(jobs):
     launch = r"workflow/launch( --nodes {resources.nodes})? {resources.gpu}"
-    for rule, script, text in rules():
-        assert re.search(rf"(python|{launch}) {script} ", text), rule
-        assert f'*code("{rule}")' in text
-        assert (ROOT / script).exists()
-    assert re.findall(r"^use rule (\w+) as (\w+) with:", TEXT, flags=re.MULTILINE) == [
-        ("search_bm25", "mine_bm25"), ("search", "mine"), ("search_external", "mine_external"),
-        ("fuse", "mine_fusion"), ("read_run", "mine_run"), ("table", "figure"),
-    ]  # fmt: skip
+    for name, (rule, script) in jobs.items():
+        assert re.search(rf"(python|{launch}) {script} ", rule.shellcmd), name
+        assert [module for module in rule.params if str(module).startswith(f"{script} ")], name
+    scripts = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("workflow/scripts/*.py")}
+    assert scripts == {script for _, script in jobs.values()}
 
 
-def test_every_rule_gives_its_script_the_options_that_it_takes(monkeypatch):
-    for rule, script, text in rules():
+def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, monkeypatch):
+    for name, (rule, script) in jobs.items():
         commands = []
         monkeypatch.setattr("cdmae.cli.command", commands.append)
         runpy.run_path(str(ROOT / script))
         parameters = inspect.signature(commands[0]).parameters
-        needed = {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
-        options = re.findall(r" --([a-z][a-z0-9-]*) ", text.partition(script)[2].replace(" ", "  "))
-        assert needed <= {option.replace("-", "_") for option in options} <= parameters.keys(), rule
+        needed = {key for key, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
+        options = re.findall(r" --([a-z][a-z0-9-]*) ", rule.shellcmd.partition(script)[2].replace(" ", "  "))
+        assert needed <= {option.replace("-", "_") for option in options} <= parameters.keys(), name
 
 
 def test_snakemakes_linter_has_nothing_to_say(monkeypatch):
@@ -57,10 +60,10 @@ def test_snakemakes_linter_has_nothing_to_say(monkeypatch):
         assert not api.workflow(ResourceSettings(cores=1), snakefile=ROOT / "Snakefile").lint()
 
 
-def test_what_shows_the_papers_numbers_is_made_again_when_they_change():
-    for rule, script, text in rules():
+def test_what_shows_the_papers_numbers_is_made_again_when_they_change(jobs):
+    for name, (rule, script) in jobs.items():
         reads = "cdmae.report.paper.published" in fingerprint(script)
-        assert reads == (published.FILE.relative_to(ROOT).as_posix() in text), rule
+        assert reads == (published.FILE.relative_to(ROOT).as_posix() in rule.input), name
 
 
 def test_the_profile_of_slurm_hides_the_guessing_of_an_account(caplog, monkeypatch):
@@ -90,18 +93,17 @@ def test_only_profiles_say_what_is_tried_again_and_what_goes_on():
     assert profiles["slurm"]["retries"] > 0 and profiles["slurm"]["slurm-requeue"]
 
 
-def test_the_page_on_clusters_tells_what_rules_with_gpus_ask_for():
+def test_the_page_on_clusters_tells_what_rules_with_gpus_ask_for(jobs):
     told = {
-        rule: tuple(re.findall(r"\d+", row)[-3:])
+        rule: [int(number) for number in re.findall(r"\d+", row)[-3:]]
         for row in re.findall(r"^\| (`.*\|.*\|.*\|.*\|)$", (ROOT / "docs/clusters.md").read_text(), flags=re.MULTILINE)
         for rule in re.findall(r"`(\w+)`", row)
-        if re.search(rf"rule (\w+ as )?{rule}\b", TEXT)
+        if rule in jobs
     }
-    asked = {}
-    for rule, _, text in rules():
-        if found := re.search(r"gpu=gpus\((\d)\),\n(?: +nodes=1,\n)? +mem_mb=(\d+),\n +runtime=(\d+)", text):
-            asked[rule] = found.groups()
-    twins = re.findall(r"^use rule (\w+) as (\w+)", TEXT, flags=re.MULTILINE)
-    asked |= {twin: asked[rule] for rule, twin in twins if rule in asked}
+    asked = {
+        name: [rule.resources[key].value for key in ("gpu", "mem_mb", "runtime")]
+        for name, (rule, _) in jobs.items()
+        if "gpu" in rule.resources
+    }
     assert told == asked
     assert len(asked) == 11

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import json
 import os
+import shutil
 import sys
 from pathlib import Path
 from typing import Any
@@ -20,26 +20,24 @@ from cdmae.layout import place
 from workflow import state
 from workflow.facts import importance_of
 from workflow.surroundings import DEVICE, device_here
-from workflow.targets import check_target
 
 ROOT = Path(__file__).resolve().parent.parent
 YAML = (".yaml", ".yml")
-TRAININGS = ("pretrain", "train_retriever", "train_reranker")  # the rules that keep a state
 
 
-def configured(overlays: list[str]) -> Config:
-    """Load the default config with others laid over it; raises `InputError` for one that is wrong."""
-    return load(gather(ROOT / "config/config.yaml", overlays))
+def configured(overlays: list[str], overrides: dict[str, Any] | None = None) -> Config:
+    """Load the default config with others and `overrides` laid over it; go to the checkout, at which its paths begin.
+
+    Raises `InputError` for one that is wrong.
+    """
+    os.chdir(ROOT)
+    return load(gather(ROOT / "config/config.yaml", overlays, overrides))
 
 
 def command(arguments: list[str]) -> None:
     """Read the command line of one of our commands and run it."""
     name, *rest = arguments
     words, options = read(name, rest)
-    if name == "compare":
-        words = [str(Path(word).resolve()) for word in words]
-        options["qrels"] = str(Path(options["qrels"]).resolve())
-    os.chdir(ROOT)
     COMMANDS[name](*words, **options)
 
 
@@ -95,7 +93,6 @@ def plan(
     from workflow.dry_run import dry_run
 
     config, here = configured(configfile), machine.here()
-    targets = [check_target(config, word) for word in words]
     elsewhere = (cores or 0) > here.cores or gpus not in (None, here.gpus) or bool(gpu)
     size = {
         "cores": here.cores if cores is None else cores,
@@ -105,9 +102,9 @@ def plan(
     machine_ = machine.Machine(**size, gpu=gpu or here.gpu, memory=bytes_)
     device_here()
     os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"  # jobs ask for the GPUs of the machine that is described
-    jobs = list(dry_run(configfile, targets, **size))
+    jobs = list(dry_run(configfile, words, **size))
     earlier = [] if elsewhere else [(config, jobs)]
-    if earlier and (configfile or targets):
+    if earlier and (configfile or words):
         earlier.insert(0, (configured([]), list(dry_run(**size))))
     for other, run in earlier:
         records = machine.records(place(other.results, "benchmarks"))
@@ -132,7 +129,7 @@ def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
     trainings = {
         f"{job.rule}/{job.name}": state.folder_of(*details.params.state, details.input)
         for job, details in dry_run(configfile).items()
-        if job.rule in TRAININGS and all(map(os.path.exists, job.inputs))
+        if hasattr(details.params, "state") and all(map(os.path.exists, job.inputs))
     }
     adopted = [line for name, folder in trainings.items() if (line := state.adopt(name, folder))]
     print("\n".join(adopted or ["there is no older training state to go on from"]))
@@ -158,14 +155,10 @@ def search(
       ./run search "compute the determinant of a matrix"
       ./run search --system mae-stage1 --collection networkx --depth 3 shortest path
     """
-    config = configured(configfile)
-    if not words:
-        raise InputError('search needs words, such as ./run search "compute the determinant of a matrix"')
-    if not 1 <= depth <= config.evaluation.depth:
-        most = config.evaluation.depth
-        raise InputError(
-            f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth of the config"
-        )
+    config, text = configured(configfile), joined("search", words, "compute the determinant of a matrix")
+    most = config.evaluation.depth
+    if not 1 <= depth <= most:
+        raise InputError(f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth")
     asked = [name for name in config.systems if can_be_asked(config, name)]
     if not asked:
         raise InputError(
@@ -175,18 +168,20 @@ def search(
     known = list(config.evaluation.collections)
     collection = chosen("collection", collection, known, systems.only_searched(config) or known)
     system = chosen("system", system, asked, [] if system else [best_system(config, asked)])
-    become(
-        "ask",
-        {
-            "name": system,
-            "system": json.dumps(described(config, system, collection)),
-            "collection": place(config.results, "collection", collection=collection),
-            "text": " ".join(words),
-            "depth": config.evaluation.depth,
-            "show-best": depth,
-            "length": config.evaluation.lengths.get(collection, 0),
-        },
-    )
+    about = described(config, system, collection)
+    folder = Path(place(config.results, "collection", collection=collection))
+
+    from cdmae.collections.store import count_passages, take_passages
+    from cdmae.retrieval.answers import Answer, show
+    from cdmae.retrieval.asking import ask
+
+    run = ask(about, text, most, length=config.evaluation.lengths.get(collection, 0))
+    rows, scores = (values[:depth] for values in run.ranked(0))
+    passages = take_passages(folder, rows).to_pylist()
+    answers = [Answer(score, **passage) for score, passage in zip(scores.tolist(), passages, strict=True)]
+    print(f"{system} on {collection}, {count_passages(folder):,} passages:\n", file=sys.stderr)
+    width = min(shutil.get_terminal_size((100, 24)).columns, 100)
+    print(show(text, answers, width=width, coloured=coloured()))
 
 
 def can_be_asked(config: Config, name: str) -> bool:
@@ -248,9 +243,7 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
     Examples:
       ./run importance "hokey stuff is a crossword puzzle clue"
     """
-    config = configured(configfile)
-    if not words:
-        raise InputError('importance needs words, such as ./run importance "hokey stuff is a crossword puzzle clue"')
+    config, text = configured(configfile), joined("importance", words, "hokey stuff is a crossword puzzle clue")
     encoders = systems.masked_by_importance(config)
     if not encoders:
         raise InputError(
@@ -258,9 +251,13 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
             "that has one, or add an encoder with decoder_masking: importance"
         )
     encoder = chosen("encoder", encoder, encoders, encoders[-1:])
-    tokenizer = place(config.results, "tokenizer", start=config.encoders[encoder].start)
     table = existing(importance_of(config, encoder))
-    become("shade", {"table": table, "tokenizer": existing(tokenizer), "text": " ".join(words)})
+    tokenizer = existing(place(config.results, "tokenizer", start=config.encoders[encoder].start))
+
+    from cdmae.importance import shading
+
+    scored = shading.score(text, Path(table), Path(tokenizer))
+    print(shading.for_terminal(scored) if coloured() else shading.as_numbers(scored))
 
 
 def compare(*words: str, qrels: str, measures: str = "") -> None:
@@ -360,10 +357,17 @@ def existing(path: str, *, asked: bool = False) -> str:
     return path
 
 
-def become(script: str, options: dict[str, object]) -> None:
-    """Run a script in the place of this process."""
-    words = [word for name, value in options.items() for word in (f"--{name}", str(value))]
-    os.execv(sys.executable, [sys.executable, f"workflow/scripts/{script}.py", *words])
+def joined(name: str, words: tuple[str, ...], example: str) -> str:
+    """Return the words of a command as one text."""
+    text = " ".join(words)
+    if not text.strip():
+        raise InputError(f'{name} needs words, such as ./run {name} "{example}"')
+    return text
+
+
+def coloured() -> bool:
+    """Tell whether what is printed may have colours."""
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
 COMMANDS = {

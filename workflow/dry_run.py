@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdmae.errors import InputError
 from cdmae.plan.work import Job
-from workflow.surroundings import check_records
+from workflow.targets import ask
 
 if TYPE_CHECKING:
     from snakemake import jobs
@@ -26,16 +26,15 @@ def dry_run(
 ) -> dict[Job, jobs.Job]:
     """List the jobs that a whole run needs, or some targets, each behind those whose results it reads.
 
-    configfiles: overlays over the default; values: those of ``--config``. Raises `InputError` for what Snakemake
-    refuses.
+    configfiles: overlays over the default; values: those of ``--config``. Raises `InputError` for what the Snakefile
+    or Snakemake refuses.
     """
     from snakemake.api import SnakemakeApi
-    from snakemake.exceptions import WorkflowError
+    from snakemake.exceptions import RuleException, WorkflowError
     from snakemake.settings.enums import RerunTrigger
     from snakemake.settings.types import ConfigSettings, DAGSettings, OutputSettings, Quietness, ResourceSettings
 
-    check_records(ROOT)
-    targets = set(targets)
+    asked = ask(targets)
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         try:
             engine = api.workflow(
@@ -44,29 +43,29 @@ def dry_run(
                 snakefile=ROOT / "Snakefile",
             )
             triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV}  # those of the profiles
-            engine.dag(DAGSettings(targets=targets, rerun_triggers=triggers))
+            engine.dag(DAGSettings(targets=set(asked), rerun_triggers=triggers))
             workflow = engine._workflow  # the API itself only prints what it plans
             workflow._prepare_dag(forceall=False, ignore_incomplete=True, lock_warn_only=True, nolock=True)
             workflow._build_dag()
-        except WorkflowError as error:
-            ours = str(error).partition("cdmae: ")[2].replace("\ncdmae: ", "\n")  # what `said` has put before each
-            raise InputError(ours or str(error)) from None
+        except SystemExit as refused:
+            raise refused.__cause__ from None
+        except (RuleException, WorkflowError) as error:
+            raise InputError(str(error)) from None
         graph = workflow.dag
         rules = [rule.name for rule in workflow.rules]
         levels = (
             sorted(level, key=lambda job: (rules.index(job.rule.name), *job.wildcards)) for level in graph.toposorted()
         )
         ordered = [job for level in levels for job in level if job.output]
-        return {_job(job, due=graph.needrun(job)): job for job in ordered}
-
-
-def _job(job: jobs.Job, *, due: bool) -> Job:
-    return Job(
-        job.rule.name,
-        "/".join(job.wildcards),
-        tuple(dict.fromkeys(job.input)),
-        tuple(job.output),
-        job.threads,
-        job.resources.get("gpu", 0),
-        due,
-    )
+        return {
+            Job(
+                job.rule.name,
+                "/".join(job.wildcards),
+                tuple(dict.fromkeys(job.input)),
+                tuple(job.output),
+                job.threads,
+                job.resources.get("gpu", 0),
+                graph.needrun(job),
+            ): job
+            for job in ordered
+        }

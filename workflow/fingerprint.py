@@ -9,12 +9,14 @@ from __future__ import annotations
 import ast
 import functools
 import hashlib
+import importlib.util
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 PACKAGE = "cdmae"
 FOLLOWED = (PACKAGE, "benchmarks")  # a job may measure what a benchmark does
 ROOT = Path(__file__).resolve().parent.parent
+LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
 # Modules that pass values and words but compute no result: what the settings say reaches a job as its parameters.
 NEUTRAL = frozenset(
     f"{PACKAGE}.{name}"
@@ -32,47 +34,27 @@ def fingerprint(script: Path | str, plugins: Iterable[str] = (), *, root: Path |
     statement shows. Imports inside functions count, those for type checkers do not. Raises `FileNotFoundError` for a
     plugin or a script that does not exist.
     """
-    root = Path(root)
-    hashes = {Path(script).as_posix(): _read(root / script)[0]}
-    waiting = [*_modules(_read(root / script)[1], root), *plugins]
+    root, hashes, waiting = Path(root), {}, [Path(script).as_posix(), *plugins]
     while waiting:
         module = waiting.pop()
         if module in hashes or module in NEUTRAL:
             continue
-        path = _path(module, root)
+        path = root / module if module.endswith(".py") else _path(module, root)
         if path is None:
             raise FileNotFoundError(f"there is no module {module} below {root}")
-        hashes[module], names = _read(path)
-        package = module.rpartition(".")[0]  # what is imported first, if it has an __init__.py
-        waiting += [*([package] if _path(package, root) else []), *_modules(_absolute(names, module, path), root)]
+        hashes[module], names = _parse(path.read_bytes(), str(path))
+        parent = module.rpartition(".")[0]  # what is imported first
+        package = module if path.name == "__init__.py" else parent
+        for name in [parent, *(importlib.util.resolve_name(name, package) for name in names)]:
+            while name.split(".")[0] in FOLLOWED and _path(name, root) is None:
+                name = name.rpartition(".")[0]  # something in a module
+            waiting += [name] if name.split(".")[0] in FOLLOWED else []
     return {name: hashes[name] for name in sorted(hashes)}
 
 
 def _path(module: str, root: Path) -> Path | None:
     base = root.joinpath(*module.split("."))
     return next((path for path in (base.with_suffix(".py"), base / "__init__.py") if path.is_file()), None)
-
-
-def _modules(names: Iterable[str], root: Path) -> Iterator[str]:
-    """Return the project's modules among imported names, of which the last part may be a module or something in it."""
-    for name in names:
-        if name.split(".")[0] in FOLLOWED:
-            while _path(name, root) is None and "." in name:
-                name = name.rpartition(".")[0]
-            yield name
-
-
-def _absolute(names: Iterable[str], module: str, path: Path) -> Iterator[str]:
-    """Relative names (``.bm25``, ``..files``) as seen from a module."""
-    package = module.split(".") if path.name == "__init__.py" else module.split(".")[:-1]
-    for name in names:
-        rest = name.lstrip(".")
-        level = len(name) - len(rest)
-        yield ".".join([*package[: len(package) - level + 1], rest]).rstrip(".") if level else name
-
-
-def _read(path: Path) -> tuple[str, tuple[str, ...]]:
-    return _parse(path.read_bytes(), str(path))
 
 
 @functools.cache
@@ -88,16 +70,11 @@ def _text(node: object) -> str:
         return "[" + ",".join(map(_text, node)) + "]"
     if not isinstance(node, ast.AST):
         return repr(node)
-    fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, []) and name != "ctx"}
-    if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) and _has_docstring(node):
+    fields = {name: value for name, value in ast.iter_fields(node) if value not in (None, []) and name not in LEFT_OUT}
+    documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+    if documented and ast.get_docstring(node, clean=False) is not None:
         fields["body"] = node.body[1:]
-    fields.pop("type_ignores", None)
     return f"{type(node).__name__}({','.join(f'{name}={_text(value)}' for name, value in fields.items())})"
-
-
-def _has_docstring(node: ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    first = node.body[0] if node.body else None
-    return isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
 
 
 def _imports(node: ast.AST) -> Iterator[str]:

@@ -42,15 +42,11 @@ def check_records(checkout: Path) -> None:
 def check_cache() -> None:
     """Refuse ``--cache`` without a folder for what is shared."""
     folder = os.environ.get(CACHE, "")
-    if not folder:
+    known = "://" in folder or (folder and _writable(Path(folder)))  # with ://, a storage plugin of Snakemake knows it
+    if not known:
         raise InputError(
-            f"--cache needs the environment variable {CACHE}, which is not set; allowed: a folder to which all who "
-            "share results may write"
-        )
-    if "://" not in folder and not _writable(Path(folder)):  # with it, a place that a storage plugin of Snakemake knows
-        raise InputError(
-            f"the environment variable {CACHE} is {folder}; allowed with --cache: a folder that exists and can be "
-            "written to"
+            f"--cache needs the environment variable {CACHE}, which is {folder or 'not set'}; allowed: a folder that "
+            "is there, and to which all who share results may write"
         )
 
 

@@ -1,6 +1,5 @@
 """Jobs in an environment of conda or in an image of apptainer; stand-ins show what Snakemake asks these two for."""
 
-import os
 import sys
 
 import pytest
@@ -12,7 +11,7 @@ pytestmark = pytest.mark.workflow
 TARGET = "results/smoke/tokens/tiny/pydocs"
 
 # An environment that records which scripts run in it, with the packages of the one that runs the tests.
-CONDA = """#!/bin/bash -e
+CONDA = """set -e
 case "$*" in
     --version) echo conda 26.1.0 ;;
     "info --json") echo '{"conda_prefix": "FOLDER", "platform": "linux-64"}' ;;
@@ -31,7 +30,7 @@ esac
 """
 ACTIVATE = 'export PATH="$1/bin:$PATH"\n'
 
-APPTAINER = """#!/bin/bash -e
+APPTAINER = """set -e
 [ "$*" != --version ] || exec echo apptainer version 1.4.0
 [ "$1" = exec ] && [ "$2 $3" = "--home $PWD" ]
 shift 3
@@ -43,23 +42,20 @@ exec "$@"
 
 
 @pytest.fixture
-def tools(tmp_path, monkeypatch):
-    """A folder for stand-ins, first on the PATH, and a function that writes one."""
-    monkeypatch.setenv("PATH", f"{tmp_path / 'bin'}{os.pathsep}{os.environ['PATH']}")
+def tools(tmp_path, programs):
+    """A function that puts stand-ins on the PATH."""
     packages = "\n".join(path for path in sys.path if path.endswith("site-packages"))
 
-    def write(name: str, text: str) -> None:
-        path = tmp_path / "bin" / name
-        path.parent.mkdir(exist_ok=True)
-        path.write_text(text.replace("FOLDER", str(tmp_path)).replace("PACKAGES", packages))
-        path.chmod(0o755)
+    def put(**scripts):
+        programs({
+            name: text.replace("FOLDER", str(tmp_path)).replace("PACKAGES", packages) for name, text in scripts.items()
+        })  # fmt: skip
 
-    return write
+    return put
 
 
 def test_jobs_run_in_the_environment_that_conda_makes(finished, tmp_path, tools):
-    tools("conda", CONDA)
-    tools("activate", ACTIVATE)
+    tools(conda=CONDA, activate=ACTIVATE)
     finished.run(*SMOKE, TARGET, "--force", "--sdm", "conda", "--conda-prefix", str(tmp_path / "envs"))
     (asked,) = tmp_path.glob("envs/*.yaml")
     assert asked.read_text() == (ROOT / "envs/cpu.yaml").read_text()
@@ -71,7 +67,7 @@ def test_jobs_run_in_the_environment_that_conda_makes(finished, tmp_path, tools)
 def test_jobs_run_in_the_image_of_apptainer(finished, tmp_path, tools):
     image = tmp_path / "cdmae.sif"
     run = (*SMOKE, TARGET, "--force", "--sdm", "apptainer", "--apptainer-args=--bind /scratch")
-    tools("apptainer", APPTAINER)
+    tools(apptainer=APPTAINER)
     said = finished.run(*run, status=1, CDMAE_IMAGE=str(image))
     assert f"cdmae: there is no image {image}; make it by `apptainer build {image} envs/cdmae.def`" in said
     image.touch()

@@ -1,7 +1,6 @@
 """The whole pipeline on the tiny collection: every stage wrote what the next one and the reader need."""
 
 import json
-import re
 from pathlib import Path
 
 import numpy as np
@@ -48,25 +47,6 @@ def test_progress_reached_the_terminal(smoke):
     said = (smoke.folder / "said.txt").read_text()
     assert "collections.pydocs:" in said
     assert "report: results/smoke/report/index.html" in said
-
-
-def priorities(said):
-    """The priority of every job that Snakemake announced, by (rule, name)."""
-    for rule, block in re.findall(r"^(?:local)?rule (\w+):\n((?:    .*\n)+)", said, flags=re.MULTILINE):
-        lines = dict(line.strip().partition(": ")[::2] for line in block.splitlines())
-        names = [each.partition("=")[2] for each in lines.get("wildcards", "").split(", ")]
-        yield (rule, "/".join(names)), int(lines.get("priority", 0))
-
-
-def test_what_most_trainings_wait_for_goes_first(smoke, config):
-    """But for collections, which go before all others."""
-    shown = dict(priorities((smoke.folder / "said.txt").read_text()))
-    waiting = systems.waiting(config)
-    assert {priority for (rule, _), priority in shown.items() if rule == "collection"} == {100}
-    for name in config.encoders:
-        assert shown["pretrain", name] == waiting["encoders"][name]
-    for name in systems.of_kind(config, "retriever"):
-        assert shown["train_retriever", name] == shown["search", name] == waiting["systems"][name]
 
 
 def test_collection(config, at):

@@ -19,8 +19,6 @@ rule collection:
     benchmark:
         "<benchmarks>/collection/{collection}.tsv"
     priority: 100  # mistakes in one's own files show before anything is trained
-    conda:
-        environment
     threads: column(collection_rows, "threads")
     resources:
         mem_mb=8000,
@@ -51,8 +49,6 @@ rule tokenizer:
     benchmark:
         "<benchmarks>/tokenizer/{start}.tsv"
     priority: 50
-    conda:
-        environment
     resources:
         mem_mb=16000,
         runtime=120,
@@ -78,8 +74,6 @@ rule tokens:
     benchmark:
         "<benchmarks>/tokens/{start}/{collection}.tsv"
     priority: 50
-    conda:
-        environment
     threads: cores(16)
     resources:
         mem_mb=32000,

@@ -5,11 +5,10 @@ import os
 import shlex
 import signal
 import sys
-from functools import cache
+from functools import cache, partial
 from os.path import dirname
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
 from snakemake.settings.types import DeploymentMethod
 from snakemake.utils import min_version
 
@@ -25,19 +24,22 @@ from cdmae.plan.work import asked
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
 from workflow.state import key_of
-from workflow.surroundings import check_cache, device_here
+from workflow.surroundings import check_cache, check_records, device_here
+from workflow.targets import check
 
+# What is wrong ends in its sentence, whoever started Snakemake, which would put its own words around an `Exception`.
 try:
     device = device_here()
-    if workflow.workflow_settings.cache:
+    if workflow.workflow_settings.cache is not None:
         check_cache()
     default = Path(workflow.basedir, "config/config.yaml")
     settings = load(gather(default, workflow.configfiles, workflow.config_settings.config))
     if workflow.is_main_process:  # once a run, not in every job
+        check_records(Path(workflow.basedir))
         for name in settings.collections:
             sizes.count(settings, name)
 except InputError as error:
-    raise WorkflowError(said(error)) from None
+    raise SystemExit(said(error)) from error
 results = os.path.normpath(settings.results)
 
 # Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
@@ -55,15 +57,11 @@ shell.prefix(
 signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 
-# The environment of every job, for --sdm conda.
-environment = str(Path(workflow.basedir, f"envs/{device or 'cpu'}.yaml"))
-
-
-# And for --sdm apptainer: the image that envs/cdmae.def makes, or another one.
+# For --sdm apptainer: the image that envs/cdmae.def makes, or another one.
 if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
     image = os.environ.get("CDMAE_IMAGE", str(Path(workflow.basedir, "envs/cdmae.sif")))
     if not Path(image).exists():
-        raise WorkflowError(
+        raise SystemExit(
             said(f"there is no image {image}; make it by `apptainer build {image} envs/cdmae.def`, or set CDMAE_IMAGE")
         )
 
@@ -100,48 +98,45 @@ COLLECTION_FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "abo
 KEPT = settings.evaluation.keep_vectors
 
 
-def of(rows):
-    """Make a function that fills in a pattern from the first wildcard's row; an empty column gives no path.
+def per_job(function):
+    """Divide a call: rules give the first arguments, and Snakemake those of a job (its wildcards, input, output)."""
+    return partial(partial, function)
+
+
+@per_job
+def of(rows, pattern, wildcards):
+    """Fill in a pattern from the first wildcard's row; an empty column gives no path.
 
     Lists give several paths. Without a wildcard that names the collection, there is a path for each that is evaluated.
     """
-
-    def filler(pattern):
-        def paths(wildcards):
-            known = {"target": TARGETS, "collection": evaluated}
-            columns = {**known, **rows[wildcards[0]], **dict(wildcards.items())}
-            return expand(pattern, **{key: [] if value == "" else value for key, value in columns.items()})
-
-        return paths
-
-    return filler
+    columns = {"target": TARGETS, "collection": evaluated, **rows[wildcards[0]], **dict(wildcards.items())}
+    return expand(pattern, **{key: [] if value == "" else value for key, value in columns.items()})
 
 
-of_collection, of_start, of_encoder, of_system = map(of, (collection_rows, start_rows, encoder_rows, system_rows))
+of_collection, of_start, of_encoder, of_system = (
+    partial(of, rows) for rows in (collection_rows, start_rows, encoder_rows, system_rows)
+)
 
 
-def per_target(column):
+@per_job
+def per_target(key, wildcards):
     """List a column of every (collection, split) of a job: that of its wildcards, or all that are evaluated.
 
     collection, folder: its name and where it lies; split; length: where its texts are cut; measures: how it is measured; run:
     somebody's file.
     """
-
-    def values(wildcards):
-        own = [(wildcards.collection, wildcards.split)] if "split" in wildcards.keys() else systems.targets(settings)
-        return [
-            {
-                "collection": collection,
-                "folder": f"{results}/collections/{collection}",
-                "split": split,
-                "length": str(collection_rows[collection]["length"]),
-                "measures": " ".join(settings.evaluation.measured(collection, split)),
-                "run": settings.systems[wildcards.system].runs.get(collection, {}).get(split),
-            }[column]
-            for collection, split in own
-        ]
-
-    return values
+    own = [(wildcards.collection, wildcards.split)] if "split" in wildcards.keys() else systems.targets(settings)
+    return [
+        {
+            "collection": collection,
+            "folder": f"{results}/collections/{collection}",
+            "split": split,
+            "length": str(collection_rows[collection]["length"]),
+            "measures": " ".join(settings.evaluation.measured(collection, split)),
+            "run": settings.systems[wildcards.system].runs.get(collection, {}).get(split),
+        }[key]
+        for collection, split in own
+    ]
 
 
 def only(names):
@@ -167,40 +162,33 @@ wildcard_constraints:
 # A parameter is a reason to run again, unless it is a function of `input` or `output`.
 
 
+@per_job
+def setting(rows, key, wildcards):
+    """Take one setting of the first wildcard's entry, with its key."""
+    row = rows[wildcards[0]]
+    known = key if key in row else next(iter(row))
+    return f"{known}: {row[known]}"
+
+
 def settings_of(rows):
     """List the settings of the first wildcard's entry, a parameter a key: the reason to run again names the key.
 
     An entry that lacks the key of another one repeats its first: Snakemake compares sets. So numbers need their keys,
     or one that takes the value of another would pass unseen.
     """
-
-    def setting(key):
-        def shown(wildcards):
-            row = rows[wildcards[0]]
-            known = key if key in row else next(iter(row))
-            return f"{known}: {row[known]}"
-
-        return shown
-
-    return [setting(key) for key in sorted({key for row in rows.values() for key in row})]
+    return [setting(rows, key) for key in sorted({key for row in rows.values() for key in row})]
 
 
-def text_of(rows):
+@per_job
+def text_of(rows, wildcards, output):
     """Write the settings of the first wildcard's entry as JSON for the command line; no reason to run again."""
-
-    def text(wildcards, output):
-        return json.dumps(rows[wildcards[0]], sort_keys=True)
-
-    return text
+    return json.dumps(rows[wildcards[0]], sort_keys=True)
 
 
-def column(rows, key):
+@per_job
+def column(rows, key, wildcards):
     """Take one column of the first wildcard's entry."""
-
-    def value(wildcards):
-        return rows[wildcards[0]][key]
-
-    return value
+    return rows[wildcards[0]][key]
 
 
 def depth(wildcards):
@@ -257,33 +245,24 @@ def code(rule, *modules):
     return [f"{module} {known[module]}" for module in known]
 
 
-def plugins(rule, modules):
+@per_job
+def plugins(rule, modules, wildcards):
     """List what `code` adds for the modules that the settings of the first wildcard's entry name."""
-
-    def lines(wildcards):
-        return [line for line in code(rule, *modules[wildcards[0]]) if line not in code(rule)]
-
-    return lines
+    return [line for line in code(rule, *modules[wildcards[0]]) if line not in code(rule)]
 
 
-def state(rule, *tables, modules=None):
+@per_job
+def state(rule, tables, modules, wildcards, output):
     """Tell where a training keeps what it resumes from, and hash its settings and code (workflow/state.py)."""
-
-    def words(wildcards, output):
-        named = modules[wildcards[0]] if modules else []
-        facts = [code(rule, *named), *(rows[wildcards[0]] for rows in tables)]
-        return [f"{results}/state/{rule}/{wildcards[0]}", key_of(facts)]
-
-    return words
+    name = wildcards[0]
+    facts = [code(rule, *modules.get(name, [])), *(rows[name] for rows in tables)]
+    return [f"{results}/state/{rule}/{name}", key_of(facts)]
 
 
-def folder(name):
+@per_job
+def folder(name, wildcards, input):
     """Name the folder of an input that is a file or a list of files; nothing where there is none."""
-
-    def path(wildcards, input):
-        return dirname(input[name] if isinstance(input[name], str) else next(iter(input[name]), ""))
-
-    return path
+    return dirname(input[name] if isinstance(input[name], str) else next(iter(input[name]), ""))
 
 
 # --- what jobs ask for -----------------------------------------------------------------------------------------------
@@ -292,18 +271,15 @@ waiting_for = systems.waiting(settings)
 FIRST = 100_000  # more than all jobs that fit beside each other have together
 
 
-def waiting(section, gpus_asked=0):
+@per_job
+def waiting(section, gpus_asked, wildcards):
     """Count the trainings that wait for an entry, one for the other: the priority of its jobs.
 
     The longest chain decides when a run ends. Jobs that want several GPUs of this machine come before all others.
     Snakemake keeps none free for a job, so that jobs of one GPU each would let them wait for ever.
     """
     several = min(gpus_asked, workflow.global_resources.get("gpu").value or 0) > 1  # a cluster has a queue of its own
-
-    def priority(wildcards):
-        return several * FIRST + waiting_for[section][wildcards[0]]
-
-    return priority
+    return several * FIRST + waiting_for[section][wildcards[0]]
 
 
 def gpus(number):
@@ -311,33 +287,24 @@ def gpus(number):
     return 0 if device == "cpu" else number
 
 
-def memory_of(rule):
+@per_job
+def memory_of(rule, wildcards):
     """Ask for megabytes by the size of the collection, as `./run plan` estimates them."""
-
-    def megabytes(wildcards):
-        return asked(settings, rule, *wildcards)
-
-    return megabytes
+    return asked(settings, rule, *wildcards)
 
 
-def cores(most):
+@per_job
+def cores(most, wildcards, input):
     """Count cores by the size of the inputs, one per 16 MB: small jobs run side by side."""
-
-    def value(wildcards, input):
-        if not all(map(os.path.exists, input)):
-            return most
-        paths = [Path(name) for name in input]
-        files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
-        return max(1, min(most, sum(file.stat().st_size for file in files) >> 24))
-
-    return value
+    if not all(map(os.path.exists, input)):
+        return most
+    paths = [Path(name) for name in input]
+    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+    return max(1, min(most, sum(file.stat().st_size for file in files) >> 24))
 
 
-def network_cores(most, rows, column="start"):
+@per_job
+def network_cores(most, rows, key, wildcards):
     """Count cores by the width of the network of the start in a column; more than one do not help narrow ones."""
-
-    def value(wildcards):
-        start = settings.starts[rows[wildcards[0]][column]]
-        return most if start.checkpoint or start.hidden >= 256 else 1
-
-    return value
+    start = settings.starts[rows[wildcards[0]][key]]
+    return most if start.checkpoint or start.hidden >= 256 else 1

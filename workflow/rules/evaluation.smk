@@ -25,8 +25,6 @@ rule measures:
         "<logs>/measures/{system}.log",
     benchmark:
         "<benchmarks>/measures/{system}.tsv"
-    conda:
-        environment
     resources:
         mem_mb=16000,
         runtime=60,
@@ -47,7 +45,7 @@ rule release:
     input:
         model="<results>/trained/{system}",
         measures="<results>/measures/{system}.tsv",
-        about=of(card_rows)("{about}"),
+        about=of(card_rows, "{about}"),
         template="cdmae/report/templates/card.md.j2",
     output:
         directory("<results>/models/{system}"),
@@ -57,8 +55,6 @@ rule release:
         "<benchmarks>/release/{system}.tsv"
     wildcard_constraints:
         system=of_kind(*TRAINED),
-    conda:
-        environment
     resources:
         mem_mb=4000,
         runtime=30,
@@ -116,8 +112,6 @@ rule report:
         "<logs>/report.log",
     benchmark:
         "<benchmarks>/report.tsv"
-    conda:
-        environment
     resources:
         mem_mb=16000,  # the runs over half a million training queries
         runtime=60,
@@ -143,8 +137,6 @@ rule latency:
         "<logs>/latency.log",
     benchmark:
         "<benchmarks>/latency.tsv"
-    conda:
-        environment
     resources:
         mem_mb=8000,
         runtime=30,
@@ -166,8 +158,6 @@ rule table:
         "<logs>/table/{exhibit}.log",
     wildcard_constraints:
         exhibit=only(TABLES),
-    conda:
-        environment
     resources:
         mem_mb=8000,
         runtime=60,

@@ -32,10 +32,8 @@ rule train_retriever:
         "<benchmarks>/train_retriever/{system}.tsv"
     wildcard_constraints:
         system=of_kind("retriever"),
-    priority: waiting("systems")
-    conda:
-        environment
-    threads: network_cores(8, system_rows)
+    priority: waiting("systems", 0)
+    threads: network_cores(8, system_rows, "start")
     resources:
         gpu=gpus(1),
         nodes=1,
@@ -47,7 +45,7 @@ rule train_retriever:
         collection=folder("passages"),
         settings=text_of(stage_settings),
         seed=column(system_rows, "seed"),
-        state=state("train_retriever", stage_settings),
+        state=state("train_retriever", [stage_settings], {}),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
@@ -75,10 +73,8 @@ rule train_reranker:
         "<benchmarks>/train_reranker/{system}.tsv"
     wildcard_constraints:
         system=of_kind("reranker"),
-    priority: waiting("systems")
-    conda:
-        environment
-    threads: network_cores(8, system_rows)
+    priority: waiting("systems", 0)
+    threads: network_cores(8, system_rows, "start")
     resources:
         gpu=gpus(1),
         nodes=1,
@@ -90,7 +86,7 @@ rule train_reranker:
         collection=folder("passages"),
         settings=text_of(stage_settings),
         seed=column(system_rows, "seed"),
-        state=state("train_reranker", stage_settings),
+        state=state("train_reranker", [stage_settings], {}),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
@@ -117,9 +113,7 @@ rule teacher:
         "<benchmarks>/teacher/{system}.tsv"
     wildcard_constraints:
         system=only(row["scores"] for row in system_rows.values() if row["scores"]),
-    priority: waiting("systems")
-    conda:
-        environment
+    priority: waiting("systems", 0)
     threads: network_cores(8, system_rows, "teacher_start")
     resources:
         gpu=gpus(1),

@@ -18,8 +18,6 @@ rule ngrams:
     benchmark:
         "<benchmarks>/ngrams/{importance}/{start}/{collection}.tsv"
     priority: 50
-    conda:
-        environment
     threads: cores(16)
     resources:
         mem_mb=memory_of("ngrams"),
@@ -45,8 +43,6 @@ rule importance:
     benchmark:
         "<benchmarks>/importance/{importance}/{start}/{collection}.tsv"
     priority: 50
-    conda:
-        environment
     threads: cores(16)
     resources:
         mem_mb=memory_of("importance"),
@@ -74,8 +70,6 @@ rule masked_terms:
         "<benchmarks>/masked_terms/{encoder}.tsv"
     wildcard_constraints:
         encoder=only(mask_settings),
-    conda:
-        environment
     resources:
         mem_mb=16000,
         runtime=60,

@@ -17,8 +17,6 @@ rule index_bm25:
     benchmark:
         "<benchmarks>/index_bm25/{collection}.tsv"
     priority: 50
-    conda:
-        environment
     threads: cores(16)
     resources:
         mem_mb=16000,
@@ -45,9 +43,7 @@ rule search_bm25:
         "<benchmarks>/search_bm25/{system}.tsv"
     wildcard_constraints:
         system=of_kind("bm25"),
-    priority: waiting("systems")
-    conda:
-        environment
+    priority: waiting("systems", 0)
     threads: cores(16)
     resources:
         mem_mb=16000,

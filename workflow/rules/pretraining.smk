@@ -29,9 +29,7 @@ rule pretrain:
     wildcard_constraints:
         encoder=only(settings.encoders.keys() - snapshots),
     priority: waiting("encoders", gpus(8))
-    conda:
-        environment
-    threads: network_cores(8, encoder_rows)
+    threads: network_cores(8, encoder_rows, "start")
     resources:
         gpu=gpus(8),
         nodes=1,
@@ -46,7 +44,7 @@ rule pretrain:
         start=text_of(start_settings),
         seed=column(encoder_rows, "seed"),
         snapshots=column(kept_steps, "snapshots"),
-        state=state("pretrain", encoder_settings, start_settings, kept_steps, modules=modules_of),
+        state=state("pretrain", [encoder_settings, start_settings, kept_steps], modules_of),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
@@ -69,9 +67,7 @@ rule snapshot:
         "<benchmarks>/snapshot/{encoder}.tsv"
     wildcard_constraints:
         encoder=only(snapshots),
-    priority: waiting("encoders")
-    conda:
-        environment
+    priority: waiting("encoders", 0)
     resources:
         mem_mb=2000,
         runtime=30,

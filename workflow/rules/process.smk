@@ -17,8 +17,7 @@ onstart:
     try:
         locks.append(surroundings.lock(results))
     except InputError as error:
-        say_last(said(error))
-        raise WorkflowError(said(error)) from None
+        raise SystemExit(said(error)) from error
     for job in workflow.dag.needrun_jobs():
         if "facts" in job.params.keys() and "file" in job.params.keys():
             write_json(job.params.file, {**json.loads(job.params.facts), **circumstances})
@@ -37,7 +36,7 @@ onerror:
 def say_where():
     """Name what there is to look at."""
     page = f"{results}/report/index.html"
-    exhibits = [name for name in (*TABLES, *FIGURES) if name in sys.argv]
+    exhibits = [name for name in (*TABLES, *FIGURES) if name in workflow.dag_settings.targets]
     for name in exhibits:
         say_last(f"{name}: {results}/tables/{name}.{'md' if name in TABLES else 'svg'}")
     if not exhibits and Path(page).exists():

@@ -19,10 +19,8 @@ rule vectors:
         "<benchmarks>/vectors/{system}.{collection}.tsv"
     wildcard_constraints:
         system=of_kind("retriever"),
-    priority: waiting("systems")
-    conda:
-        environment
-    threads: network_cores(8, system_rows)
+    priority: waiting("systems", 0)
+    threads: network_cores(8, system_rows, "start")
     resources:
         gpu=gpus(1),
         mem_mb=32000,
@@ -49,9 +47,7 @@ rule vectors_external:
         "<benchmarks>/vectors_external/{system}.{collection}.tsv"
     wildcard_constraints:
         system=of_kind("external"),
-    priority: waiting("systems")
-    conda:
-        environment
+    priority: waiting("systems", 0)
     threads: 8
     resources:
         gpu=gpus(1),
@@ -84,9 +80,7 @@ rule search:
         "<benchmarks>/search/{system}.tsv"
     wildcard_constraints:
         system=of_kind("retriever"),
-    priority: waiting("systems")
-    conda:
-        environment
+    priority: waiting("systems", 0)
     threads: cores(16)
     resources:
         gpu=gpus(1),
@@ -121,9 +115,7 @@ rule search_external:
         "<benchmarks>/search_external/{system}.tsv"
     wildcard_constraints:
         system=of_kind("external"),
-    priority: waiting("systems")
-    conda:
-        environment
+    priority: waiting("systems", 0)
     threads: cores(16)
     resources:
         gpu=gpus(1),
@@ -182,10 +174,8 @@ rule rerank:
         "<benchmarks>/rerank/{system}.tsv"
     wildcard_constraints:
         system=of_kind("reranker"),
-    priority: waiting("systems")
-    conda:
-        environment
-    threads: network_cores(8, system_rows)
+    priority: waiting("systems", 0)
+    threads: network_cores(8, system_rows, "start")
     resources:
         gpu=gpus(1),
         mem_mb=32000,
@@ -216,9 +206,7 @@ rule weights:
         "<benchmarks>/weights/{system}.tsv"
     wildcard_constraints:
         system=of_kind("fusion"),
-    priority: waiting("systems")
-    conda:
-        environment
+    priority: waiting("systems", 0)
     resources:
         mem_mb=8000,
         runtime=60,
@@ -249,9 +237,7 @@ rule fuse:
         "<benchmarks>/fuse/{system}.tsv"
     wildcard_constraints:
         system=of_kind("fusion"),
-    priority: waiting("systems")
-    conda:
-        environment
+    priority: waiting("systems", 0)
     resources:
         mem_mb=8000,
         runtime=60,
@@ -292,9 +278,7 @@ rule read_run:
         "<benchmarks>/read_run/{system}.tsv"
     wildcard_constraints:
         system=of_kind("run"),
-    priority: waiting("systems")
-    conda:
-        environment
+    priority: waiting("systems", 0)
     resources:
         mem_mb=16000,
         runtime=60,
@@ -329,8 +313,6 @@ rule export:
         "<logs>/export/{system}.{collection}.{split}.log",
     wildcard_constraints:
         split=only({split for _, split in systems.targets(settings)}),
-    conda:
-        environment
     resources:
         mem_mb=8000,
         runtime=60,
