@@ -45,7 +45,7 @@ def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path):
     (tmp_path / "step-00000003").write_text("without a checksum")
     with states.opened(tmp_path, "x") as state:
         assert state.latest() is None
-    assert not list(tmp_path.iterdir())
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["lease.lock"]
 
 
 def test_tables_go_on_from_the_state(tmp_path):
@@ -74,7 +74,7 @@ def test_a_finished_training_leaves_no_state(tmp_path):
         state.save(1, {})
         with state.finish(tmp_path / "output") as folder:
             (folder / "model").touch()
-        assert {path.name for path in (tmp_path / "state").iterdir()} == {"lease", "lease.job"}
+        assert {path.name for path in (tmp_path / "state").iterdir()} == {"lease", "lease.job", "lease.lock"}
     assert {path.name for path in (tmp_path / "output").iterdir()} == {"model", "snapshots", "steps.tsv"}
     assert [path.name for path in (tmp_path / "output/snapshots").iterdir()] == ["00000002"]
 

@@ -1,7 +1,7 @@
 """Leases on folders: of two processes that would train in one, only one does.
 
-The file ``lease`` names its holder, which touches it every few seconds. On the same host another process sees whether
-the holder lives, elsewhere whether it still touches the file; no file system needs to have locks.
+A lock of the system on ``lease.lock`` ends with its process, however that ends. Hosts that do not share locks (some
+network file systems) or have none at all see the file ``lease`` instead, which its holder touches every few seconds.
 """
 
 from __future__ import annotations
@@ -9,13 +9,12 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from filelock import LeaseCompromise, SoftFileLease, Timeout
+from filelock import FileLock, LeaseCompromise, SoftFileLease, Timeout
 
 from cdmae.errors import InputError
 
@@ -26,7 +25,7 @@ DEAD = 90.0  # seconds without one after which another host's trainer counts as 
 
 @dataclass
 class Lease:
-    """Whether a folder was lost to a twin, which saw no sign of life."""
+    """Whether a folder was lost to a twin, which saw neither the lock nor a sign of life."""
 
     lost: bool = False
 
@@ -69,14 +68,21 @@ def held(folder: Path, name: str) -> Iterator[Lease]:
         os.kill(os.getpid(), signal.SIGTERM)
 
     def lives() -> bool:
-        """Tell whether the holder has given a sign of life since this process began to wait, and had time to end."""
-        return time.monotonic() - begun > WAIT and (sign := _sign(path)) is not None and sign != first
+        """Tell whether there was a sign of life of the holder since this process began to wait."""
+        return (sign := _sign(path)) is not None and sign != first
 
     markers: list[SoftFileLease] = []
-    first, begun = _sign(path), time.monotonic()
+    marker = marked()
+    lock, first = FileLock(folder / "lease.lock", timeout=WAIT, fallback_to_soft=False), _sign(path)
     try:
-        marked().acquire(timeout=DEAD + WAIT, cancel_check=lives)
+        try:
+            lock.acquire()
+        except OSError as error:  # ENOLCK, ENOSYS: only signs of life can tell
+            if isinstance(error, Timeout):
+                raise
+        marker.acquire(timeout=DEAD + WAIT, cancel_check=lives)
     except Timeout:
+        lock.release()
         raise refusal() from None
     try:
         job.write_text(os.environ.get("SLURM_JOB_ID", ""), encoding="utf-8")
@@ -86,6 +92,7 @@ def held(folder: Path, name: str) -> Iterator[Lease]:
             job.unlink(missing_ok=True)
         for marker in markers:
             marker.release()
+        lock.release()
 
 
 def _sign(path: Path) -> tuple[int, int] | None:

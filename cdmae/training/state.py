@@ -5,7 +5,7 @@ A state folder lies outside the declared outputs, because Snakemake deletes thos
     step-00000400.9c0ffee1.pt   everything needed at step 400; the name carries the checksum of the content
     steps.tsv, ...              the curve and other tables so far, to be looked at: the state has them, too
     snapshots/                  what is written on the way (`cdmae.pretraining.snapshots`)
-    lease, lease.job            who trains here (cdmae/training/leases.py)
+    lease, lease.lock, .job     who trains here (cdmae/training/leases.py)
 
 A state is written beside its place, synced and renamed; the last two are kept.
 """
