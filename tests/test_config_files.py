@@ -70,6 +70,9 @@ def test_a_config_file_is_read(tmp_path):
         ("a:\n  true: a\n", "own.yaml, line 2: the key true is not text; put it in quotation marks"),
         ('a: 1\nb: "\\0"\n', "own.yaml, line 2: a text has a NUL, which no command line can hold; leave it out"),
         ("a:\n  b: &b\n    c: *b\n", "own.yaml, line 2: not YAML (found unconstructable recursive node)"),
+        ("a: 1\nb: 2001-02-30\n", "own.yaml, line 2: 2001-02-30 looks like a number or a date and is none; put text"),
+        ("a: {b: [0x_]}\n", "own.yaml, line 1: 0x_ looks like a number or a date and is none; put text in"),
+        ("a: " + 5000 * "1", "1... looks like a number or a date and is none; put text in quotation marks"),
         ("a: " + 5000 * "[", "own.yaml is nested too deeply; allowed: entries with settings"),
     ],
 )
@@ -78,6 +81,12 @@ def test_a_malformed_config_file(tmp_path, text, sentence):
         read_yaml(written(tmp_path, text))
     assert sentence in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+def test_text_of_the_command_line_that_only_looks_like_a_number_stays_text(tmp_path):
+    typed = {"report": {"title": "0x_", "noise": "1e0", "example": "2001-02-30"}}
+    report = gather(written(tmp_path, "seed: 1\n"), [], typed)["report"]
+    assert report == {"title": "0x_", "noise": 1, "example": "2001-02-30"}
 
 
 def test_a_missing_config_file(tmp_path):

@@ -226,6 +226,8 @@ SEVERAL = "several results; allowed: one of them, such as results/"
         (f"{ROOT}/results/qqq", PATH + "./run -n lists what it makes"),
         ("results//encoders/cdmea", PATH + "did you mean results/encoders/cdmae?"),
         ("results/masked_terms/mae.json", PATH + "did you mean results/masked_terms/cdmae.json?"),
+        ("mine.yaml", PATH + "config files follow --configfile"),
+        ("config/smoke.yaml", PATH + "config files follow --configfile"),
         ("results/tables/table_main.svg", PATH + "did you mean results/tables/table_main.csv?"),
         ("results/trained/bm25", PATH + "did you mean results/trained/"),
         ("results/negatives/cdmae-stage3.pydocs.train.parquet", PATH + "did you mean results/negatives/"),

@@ -36,6 +36,11 @@ def test_pairs_differ_in_the_masking_alone(changes, pairs):
     assert comparisons.masking_pairs(run_of(config)) == pairs
 
 
+def test_names_in_a_table_may_break_and_their_signs_stay_text():
+    html = Table("name", "Caption", ["system", "mean"], [["a-b/c_d <i>", "1"]]).html()
+    assert "a-<wbr>b/<wbr>c_<wbr>d &lt;i&gt;</th>" in html and "&lt;wbr" not in html
+
+
 def test_chains_with_negatives_of_their_own_are_a_pair_and_lines_of_a_figure():
     config = synthetic_run.config()
     like = config["systems"]["cdmae-stage2"]

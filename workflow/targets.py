@@ -60,6 +60,8 @@ def check(rules: Sequence[Rule], config: Config) -> None:
     for target in ASKED:
         if Path(target).stem in (*TABLES, *FIGURES):
             exhibit(config, Path(target).stem)
+        if Path(target).suffix in YAML:
+            raise InputError(f"{target} is nothing that this config makes; config files follow --configfile")
         if target in known or target in alone or Path(target).is_file():
             continue
         several = outputs.get(target) or [path for path in known if path.startswith(f"{target}/")]
@@ -68,7 +70,7 @@ def check(rules: Sequence[Rule], config: Config) -> None:
             raise InputError(f"{target} is a {what} several results; allowed: one of them, such as {several[0]}")
         if target in outputs or target.startswith(f"{os.path.normpath(config.results)}/"):
             what, remedy = "nothing that this config makes", "./run -n lists what it makes"
-        elif "/" not in target and Path(target).suffix not in YAML:
+        elif "/" not in target:
             what, remedy = "neither a command nor a rule nor a file", "./run --help lists what there is"
         else:
             continue

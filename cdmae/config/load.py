@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -67,6 +68,16 @@ class Section(dict):
 
 class Loader(yaml.SafeLoader):
     """A loader that keeps the lines of keys, and refuses keys that are no text or repeated, and NUL in text."""
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        """Make a value of a node."""
+        try:
+            return super().construct_object(node, deep)
+        except InputError:
+            raise
+        except (ValueError, OverflowError):  # of a 2001-02-30, of a whole number with thousands of digits
+            words = f"{show(node.value)} looks like a number or a date and is none; put text in quotation marks"
+            raise self.refusal(node, words) from None
 
     def construct_yaml_map(self, node: yaml.MappingNode) -> Section:
         """Make a mapping of a node."""
@@ -147,8 +158,10 @@ def _typed(values: Any) -> Any:
     if isinstance(values, list):
         return [_typed(value) for value in values]
     tag = Loader("").resolve(yaml.ScalarNode, values, (True, False)) if isinstance(values, str) and values else ""
-    scalar = tag.endswith((":null", ":bool", ":int", ":float", "!exponent"))
-    return Loader("").construct_object(yaml.ScalarNode(tag, values)) if scalar else values
+    if tag.endswith((":null", ":bool", ":int", ":float", "!exponent")):
+        with contextlib.suppress(ValueError):  # of text that only looks like a number, such as 0x_
+            return yaml.SafeLoader.construct_object(Loader(""), yaml.ScalarNode(tag, values))
+    return values
 
 
 def lay(*layers: Mapping[str, Any]) -> Section:

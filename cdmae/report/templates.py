@@ -34,6 +34,11 @@ def literal(style: str) -> Markup:
     return Markup(f"{light}\n@media(prefers-color-scheme:dark){{{dark}}}")
 
 
+def breakable(text: str) -> Markup:
+    """Let a text break behind its signs; not as `Markup`, in which Python 3.11 escapes what is put into it."""
+    return Markup(re.sub("([-_/])", r"\1<wbr>", str(escape(text))))
+
+
 _ENVIRONMENT = jinja2.Environment(
     loader=jinja2.FileSystemLoader([FOLDER, FOLDER.parent]),
     autoescape=jinja2.select_autoescape(["html.j2", "svg.j2"]),
@@ -41,7 +46,7 @@ _ENVIRONMENT = jinja2.Environment(
 )
 _ENVIRONMENT.filters |= {name: value for name, value in vars(formats).items() if callable(value)}
 _ENVIRONMENT.filters |= {
-    "breakable": lambda text: Markup(re.sub("([-_/])", r"\1<wbr>", escape(text))),
+    "breakable": breakable,
     "decimal": decimal,
     "literal": literal,
     "yaml": lambda value, width=80: yaml.safe_dump(value, sort_keys=False, allow_unicode=True, width=width),
