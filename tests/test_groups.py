@@ -48,7 +48,10 @@ QRELS = qrels_of([(q, p, 1) for q in range(QUERIES) for p in ([q, q + 12] if q %
 def make(run: Run, qrels: pd.DataFrame = QRELS, texts: np.ndarray | None = None, **changed: int):
     settings = {"depth": 20, "group": 8, "random_negatives": 3, "seed": 42} | changed
     texts = np.arange(PASSAGES) if texts is None else texts
-    return groups.make(run, qrels, texts, **settings)[:2]
+    seed = settings.pop("seed")
+    selection = groups.select(run, qrels, texts, **settings)
+    drawing = {key: settings[key] for key in ("group", "random_negatives")}
+    return groups.examples_of(selection, **drawing, seed=seed), selection.counts()
 
 
 def test_no_positive_and_no_passage_twice_in_any_group(run):

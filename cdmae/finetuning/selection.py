@@ -1,0 +1,145 @@
+"""Which passages a training query may learn from: a run minus the qrels, then one filter after another (section 3.4).
+
+Filters, in this order:
+
+1. `mined`: the best passages of the run, without relevant ones, without those that the qrels exclude (BRIGHT's grade of
+   -100), and without copies of either.
+2. `limit_by_margin`: without passages that the run scores nearly as high as the relevant one.
+3. `limit_to_ranked`: only what a third-party teacher has scored.
+
+Shapes: `Q` queries of the split, `P` passages.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+import pandas as pd
+
+from cdmae.collections.store import EXCLUDED
+from cdmae.errors import InputError
+from cdmae.models.ragged import Ragged, starts_of
+from cdmae.runs import Run
+
+
+@dataclass
+class Selection:
+    """Relevant passages and negatives of every query of a split, and a record of what each filter removed.
+
+    All lists have Q rows. Filters replace them; a query that a filter leaves out keeps its row.
+    """
+
+    run: Run
+    texts: np.ndarray  # int64 [P], equal for passages of equal text
+    depth: int
+    positives: Ragged
+    barred: Ragged  # never a negative: relevant and excluded passages, and what the margin removes
+    negatives: Ragged  # best first
+    kept: np.ndarray  # bool [Q]
+    left_out: dict[str, np.ndarray] = field(default_factory=dict)  # by reason, bool [Q]
+    removed: dict[str, np.ndarray] = field(default_factory=dict)  # by reason, negatives per query, int64 [Q]
+    sizes: dict[str, np.ndarray] = field(default_factory=dict)  # negatives per query after each filter
+
+    @classmethod
+    def mined(cls, run: Run, qrels: pd.DataFrame, texts: np.ndarray, depth: int) -> Selection:
+        """Mine the best `depth` passages of each query of a run.
+
+        qrels: frame (query, passage, grade) of rows, sorted; grades of 1 and more are relevant.
+        """
+        known = qrels[qrels["passage"] < len(texts)]
+        relevant = known["grade"] > 0
+        positives = _by_query(known[relevant], len(run))
+        barred = _by_query(known[relevant | (known["grade"] == EXCLUDED)], len(run))
+        nothing = Ragged.of([[]] * len(run), np.int32)
+        everyone = np.ones(len(run), dtype=bool)
+        selection = cls(run, texts, depth, positives, barred, nothing, everyone)
+        selection._leave_out("left out for want of a judged passage", positives.lengths == 0)
+        copies = selection._mine()
+        selection._leave_out("left out for want of negatives", selection.negatives.lengths == 0)
+        selection.removed["negatives removed that have the text of a judged passage"] = copies
+        selection.sizes["mined"] = selection.negatives.lengths
+        return selection
+
+    def limit_by_margin(self, margin: float) -> None:
+        """Bar passages that are too good for a negative: s(q, d) > (1 - margin) s(q, d+), of several d+ the best.
+
+        TopK-PercPos of NV-Retriever (Moreira et al. 2024, section 3), by the scores of the run that is mined. A
+        relevant passage below the best `depth` scores no higher than any of them: all are barred, whatever its score.
+        A query without negatives after this filter stays, with random ones. Raises `InputError` for a relevant passage
+        with a score of 0 or less, because a share of that is no distance.
+        """
+        barred = []
+        for query in range(len(self.run)):
+            passages, scores = (values[: self.depth] for values in self.run.ranked(query))
+            best = scores[np.isin(passages, self.positives[query])].max(initial=-np.inf)
+            if -np.inf < best <= 0:
+                raise InputError(
+                    f"margin is {margin:g}, a share of the positive's score, which is {best:g} for query {query} of "
+                    "the run; allowed: 0, or negatives of a system whose scores are above 0, such as BM25 or the cosine"
+                )
+            suspects = passages[scores > (1 - margin) * float(best)]
+            barred.append(np.union1d(self.barred[query], suspects))
+        self.barred = Ragged.of(barred, np.int32)
+        before = self.negatives.lengths
+        self._mine()
+        left = self.negatives.lengths
+        self.removed["mined negatives removed by the margin"] = before - left
+        self.removed["mined negatives left by it"] = left
+        self.removed["with random negatives only, because the margin removed all mined ones"] = left == 0
+        self.sizes["left by the margin"] = left
+
+    def limit_to_ranked(self, teacher: Run, negatives: int) -> None:
+        """Keep only passages that a teacher's run ranks, since it has no scores of others.
+
+        A query is left out if no relevant passage or fewer than `negatives` negatives remain.
+        """
+        before = self.negatives.lengths
+        self.positives = _ranked(self.positives, teacher)
+        self.negatives = _ranked(self.negatives, teacher)
+        left = self.negatives.lengths
+        self._leave_out("left out because the teacher ranks no judged passage", self.positives.lengths == 0)
+        self._leave_out("left out because the teacher ranks too few negatives", left < negatives)
+        self.removed["mined negatives removed that the teacher does not rank"] = before - left
+        self.sizes["ranked by the teacher"] = left
+
+    def counts(self) -> dict[str, int]:
+        """Count by reason the queries that were left out, and what was removed from the others; without zeros."""
+        counts = {reason: int(which.sum()) for reason, which in self.left_out.items()}
+        counts |= {reason: int(numbers[self.kept].sum()) for reason, numbers in self.removed.items()}
+        return {reason: count for reason, count in counts.items() if count}
+
+    def example(self, reason: str) -> int | None:
+        """Return the first query that was left out for a reason."""
+        which = self.left_out.get(reason, np.empty(0, bool))
+        return int(np.argmax(which)) if which.any() else None
+
+    def _leave_out(self, reason: str, which: np.ndarray) -> None:
+        """Leave out queries; one that an earlier filter left out keeps its reason."""
+        self.left_out[reason] = which & self.kept
+        self.kept &= ~which
+
+    def _mine(self) -> np.ndarray:
+        """Take the best passages of each query without texts of barred ones; count copies per query, int64 [Q]."""
+        negatives = []
+        copies = np.zeros(len(self.run), dtype=np.int64)
+        for query in range(len(self.run)):
+            passages = self.run.ranked(query)[0][: self.depth]
+            barred = self.barred[query]
+            same_text = np.isin(self.texts[passages], self.texts[barred])
+            copies[query] = np.count_nonzero(same_text & ~np.isin(passages, barred))
+            negatives.append(passages[~same_text])
+        self.negatives = Ragged.of(negatives, np.int32)
+        return copies
+
+
+def _by_query(qrels: pd.DataFrame, queries: int) -> Ragged:
+    """Group judged passages by query; the qrels are sorted by query."""
+    lengths = np.bincount(qrels["query"], minlength=queries)
+    return Ragged(qrels["passage"].to_numpy(np.int32), starts_of(lengths))
+
+
+def _ranked(lists: Ragged, run: Run) -> Ragged:
+    """Keep of each list what the run ranks for the same query."""
+    kept = [np.isin(lists[query], run.ranked(query)[0]) for query in range(len(run))]
+    return lists.keep(np.concatenate([np.empty(0, bool), *kept]))
