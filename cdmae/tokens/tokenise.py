@@ -1,11 +1,8 @@
-"""From text to word-pieces: one tokenizer, one tokenisation, in one place.
+"""From text to word-pieces: every collection is tokenised once, by the Hugging Face tokenizer of its model.
 
-For BERT's tokenizers text is cut where they cut it (`cdmae.tokens.chunks`); each distinct chunk goes through the
-tokenizer once, and its word-pieces are copied to wherever the chunk occurs. The ids are those of the
-Hugging Face tokenizer on the whole text, bit for bit, at several times its speed: natural text repeats its words.
-
-Other tokenizers (byte-level BPE, Unigram) read each passage whole, its title and its text joined by a blank, as a user
-of the trained model will join them; what a word is they tell themselves (`Vocabulary.doubled`).
+WordPiece tokenizers read title and text apart: neither changes the word-pieces of the other. Byte-level BPE and Unigram
+tokenizers read them joined by a space, as a user of the trained model joins them, and their own word boundaries count
+(`Vocabulary.doubled`).
 """
 
 from __future__ import annotations
@@ -25,7 +22,6 @@ import pyarrow as pa
 from cdmae.collections.store import stream_passages
 from cdmae.compiled import Threads
 from cdmae.errors import InputError
-from cdmae.tokens import chunks
 from cdmae.tokens.corpus import Tokens, stream_tokens
 from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, check, read_backend
 
@@ -36,7 +32,6 @@ if TYPE_CHECKING:
 ALPHABET = 1000  # single characters that a trained vocabulary keeps at most, the commonest, as BERT's has about 1,000
 LONGEST = 1000  # letters of a word in training, whose time grows with their square; what is longer is cut
 ROWS_AT_ONCE = 1024  # passages that a thread tokenises together
-REMEMBERED = 1 << 21  # distinct chunks kept by a thread: bounds its memory to about 200 MB, changes no id
 
 
 def train_tokenizer(texts: Iterable[str], vocabulary: int) -> PreTrainedTokenizerBase:
@@ -159,10 +154,11 @@ def _dtype(vocabulary: Vocabulary) -> type:
 def _tokenised(
     passages: Iterable[pa.Table], tokenizer: Path | str, vocabulary: Vocabulary, threads: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Stretch by stretch the ids, and the lengths of their segments: title, text, title, text, ..."""
-    workers: SimpleQueue[_Worker | _Whole] = SimpleQueue()
+    """Yield, batch by batch, ids and the lengths of their segments: title, text, title, text, ..."""
+    kind = _Joined if vocabulary.doubled else _Apart
+    workers: SimpleQueue[_Apart | _Joined] = SimpleQueue()
     for _ in range(max(1, threads)):
-        workers.put(_Whole(tokenizer, vocabulary) if vocabulary.doubled else _Worker(tokenizer, _dtype(vocabulary)))
+        workers.put(kind(tokenizer, vocabulary))
 
     def work(batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         worker = workers.get()
@@ -176,52 +172,33 @@ def _tokenised(
         yield from pool.stream(work, (batch for table in tables for batch in table.to_batches(ROWS_AT_ONCE)))
 
 
-class _Worker:
-    """Tokenises batches, one at a time, and remembers the word-pieces of the chunks it met."""
+class _Apart:
+    """Tokenises batches of passages, titles and texts apart."""
 
-    def __init__(self, tokenizer: Path | str, dtype: type) -> None:
+    def __init__(self, tokenizer: Path | str, vocabulary: Vocabulary) -> None:
         self.backend = read_backend(tokenizer)
-        self.dtype = dtype
-        added = self.backend.get_added_tokens_decoder().values()
-        self.added = [token.content.encode() for token in added]
-        self.always = any(token.normalized for token in added)  # they may be met in other spellings
-        self.forget()
-
-    def forget(self) -> None:
-        self.chunks = chunks.Chunks()
-        self.edges, self.pieces = np.zeros(1, np.int64), np.empty(0, self.dtype)
-        self.learn(0)
-
-    def learn(self, first: int) -> None:
-        """Tokenise the chunks from number `first` on."""
-        texts = self.chunks.texts(first)
-        encoded = [encoding.ids for encoding in self.backend.encode_batch_fast(texts, add_special_tokens=False)]
-        ends = np.cumsum(list(map(len, encoded)), dtype=np.int64)
-        self.edges = np.concatenate([self.edges, ends + self.edges[-1]])
-        self.pieces = np.concatenate([self.pieces, np.fromiter(chain.from_iterable(encoded), self.dtype)])
+        self.dtype = _dtype(vocabulary)
 
     def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
         """Tokenise a batch: its ids, and the lengths of its segments: title, text, title, text, ..."""
-        if self.chunks.known > REMEMBERED:
-            self.forget()
-        data, offsets = chunks.segments(*batch.columns)
-        # A special token may be spelt out, and has punctuation marks inside.
-        met = self.always or any(map(data.tobytes().__contains__, self.added))
-        before = self.chunks.known
-        numbers, counts = self.chunks.cut(data, offsets, chunks.kinds(marks=not met))
-        if self.chunks.known > before:
-            self.learn(before)
-        return chunks.gather(numbers, counts, self.edges, self.pieces)
+        columns = (column.to_pylist() for column in batch.columns)
+        segments = [segment or "" for pair in zip(*columns, strict=True) for segment in pair]
+        encoded = self.backend.encode_batch_fast(segments, add_special_tokens=False)
+        ids = [encoding.ids for encoding in encoded]
+        lengths = np.array([len(own) for own in ids], np.int64)
+        return np.fromiter(chain.from_iterable(ids), self.dtype, lengths.sum()), lengths
 
 
-class _Whole:
-    """Tokenises batches of passages, each as a whole."""
+class _Joined:
+    """Tokenises batches of passages, each with its title and text joined."""
 
     def __init__(self, tokenizer: Path | str, vocabulary: Vocabulary) -> None:
-        self.backend, self.dtype, self.pieces = read_backend(tokenizer), _dtype(vocabulary), vocabulary.pieces
+        self.backend = read_backend(tokenizer)
+        self.dtype = _dtype(vocabulary)
+        self.pieces = vocabulary.pieces
 
     def tokenise(self, batch: pa.RecordBatch) -> tuple[np.ndarray, np.ndarray]:
-        """Tokenise a batch as `_Worker` does; ids of word-pieces that continue a word are the second ones."""
+        """Tokenise a batch as `_Apart` does; word-pieces that continue a word have the second half of the ids."""
         titles, texts = ([text or "" for text in column.to_pylist()] for column in batch.columns)
         joined = [" ".join(filter(None, pair)) for pair in zip(titles, texts, strict=True)]
         ids, lengths = [np.empty(0, self.dtype)], np.zeros((len(titles), 2), np.int64)

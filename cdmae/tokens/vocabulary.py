@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 SPECIALS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]  # ids 0 to 4 of a tokenizer trained here
-BLANKS = " \t\n\r"  # where every tokenizer cuts a text
 
 
 @dataclass(frozen=True)
@@ -146,8 +145,3 @@ def is_bert(parts: dict[str, Any]) -> bool:
 def check(parts: dict[str, Any], folder: Path | str) -> None:
     """Raise `InputError` for a tokenizer, as it stands in ``tokenizer.json``, that does not tell words."""
     pretrained.check_tokenizer(parts, f"the tokenizer in {folder}")
-    for added in parts.get("added_tokens", []) if is_bert(parts) else ():
-        if any(letter in BLANKS for letter in added["content"]):
-            raise InputError(
-                f"the tokenizer in {folder} adds the token {added['content']!r}; tokens with blanks are not supported"
-            )
