@@ -161,7 +161,8 @@ def test_the_config_files_that_come_along(path, own_files):
 
 
 LAID_OVER = {
-    "medquad": ["minilm"], "boolq": ["minilm"], "unlabelled-minilm": ["unlabelled"],
+    "medquad": ["minilm"], "medquad-half": ["minilm", "medquad"], "boolq": ["minilm"],
+    "unlabelled-minilm": ["unlabelled"],
     "cisi": ["unlabelled", "unlabelled-minilm"],
 }  # fmt: skip
 
