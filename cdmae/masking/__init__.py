@@ -1,14 +1,17 @@
-"""Masking (equation 1): which word-pieces of a passage a side of the model must predict, and what it sees instead.
+"""Masking (equation 1): which word-pieces the encoder or decoder must predict, and its input.
 
-One file per strategy; its name is its name in the config (`encoder_masking`, `decoder_masking`), and it defines
-``select(batch, side, key) -> bool [B, n]``. One that chooses by something it must know of each word-piece also defines
-``values(tokens, importance) -> float16 [T]``, made once for the whole collection: `select` finds those of its passages
-in ``batch.importance``. A file whose name begins with ``_`` is no strategy.
+The folder `strategies` has one file per strategy. The file's name is the strategy's name in the
+config (`encoder_masking`, `decoder_masking`), unless it begins with ``_``. A strategy defines
+``select(batch, side, key) -> bool [B, n]``. A strategy that needs a number for each word-piece
+also defines ``values(tokens, importance) -> float16 [T]``. These values are computed once for the
+collection, and `select` finds the values of its passages in ``batch.importance``.
 
-Every draw depends on (seed, side, epoch) through the key, on the passage's row and on the position, and on nothing
-else: a passage is masked alike in whatever batch, process or order it comes.
+Every draw depends on (seed, side, epoch) through the key, on the passage's row and on the
+position, and on nothing else: the masks of a passage do not depend on its batch, on the process
+or on the order of the passages.
 
-B passages, n the longest one's word-pieces (without [CLS] and [SEP]).
+Shapes: `B` passages, `n` word-pieces of the longest passage (without [CLS] and [SEP]), `T`
+word-pieces of the collection.
 """
 
 from __future__ import annotations
@@ -30,70 +33,63 @@ if TYPE_CHECKING:
     from cdmae.tokens.vocabulary import Vocabulary
 
 __all__ = [
-    "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "hide", "key", "mask", "read", "read_spans", "sides", "strategy",
-    "values",
+    "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "hide", "key", "mask", "read", "read_spans",
+    "sides", "strategy", "values",
 ]  # fmt: skip
 
 SELECT, CORRUPT, SAMPLE = 1, 2, 3  # salts of the streams
-MOST = 1 << 16  # word-pieces of a passage that `hide` tells apart
-CELLS_AT_ONCE = 1 << 20  # of the masks of single positions: some MB
-LOWER = np.uint64(0xFFFFFFFF)  # the upper half of a draw tells whether to replace a token, the lower by what
+MOST = 1 << 16  # word-pieces of a passage for which `hide` has distinct random streams
+CELLS_AT_ONCE = 1 << 20  # of the masks per position: a few MB
+# The upper half of a draw decides whether a token is replaced, the lower half by which token.
+LOWER = np.uint64(0xFFFFFFFF)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """Passages to be masked, padded.
+    """Passages to be masked, padded."""
 
-    ids int32 [B, n] (0 where padded); lengths int64 [B]; rows int64 [B]: the passages' row numbers in the collection;
-    word_starts bool [B, n]; candidates bool [B, n]: neither padding nor a special token; importance float32 [B, n], or
-    what else the strategy's `values` are.
-    """
-
-    ids: np.ndarray
-    lengths: np.ndarray
-    rows: np.ndarray
-    word_starts: np.ndarray
-    candidates: np.ndarray
-    importance: np.ndarray | None = None
+    ids: np.ndarray  # int32 [B, n], 0 where padded
+    lengths: np.ndarray  # int64 [B]
+    rows: np.ndarray  # int64 [B], row numbers in the collection
+    word_starts: np.ndarray  # bool [B, n]
+    candidates: np.ndarray  # bool [B, n], neither padding nor a special token
+    importance: np.ndarray | None = None  # float32 [B, n], the `values` of the strategy
 
 
 @dataclass(frozen=True)
 class Side:
-    """How the encoder's or the decoder's input is masked.
+    """How the input of the encoder or the decoder is masked.
 
-    ratio: share of the candidates (p_enc, p_dec); sigma: standard deviation of the noise on the importance, in nats;
-    unit: what gets one draw of noise, `word` or `wordpiece`; mask_share, random_share: of the masked tokens, those that
-    become [MASK] and a random token; the others stay.
-
-    Some objectives mask otherwise. beyond: all that this other side masks is masked here, too, and `ratio` counts it.
-    per_position: the input stays as it is, and every position has a mask of its own, of what it must not see. next: the
-    input is the other span where the encoder reads one of two. sampled: every token has a number in [0, 1) to sample
-    its replacement by. spans: of each passage, one after the other. A `PLAIN` side is the text as it is, to be
-    predicted whole.
+    The last five fields serve objectives whose masks differ from equation 1.
     """
 
     strategy: str
-    ratio: float
-    sigma: float = 1.0
-    unit: str = "word"
-    mask_share: float = 0.8
-    random_share: float = 0.1
-    beyond: str = ""
-    per_position: bool = False
-    next: bool = False
-    sampled: bool = False
-    spans: int = 1
+    ratio: float  # share of the candidates (p_enc, p_dec)
+    sigma: float = 1.0  # standard deviation of the noise on the importance, in nats
+    unit: str = "word"  # or `wordpiece`: the unit that shares one draw of noise
+    mask_share: float = 0.8  # of the masked tokens, replaced by [MASK]
+    random_share: float = 0.1  # of the masked tokens, replaced by a random token; the rest is kept
+    beyond: str = ""  # another side, whose masked tokens are masked here, too, and count in `ratio`
+    per_position: bool = False  # the input is not masked; each position has a mask of its own
+    next: bool = False  # the input is the second of two spans, of which the encoder reads the first
+    sampled: bool = False  # every token has a number in [0, 1) for sampling its replacement
+    spans: int = 1  # consecutive spans per passage
 
 
-PLAIN = Side("", 0.0)
+PLAIN = Side("", 0.0)  # the text itself, of which every token is predicted
 
 
 def sides(settings: Any, unit: str = "word") -> dict[str, Side]:
-    """Return the ``encoder``'s and the ``decoder``'s side of an encoder's settings; `unit` is the importance's."""
-    rest = settings.sigma, unit, settings.mask_share, settings.random_share
+    """Return the sides ``encoder`` and ``decoder``; `unit` is the importance's."""
+    shared = {
+        "sigma": settings.sigma,
+        "unit": unit,
+        "mask_share": settings.mask_share,
+        "random_share": settings.random_share,
+    }
     return {
-        "encoder": Side(settings.encoder_masking, settings.encoder_ratio, *rest),
-        "decoder": Side(settings.decoder_masking, settings.decoder_ratio, *rest),
+        "encoder": Side(settings.encoder_masking, settings.encoder_ratio, **shared),
+        "decoder": Side(settings.decoder_masking, settings.decoder_ratio, **shared),
     }
 
 
@@ -103,18 +99,27 @@ def strategy(name: str) -> ModuleType:
 
 
 def values(names: Iterable[str], tokens: Tokens, importance: Path | None) -> dict[str, np.ndarray]:
-    """Return what some strategies must know of each word-piece, float16 [T], by strategy; not those that know nothing.
+    """Compute the values of each word-piece, float16 [T], of each strategy that needs them.
 
-    importance: the folder of an importance, for those that read one. Raises `InputError` where it is missing.
+    importance: the folder of an importance, for strategies that read one. Raises `InputError` where
+    it is missing.
     """
     modules = {name: strategy(name) for name in dict.fromkeys(names)}
-    return {name: module.values(tokens, importance) for name, module in modules.items() if hasattr(module, "values")}
+    return {
+        name: module.values(tokens, importance)
+        for name, module in modules.items()
+        if hasattr(module, "values")
+    }
 
 
 def read(
-    tokens: Tokens, rows: np.ndarray, length: int, vocabulary: Vocabulary, importance: np.ndarray | None = None
+    tokens: Tokens,
+    rows: np.ndarray,
+    length: int,
+    vocabulary: Vocabulary,
+    importance: np.ndarray | None = None,
 ) -> Batch:
-    """Read the passages `rows` of a collection, cut to `length` word-pieces, with their `importance` (float16 [T])."""
+    """Read the passages `rows`, cut to `length` word-pieces; `importance` is float16 [T]."""
     rows = np.asarray(rows, dtype=np.int64)
     starts = tokens.starts[rows]
     lengths = np.minimum(tokens.starts[rows + 1] - starts, length)
@@ -129,11 +134,22 @@ def read_spans(
     vocabulary: Vocabulary,
     importance: np.ndarray | None = None,
 ) -> Batch:
-    """Word-pieces ``starts .. starts + lengths`` of a collection; their draws are those of the `rows`."""
-    shape = len(rows), int(lengths.max(initial=0))
-    ids, word_starts, candidates = np.zeros(shape, np.int32), np.zeros(shape, bool), np.zeros(shape, bool)
-    arrays = np.asarray(tokens.ids), starts, lengths, vocabulary.word_starts, vocabulary.special
-    _read(*arrays, ids, word_starts, candidates)
+    """Read word-pieces ``starts .. starts + lengths``; random draws are made for the `rows`."""
+    shape = (len(rows), int(lengths.max(initial=0)))
+    ids = np.zeros(shape, np.int32)
+    word_starts = np.zeros(shape, bool)
+    candidates = np.zeros(shape, bool)
+    pieces = np.asarray(tokens.ids)
+    _read(
+        pieces,
+        starts,
+        lengths,
+        vocabulary.word_starts,
+        vocabulary.special,
+        ids,
+        word_starts,
+        candidates,
+    )
     values = None
     if importance is not None:
         halves = np.zeros(shape, np.uint16)
@@ -145,64 +161,77 @@ def read_spans(
 @compiled
 def _read(tokens, starts, lengths, begins, special, ids, word_starts, candidates):  # noqa: ANN001, ANN202
     for passage in range(len(starts)):
-        for place in range(lengths[passage]):
-            token = tokens[starts[passage] + place]
-            ids[passage, place] = token
-            word_starts[passage, place] = begins[token] or place == 0
-            candidates[passage, place] = not special[token]
+        for position in range(lengths[passage]):
+            token = tokens[starts[passage] + position]
+            ids[passage, position] = token
+            word_starts[passage, position] = begins[token] or position == 0
+            candidates[passage, position] = not special[token]
 
 
 @compiled
 def _gather(values, starts, lengths, into):  # noqa: ANN001, ANN202
     for passage in range(len(starts)):
-        for place in range(lengths[passage]):
-            into[passage, place] = values[starts[passage] + place]
+        for position in range(lengths[passage]):
+            into[passage, position] = values[starts[passage] + position]
 
 
-def mask(batch: Batch, side: Side, vocabulary: Vocabulary, key: Key) -> tuple[np.ndarray, np.ndarray]:
-    """Equation 1: what a side sees, int32 [B, n], and which of the original tokens it must predict, bool [B, n]."""
+def mask(
+    batch: Batch, side: Side, vocabulary: Vocabulary, key: Key
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return a side's input, int32 [B, n], and the tokens it predicts, bool [B, n] (equation 1)."""
     chosen = strategy(side.strategy).select(batch, side, key)
     return corrupt(batch, chosen, side, vocabulary, key), chosen
 
 
 def hide(batch: Batch, side: Side, key: Key) -> np.ndarray:
-    """Return what each position of a passage must not see, chosen for it alone by the side's strategy: bool [B, n, n].
+    """Draw for each position the tokens hidden from it: bool [B, n, n] (RetroMAE, section 3.2).
 
-    ``[b, i]`` is the mask of position i: as many tokens as in any mask of the passage, drawn anew, and itself.
+    ``[b, i]`` is the mask of position i of passage b: position i itself, and as many tokens as any
+    mask of the passage has, drawn by the side's strategy for this position alone.
     """
     passages, length = batch.ids.shape
     hidden = np.empty((passages * length, length), bool)
     arrays = {name: value for name, value in vars(batch).items() if value is not None}
     at_once = max(1, CELLS_AT_ONCE // max(1, length))
     for first in range(0, len(hidden), at_once):
-        passage, position = np.divmod(np.arange(first, min(first + at_once, len(hidden))), length)
+        last = min(first + at_once, len(hidden))
+        passage, position = np.divmod(np.arange(first, last), length)
         repeated = {name: value[passage] for name, value in arrays.items()}
         repeated["rows"] = repeated["rows"] * MOST + position
         keys = np.full(passages, key, np.uint64)[passage]
-        hidden[first : first + at_once] = strategy(side.strategy).select(Batch(**repeated), side, keys)
+        hidden[first:last] = strategy(side.strategy).select(Batch(**repeated), side, keys)
     hidden = hidden.reshape(passages, length, length)
     hidden[:, np.arange(length), np.arange(length)] = True
     return hidden
 
 
-def corrupt(batch: Batch, chosen: np.ndarray, side: Side, vocabulary: Vocabulary, key: Key) -> np.ndarray:
-    """Replace the `chosen` tokens: `mask_share` of them by [MASK], `random_share` by any ordinary token, else kept."""
+def corrupt(
+    batch: Batch, chosen: np.ndarray, side: Side, vocabulary: Vocabulary, key: Key
+) -> np.ndarray:
+    """Replace `mask_share` of the chosen tokens by [MASK] and `random_share` by random tokens.
+
+    Random tokens are drawn from the non-special vocabulary. The other chosen tokens are kept.
+    """
     inputs = batch.ids.copy()
     bits = draws(key, batch.rows, batch.ids.shape[1], salt=CORRUPT)
-    shares = side.mask_share, side.mask_share + side.random_share
-    _corrupt(inputs, chosen, bits, vocabulary.mask_id, vocabulary.ordinary.astype(np.int32, copy=False), *shares)
+    ordinary = vocabulary.ordinary.astype(np.int32, copy=False)
+    replaced = side.mask_share + side.random_share
+    _corrupt(inputs, chosen, bits, vocabulary.mask_id, ordinary, side.mask_share, replaced)
     return inputs
 
 
 @compiled
 def _corrupt(inputs, chosen, draws, mask_id, ordinary, mask_share, both_shares):  # noqa: ANN001, ANN202
-    # All places are drawn for, without a branch: one on what is chosen would be guessed wrong half the time.
-    masked, replaced = np.uint64(mask_share * 2.0**32), np.uint64(both_shares * 2.0**32)
+    # Without branches: the processor would mispredict a branch on `chosen` half the time.
+    masked = np.uint64(mask_share * 2.0**32)
+    replaced = np.uint64(both_shares * 2.0**32)
     for passage in range(len(inputs)):
-        seen, predicted, bits = inputs[passage], chosen[passage], draws[passage]
-        for place in range(len(seen)):
-            share = bits[place] >> np.uint64(32)
-            other = ordinary[(bits[place] & LOWER) * np.uint64(len(ordinary)) >> np.uint64(32)]
-            other = other if share < replaced else seen[place]
+        tokens = inputs[passage]
+        predicted = chosen[passage]
+        bits = draws[passage]
+        for position in range(len(tokens)):
+            share = bits[position] >> np.uint64(32)
+            other = ordinary[(bits[position] & LOWER) * np.uint64(len(ordinary)) >> np.uint64(32)]
+            other = other if share < replaced else tokens[position]
             other = np.int32(mask_id) if share < masked else other
-            seen[place] = other if predicted[place] else seen[place]
+            tokens[position] = other if predicted[position] else tokens[position]

@@ -1,6 +1,6 @@
-"""What the masks fall on: the commonest masked words, the share of stop-words, and one example in detail.
+"""Masked words: the commonest, the share of stop-words, and one example in detail.
 
-Section 3.2 of the paper: 40 % of the tokens that random masking predicts are stop-words or punctuation.
+Section 3.2 of the paper: 40 % of the tokens masked at random are stop-words or punctuation.
 """
 
 from __future__ import annotations
@@ -21,21 +21,23 @@ from cdmae.tokens.corpus import Tokens
 from cdmae.tokens.tokenise import tokenise
 from cdmae.tokens.vocabulary import Vocabulary, read_pieces
 
-# The English stop-word list of the Snowball project (snowballstem.org/algorithms/english/stop.txt, BSD licence); its
-# contractions stand here in the parts that BERT's tokenizer splits them into.
+# The English stop-word list of the Snowball project (snowballstem.org/algorithms/english/stop.txt,
+# BSD licence), with contractions split as BERT's tokenizer splits them.
 STOP_WORDS = frozenset(
     """
-    i me my myself we our ours ourselves you your yours yourself yourselves he him his himself she her hers herself it
-    its itself they them their theirs themselves what which who whom this that these those am is are was were be been
-    being have has had having do does did doing would should could ought a an the and but if or because as until while
-    of at by for with about against between into through during before after above below to from up down in out on off
-    over under again further then once here there when where why how all any both each few more most other some such
-    no nor not only own same so than too very
-    s t d m ll re ve isn aren wasn weren hasn haven hadn doesn don didn won wouldn shan shouldn can cannot couldn mustn
+    i me my myself we our ours ourselves you your yours yourself yourselves he him his himself
+    she her hers herself it its itself they them their theirs themselves what which who whom
+    this that these those am is are was were be been being have has had having do does did doing
+    would should could ought a an the and but if or because as until while of at by for with
+    about against between into through during before after above below to from up down in out on
+    off over under again further then once here there when where why how all any both each few
+    more most other some such no nor not only own same so than too very s t d m ll re ve isn
+    aren wasn weren hasn haven hadn doesn don didn won wouldn shan shouldn can cannot couldn
+    mustn
     """.split()  # noqa: SIM905 (a page of quotation marks says less)
 )
 SAMPLE = 20_000  # passages that are masked
-DRAWS = 2_000  # masks of the example, so that a share has a standard error of about .01
+DRAWS = 2_000  # masks of the example: the standard error of a share is about 0.01
 SIGMAS = (0.0, 1.0, 2.0, 4.0, math.inf)
 TOP = 10
 
@@ -49,19 +51,28 @@ def describe(
     seed: int,
     example: str,
 ) -> dict[str, Any]:
-    """Describe what the decoder's masks fall on, by importance and uniformly at the same ratio.
+    """Describe the decoder's masks by importance, and uniform masks at the same ratio.
 
-    ``uniform`` and ``importance``: the commonest masked words with their share of the masked words, and the share of
-    stop-words and punctuation among the masked word-pieces, and these pieces' entropy in bits: how varied what the
-    decoder must restore is. ``sigma``: the same share and entropy, and the share of masked word-pieces that the next
-    epoch masks again, per standard deviation of the noise. ``example``: words, importance, how often each is masked.
+    Returns, for ``uniform`` and ``importance``, the commonest masked words with their share of the
+    masked words, the share of stop-words and punctuation among the masked word-pieces, and the
+    entropy of these word-pieces in bits; for ``sigma``, by standard deviation of the noise, the
+    same share and entropy, and the share of masked word-pieces that the next epoch masks again; for
+    ``example``, its words with their importance and the probability that each is masked.
     """
-    vocabulary, pieces = Vocabulary.read(tokenizer), read_pieces(tokenizer)
-    table, values = ami.Table.read(importance_folder), ami.read_values(importance_folder)
-    side = masking.Side("importance", settings["decoder_ratio"], settings["sigma"], table.ngrams.unit)
-    rows = np.unique(np.linspace(0, max(0, len(tokens) - 1), SAMPLE).astype(np.int64))[: len(tokens)]
+    vocabulary = Vocabulary.read(tokenizer)
+    pieces = read_pieces(tokenizer)
+    table = ami.Table.read(importance_folder)
+    values = ami.read_values(importance_folder)
+    side = masking.Side(
+        strategy="importance",
+        ratio=settings["decoder_ratio"],
+        sigma=settings["sigma"],
+        unit=table.ngrams.unit,
+    )
+    evenly = np.linspace(0, max(0, len(tokens) - 1), SAMPLE).astype(np.int64)
+    rows = np.unique(evenly)[: len(tokens)]
     batch = masking.read(tokens, rows, settings["max_length"] - 2, vocabulary, values)
-    stop = np.array([piece in STOP_WORDS or not any(map(str.isalnum, piece)) for piece in pieces])  # or punctuation
+    stop = np.array([_is_stop_word(piece) for piece in pieces])
 
     def select(epoch: int = 0, **changed: Any) -> np.ndarray:
         return _select(batch, replace(side, **changed), seed, epoch)
@@ -70,7 +81,8 @@ def describe(
         return round(float((stop[batch.ids] & whole)[mask].mean()), 4) if mask.any() else 0.0
 
     ends = _ends(batch)
-    whole = batch.word_starts & (ends == np.arange(1, batch.ids.shape[1] + 1))  # "a" of "aorta" is no stop-word
+    # A stop-word is a whole word: the "a" of "aorta" is none.
+    whole = batch.word_starts & (ends == np.arange(1, batch.ids.shape[1] + 1))
     described = {}
     for name in ("uniform", "importance"):
         mask = select(strategy=name)
@@ -81,14 +93,20 @@ def describe(
         }
     noise = {}
     for sigma in sorted({*SIGMAS, side.sigma}):
-        first, second = (select(epoch, sigma=sigma) for epoch in (0, 1))
+        first = select(0, sigma=sigma)
+        second = select(1, sigma=sigma)
         noise[f"{sigma:g}"] = {
             "stop_word_share": share(first),
             "overlap": round(float((first & second).sum() / max(1, first.sum())), 4),
             "entropy": _entropy(batch.ids[first]),
         }
-    example_ = _example(example, tokenizer, vocabulary, pieces, table, side, seed)
-    return {**described, "sigma": noise, "example": example_}
+    shaded = _example(example, tokenizer, vocabulary, pieces, table, side, seed)
+    return {**described, "sigma": noise, "example": shaded}
+
+
+def _is_stop_word(piece: str) -> bool:
+    """Return whether a word-piece is a stop-word or punctuation."""
+    return piece in STOP_WORDS or not any(map(str.isalnum, piece))
 
 
 def _select(batch: masking.Batch, side: masking.Side, seed: int, epoch: int = 0) -> np.ndarray:
@@ -96,25 +114,28 @@ def _select(batch: masking.Batch, side: masking.Side, seed: int, epoch: int = 0)
 
 
 def _ends(batch: masking.Batch) -> np.ndarray:
-    """Return the place behind the word that each word-piece belongs to: int64 [B, n]."""
-    places = np.arange(batch.ids.shape[1] + 1)
-    begins = np.pad(batch.word_starts, ((0, 0), (0, 1))) | (places >= batch.lengths[:, None])
-    nearest = np.where(begins, places, len(places))[:, ::-1]
+    """Return the end of the word that each word-piece belongs to, exclusive: int64 [B, n]."""
+    positions = np.arange(batch.ids.shape[1] + 1)
+    beyond = positions >= batch.lengths[:, None]
+    begins = np.pad(batch.word_starts, ((0, 0), (0, 1))) | beyond
+    nearest = np.where(begins, positions, len(positions))[:, ::-1]
     return np.minimum.accumulate(nearest, axis=1)[:, -2::-1]
 
 
 def _entropy(ids: np.ndarray) -> float:
-    """Return the entropy of the distribution of some word-pieces, in bits."""
+    """Return the entropy of a distribution of word-pieces, in bits."""
     counts = np.unique(ids, return_counts=True)[1]
     p = counts / max(1, counts.sum())
     return round(float(-(p * np.log2(p)).sum()), 3)
 
 
-def _top(batch: masking.Batch, mask: np.ndarray, ends: np.ndarray, pieces: list[str]) -> list[list[Any]]:
-    """Return the commonest masked words (a word counts where its first piece is masked) and their shares."""
+def _top(
+    batch: masking.Batch, mask: np.ndarray, ends: np.ndarray, pieces: list[str]
+) -> list[list[Any]]:
+    """Return the commonest words whose first piece is masked, and their shares."""
     rows, begins = np.nonzero(mask & batch.word_starts)
-    places = zip(rows.tolist(), begins.tolist(), ends[rows, begins].tolist(), strict=True)
-    counts = Counter(tuple(batch.ids[row, begin:end].tolist()) for row, begin, end in places)
+    words = zip(rows.tolist(), begins.tolist(), ends[rows, begins].tolist(), strict=True)
+    counts = Counter(tuple(batch.ids[row, begin:end].tolist()) for row, begin, end in words)
     best = sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:TOP]
     return [[spell(word, pieces), round(count / len(rows), 4)] for word, count in best]
 
@@ -134,13 +155,14 @@ def _example(
         return {"words": [], "importance": [], "uniform": [], "importance_aware": []}
     values = table.score(ids, vocabulary)
     one = masking.read(tokens, np.array([0]), len(ids), vocabulary, values)
-    many = masking.Batch(**{name: np.repeat(array, DRAWS, axis=0) for name, array in vars(one).items()})
-    many = replace(many, rows=np.arange(DRAWS))
+    repeated = {name: np.repeat(array, DRAWS, axis=0) for name, array in vars(one).items()}
+    many = masking.Batch(**repeated | {"rows": np.arange(DRAWS)})
     begins = np.flatnonzero(one.word_starts[0])
 
     def shares(strategy: str) -> list[float]:
         masked = _select(many, replace(side, strategy=strategy), seed).mean(axis=0)
-        return (np.add.reduceat(masked, begins) / np.diff(begins, append=len(ids))).round(4).tolist()
+        lengths = np.diff(begins, append=len(ids))
+        return (np.add.reduceat(masked, begins) / lengths).round(4).tolist()
 
     return {
         "words": [spell(word, pieces) for word in np.split(ids, begins[1:])],

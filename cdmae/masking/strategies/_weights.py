@@ -1,4 +1,4 @@
-"""Words drawn one after another without replacement, each with a probability in proportion to its weight."""
+"""Words drawn without replacement, with probabilities in proportion to their weights."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from cdmae.masking.strategies._top import budget, top
 
 
 def weighted(batch: Batch, side: Side, key: Key) -> np.ndarray:
-    """Mask floor(p x n) word-pieces, in words drawn by their weights: bool [B, n].
+    """Mask floor(p x n) word-pieces of words drawn by their weights: bool [B, n].
 
-    ``batch.importance`` holds the logarithms of the weights. With Gumbel noise added to them the k highest are a sample
-    without replacement (Efraimidis and Spirakis 2006; Vieira 2014). A word's pieces share their noise, so that at most
-    one word is masked in part.
+    ``batch.importance`` holds the logarithms of the weights. With Gumbel noise added to them, the k
+    highest are a sample without replacement (Efraimidis and Spirakis 2006; Vieira 2014). The pieces
+    of a word share their noise, so that at most one word is masked in part.
     """
     noise = np.empty(batch.ids.shape, np.float32)
     bits = draws(key, batch.rows, batch.ids.shape[1], salt=SELECT)
@@ -27,9 +27,11 @@ def weighted(batch: Batch, side: Side, key: Key) -> np.ndarray:
 def _perturb(draws, weights, word_starts, candidates, noise):  # noqa: ANN001, ANN202
     for passage in range(len(noise)):
         shared = 0.0
-        for place in range(noise.shape[1]):
-            if word_starts[passage, place] or place == 0:
-                uniform = (np.float64(draws[passage, place] >> np.uint64(11)) + 0.5) * UNIT
+        for position in range(noise.shape[1]):
+            if word_starts[passage, position] or position == 0:
+                uniform = (np.float64(draws[passage, position] >> np.uint64(11)) + 0.5) * UNIT
                 shared = -np.log(-np.log(uniform))
-            value = np.float32(weights[passage, place] + shared)
-            noise[passage, place] = value if candidates[passage, place] else np.float32(-np.inf)
+            value = np.float32(weights[passage, position] + shared)
+            noise[passage, position] = (
+                value if candidates[passage, position] else np.float32(-np.inf)
+            )

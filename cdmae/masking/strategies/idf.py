@@ -1,6 +1,7 @@
-"""Words that few passages have first: words drawn with their inverse document frequency as weight.
+"""Words drawn with their inverse document frequency as weight.
 
-The weight is BM25's, as Lucene computes it: log(1 + (P - d + 0.5) / (d + 0.5)) for a word that d of P passages have.
+The weight is BM25's in Lucene's form: log(1 + (P - d + 0.5) / (d + 0.5)) for a word in d of P
+passages.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ __all__ = ["select", "values"]
 
 
 def values(tokens: Tokens, _: Path | None) -> np.ndarray:
-    """Return the logarithm of the inverse document frequency of the word of each word-piece: float16 [T]."""
+    """Return the log of the inverse document frequency of each word-piece's word: float16 [T]."""
     words, segments, _ = ngrams.words_of(tokens, "word")
     having = np.zeros(int(words.max(initial=0)) + 1, np.int64)
     _count_passages(words, segments[::2].copy(), np.full(len(having), -1, np.int64), having)
@@ -29,7 +30,7 @@ def values(tokens: Tokens, _: Path | None) -> np.ndarray:
 @compiled
 def _count_passages(words, passages, last, having):  # noqa: ANN001, ANN202
     for passage in range(len(passages) - 1):
-        for place in range(passages[passage], passages[passage + 1]):
-            word = words[place]
+        for position in range(passages[passage], passages[passage + 1]):
+            word = words[position]
             having[word] += last[word] != passage
             last[word] = passage

@@ -1,4 +1,4 @@
-"""Rare words first: words drawn with weights 1 / frequency, as in MASTER (Zhou et al. 2023, section 3.2)."""
+"""Words drawn with weights 1 / frequency, as in MASTER (Zhou et al. 2023, section 3.2)."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ __all__ = ["select", "values"]
 
 
 def values(tokens: Tokens, _: Path | None) -> np.ndarray:
-    """log(1 / frequency) of the word of each word-piece, counted in the collection itself: float16 [T]."""
+    """Return log(1 / frequency) of each word-piece's word in the collection: float16 [T]."""
     words, _, _ = ngrams.words_of(tokens, "word")
-    return ami.broadcast(-np.log(np.bincount(words).astype(np.float64)[words]), tokens, "word")
+    counts = np.bincount(words).astype(np.float64)
+    return ami.broadcast(-np.log(counts[words]), tokens, "word")

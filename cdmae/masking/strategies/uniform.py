@@ -1,4 +1,4 @@
-"""Random masking of single word-pieces, as in BERT: every candidate alike."""
+"""Random masking of single word-pieces, as in BERT."""
 
 from __future__ import annotations
 
