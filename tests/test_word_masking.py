@@ -235,13 +235,13 @@ def test_words_of_several_pieces_belong_to_collocations(tmp_path):
 def test_what_the_strategies_need_is_asked_for(tmp_path):
     read, _, _ = counted(nonsense())
     assert masking.values(["uniform", "whole_word", "span"], read, None) == {}
-    with pytest.raises(InputError, match=r"few has counts of 100 words, the tokens are [\d,]+"):
+    with pytest.raises(InputError, match=r"few has counts of 100 words, but the tokens have [\d,]+"):
         masking.values(["pmi_span"], read, write(tmp_path / "few", collection(TEXTS * 10)))
     for name, sentence in (("importance", "needs the importance"), ("pmi_span", "needs n-grams and their counts")):
         with pytest.raises(InputError, match=sentence):
             masking.values([name], read, None)
     folder = write(tmp_path / "pieces", read, unit="wordpiece")
-    with pytest.raises(InputError, match="has the unit wordpiece"):
+    with pytest.raises(InputError, match="counts word-pieces"):
         masking.values(["pmi_span"], read, folder)
     folder = write(tmp_path / "few", collection())
     with pytest.raises(InputError, match="no n-gram of the collection occurs 10 times"):
