@@ -246,7 +246,7 @@ def test_what_the_strategies_need_is_asked_for(tmp_path):
     folder = write(tmp_path / "few", collection())
     with pytest.raises(InputError, match="no n-gram of the collection occurs 10 times"):
         masking.values(["pmi_span"], collection(), folder)
-    with pytest.raises(InputError, match=r"has 12 values, the tokens are [\d,]+ word-pieces"):
+    with pytest.raises(InputError, match=r"has 12 values for [\d,]+ word-pieces"):
         masking.values(["importance"], read, folder)
 
 
