@@ -147,7 +147,7 @@ def test_a_folder_that_is_no_index_is_refused(tmp_path):
     ("printed", "error", "message"),
     [
         ("java.io.IOException: No space left on device\n\tat java.base", OSError, "No space left on device: 'index'"),
-        ("java.lang.OutOfMemoryError: Java heap space", MemoryError, "a quarter of the memory at most"),
+        ("java.lang.OutOfMemoryError: Java heap space", MemoryError, "may use a quarter of the memory"),
         ("CorruptIndexException: file mismatch", InputError, "^index is not a complete index .CorruptI"),
         ("on\nIllegalException: no\n\tat x", InputError, "^a.Command of Anserini fails on index: Illegal"),
     ],

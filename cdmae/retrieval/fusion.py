@@ -1,7 +1,9 @@
-"""Several systems as one: weighted sums of reciprocal ranks (Cormack, Clarke, Büttcher 2009) or of scores.
+"""Fusion of several systems by weighted sums of reciprocal ranks or of scores.
 
-Scores of a query are scaled to 0 at the end of a system's list and 1 at its top: the convex combination of Bruch, Gai
-and Ingber (2023). Beyond that end they count a trace less than 0, so that a system alone keeps its order.
+Reciprocal ranks: Cormack, Clarke and Büttcher (2009). Scores: the convex combination of Bruch, Gai
+and Ingber (2023), in which the scores of a query are scaled to 0 at the end of a system's list and
+1 at its top. A passage beyond that end counts slightly less than 0, so that a system with all the
+weight keeps its order.
 """
 
 from __future__ import annotations
@@ -15,22 +17,25 @@ from cdmae.errors import InputError
 from cdmae.runs import Run
 
 Method = Literal["reciprocal_rank", "convex"]
-BEYOND = {"reciprocal_rank": 0.0, "convex": -1e-6}  # what a passage counts that is not in a list
+BEYOND = {"reciprocal_rank": 0.0, "convex": -1e-6}  # the value of a passage outside of a list
 
 
 class Fusion:
-    """What each system says of each passage that one of them ranks, ready to be weighted.
+    """The values of several systems for each passage that any of them ranks, before weighting.
 
-    Per query: the passages, ascending, int32 [U], and the votes of the S systems for them, float64 [S, U].
+    votes: per query the passages, ascending, int32 [U], and the values of the S systems for them,
+    float64 [S, U].
     """
 
     def __init__(self, runs: Sequence[Run], method: Method, k: float) -> None:
-        """Collect the votes; k: of reciprocal ranks, 1 / (k + rank)."""
+        """Compute the values; k: the constant of reciprocal ranks, 1 / (k + rank)."""
         if not runs or len({len(run) for run in runs}) > 1:
             raise InputError(
-                f"runs of {[len(run) for run in runs]} queries cannot be fused; allowed: of the same queries"
+                f"runs of {[len(run) for run in runs]} queries cannot be fused; "
+                "allowed: runs of the same queries"
             )
-        self.systems, self.votes = len(runs), []
+        self.systems = len(runs)
+        self.votes = []
         for query in range(len(runs[0])):
             ranked = [run.ranked(query) for run in runs]
             union = np.unique(np.concatenate([passages for passages, _ in ranked]))
@@ -39,17 +44,27 @@ class Fusion:
                 if method == "reciprocal_rank":
                     values = 1 / (k + np.arange(1, len(passages) + 1))
                 else:
-                    low, high = scores.min(initial=np.inf), scores.max(initial=-np.inf)
-                    values = (scores - low) / (high - low) if high > low else np.ones(len(scores))  # equal ones are 1
+                    values = _scaled(scores)
                 votes[system, np.searchsorted(union, passages)] = values
             self.votes.append((union, votes))
 
     def run(self, weights: Sequence[float], depth: int) -> Run:
-        """Rank the best `depth` passages per query by the weighted sum of the votes, ties by passage row."""
-        passages, scores = [], []
+        """Rank the best `depth` passages per query by the weighted sum, ties by passage row."""
+        passages = []
+        scores = []
         for union, votes in self.votes:
             summed = (np.asarray(weights) @ votes).astype(np.float32)
-            order = np.argsort(-summed, kind="stable")[:depth]  # rows ascend: stable is ties by row
+            # Rows ascend, so that a stable sort breaks ties by row.
+            order = np.argsort(-summed, kind="stable")[:depth]
             passages.append(union[order])
             scores.append(summed[order])
         return Run.of(passages, scores)
+
+
+def _scaled(scores: np.ndarray) -> np.ndarray:
+    """Scale scores to 0 at the lowest and 1 at the highest; equal scores are 1."""
+    low = scores.min(initial=np.inf)
+    high = scores.max(initial=-np.inf)
+    if high > low:
+        return (scores - low) / (high - low)
+    return np.ones(len(scores))
