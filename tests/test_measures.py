@@ -161,7 +161,7 @@ def test_a_grade_that_no_judgment_has_is_said_and_a_run_of_other_queries_refused
     values(run, qrels, "RR(rel=2)@10")
     assert capsys.readouterr().err == ""
     assert measure(run, qrels, ["q"], ["RR(rel=3)@10", "R(rel=2)@10"])["value"].tolist() == [0, 1]
-    assert "no judgment has the grade that RR(rel=3)@10 asks for, 2 is the highest" in capsys.readouterr().err
+    assert "RR(rel=3)@10 is 0: it asks for grade 3, and the highest grade is 2" in capsys.readouterr().err
     with pytest.raises(InputError, match="the run has 2 queries and the split 3"):
         measure(RUN, QRELS, ["a", "b", "c"], ["RR@10"])
 

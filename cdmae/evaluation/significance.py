@@ -1,4 +1,4 @@
-"""Is the difference between two systems more than luck? Paired t-tests over the queries that both were measured on.
+"""Significance of the difference between two systems: paired t-tests over queries.
 
 Over many queries the t-test agrees with the randomisation test (Smucker, Allan, Carterette 2007).
 """
@@ -17,40 +17,50 @@ if TYPE_CHECKING:
 
 
 class Difference(NamedTuple):
-    """System a minus system b over the same queries: both means, theirs, its two-sided p and its 95 % interval."""
+    """System a minus system b over the same queries."""
 
-    a: float
-    b: float
+    a: float  # mean
+    b: float  # mean
     difference: float
-    p: float
-    low: float
+    p: float  # two-sided
+    low: float  # of the 95 % interval
     high: float
     queries: int
 
 
 def paired(a: np.ndarray | pd.Series, b: np.ndarray | pd.Series) -> Difference:
     """Compare the values of two systems, both [Q], query by query."""
-    from scipy.stats import ttest_rel  # takes a second, and whoever names a table imports this module
+    from scipy.stats import ttest_rel  # takes a second to import; few callers of this module test
 
-    a, b = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
+    a = np.asarray(a, dtype=np.float64)
+    b = np.asarray(b, dtype=np.float64)
     if a.shape != b.shape or a.ndim != 1 or not len(a):
-        raise InputError(f"values of {a.shape} and {b.shape} queries cannot be paired; allowed: one each, at least one")
+        raise InputError(
+            f"values of {a.shape} and {b.shape} queries cannot be paired; "
+            "allowed: the same number of values, at least one"
+        )
     differences = a - b
-    mean, queries = float(differences.mean()), len(differences)
+    mean = float(differences.mean())
+    queries = len(differences)
     if np.ptp(differences) > 1e-12:
         test = ttest_rel(a, b)
-        p, (low, high) = float(test.pvalue), map(float, test.confidence_interval(0.95))
-    else:  # no spread to estimate the error from: that of a sign test
-        p, low, high = (2.0 ** (1 - queries) if abs(mean) > 1e-12 else 1.0), mean, mean
+        p = float(test.pvalue)
+        low, high = map(float, test.confidence_interval(0.95))
+    else:  # without any spread, the p of a sign test
+        p = 2.0 ** (1 - queries) if abs(mean) > 1e-12 else 1.0
+        low = mean
+        high = mean
     return Difference(float(a.mean()), float(b.mean()), mean, p, low, high, queries)
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Correct p-values for being several (Holm 1979), in the order given.
+    """Correct p-values for multiple tests (Holm 1979), in the order given.
 
-    The i-th smallest of n is multiplied by n - i + 1, made at least as large as the one before, and at most 1.
+    The i-th smallest of n is multiplied by n - i + 1. Corrected values never decrease with i, and
+    never exceed 1.
     """
     order = np.argsort(p_values, kind="stable")
+    multiplied = np.take(p_values, order) * np.arange(len(order), 0, -1)
     corrected = np.empty(len(order))
-    corrected[order] = np.maximum.accumulate(np.take(p_values, order) * np.arange(len(order), 0, -1))
+    corrected[order] = np.maximum.accumulate(multiplied)
     return np.minimum(corrected, 1.0).tolist()

@@ -11,11 +11,12 @@ from cdmae.config.checks import read_measure
 from cdmae.evaluation.measures import measure
 from cdmae.retrieval.fusion import Fusion
 
-STEPS = {2: 20, 3: 10, 4: 5}  # between weight 0 and 1, by the number of systems: 21, 66, 56 mixtures
+# Steps between weight 0 and 1, by the number of systems: 21, 66 and 56 mixtures.
+STEPS = {2: 20, 3: 10, 4: 5}
 
 
 def mixtures(systems: int) -> Iterator[tuple[float, ...]]:
-    """Yield all weights of so many systems that are whole steps and sum to 1, each system alone among them."""
+    """Yield all weights of some systems that are whole steps and sum to 1."""
     steps = STEPS[systems]
     for parts in product(range(steps + 1), repeat=systems):
         if sum(parts) == steps:
@@ -25,17 +26,16 @@ def mixtures(systems: int) -> Iterator[tuple[float, ...]]:
 def best_weights(
     fusion: Fusion, qrels: pd.DataFrame, query_ids: Sequence[str], name: str, depth: int
 ) -> tuple[tuple[float, ...], float]:
-    """Return the weights with the highest mean of the measure `name`, and that mean; of equal ones the most even.
+    """Return the weights with the highest mean of the measure `name`, and that mean.
 
-    Each system alone is among what is tried, so on these queries no part of the fusion is better than it. `depth`: of
-    the runs, for measures that name none.
+    Of equal means the most even weights win. Every system alone is among the mixtures, so that on
+    these queries the fusion is never worse than one of its systems. depth: of the runs, if the measure
+    has no cutoff.
     """
     depth = min(depth, read_measure(name).params.get("cutoff", depth))
 
     def value(weights: tuple[float, ...]) -> float:
         return float(measure(fusion.run(weights, depth), qrels, query_ids, [name])["value"].mean())
 
-    return max(
-        ((weights, value(weights)) for weights in mixtures(fusion.systems)),
-        key=lambda tried: (tried[1], -max(tried[0])),
-    )
+    tried = ((weights, value(weights)) for weights in mixtures(fusion.systems))
+    return max(tried, key=lambda pair: (pair[1], -max(pair[0])))
