@@ -1,7 +1,7 @@
-# Shortcuts. The environment is what ./run made.
+# Shortcuts. The environment is what `./run test` made.
 PYTHON := .venv/bin/python
 
-.PHONY: help test unit lint format smoke lock
+.PHONY: help test unit lint format smoke lock audit
 
 help: # this list
 	@echo "make test     all tests                    (./run test)"
@@ -9,7 +9,8 @@ help: # this list
 	@echo "make lint     what a commit must pass"
 	@echo "make format   put the code into its form"
 	@echo "make smoke    the whole pipeline on a tiny collection, in results/smoke/"
-	@echo "make lock     resolve envs/requirements.txt anew"
+	@echo "make lock     resolve envs/requirements.txt anew (UPGRADE=--upgrade: to the newest versions)"
+	@echo "make audit    known advisories about what is locked, and its bill of materials, sbom.json"
 
 test:
 	./run test
@@ -31,4 +32,7 @@ smoke:
 	./run --configfile config/smoke.yaml
 
 lock:
-	$(PYTHON) envs/lock.py
+	$(PYTHON) envs/lock.py $(UPGRADE)
+
+audit:
+	$(PYTHON) envs/audit.py sbom.json

@@ -1,12 +1,21 @@
-"""Write the locked files anew from requirements.txt: `make lock`, in an environment whose pip reaches the packages.
+"""Write the locked files anew from the requirements: `make lock`, where PyPI is reached.
 
-constraints.txt      every package that the requirements bring, exactly. No hashes and no index options: a hash would
-                     forbid a local or CPU build of torch
+constraints.txt      every package that requirements.txt brings by what each package requires, exactly
 requirements-gpu.txt the requirements with faiss-gpu in the place of faiss-cpu; the two are never installed together
 cpu.yaml, gpu.yaml   the same for conda: clusters, and Snakemake's --sdm conda
+lock/*.txt           what ./run installs: the same versions, with the SHA-256 of every file that PyPI has of each, for
+                     all supported versions of Python and all machines, and without what uv.toml leaves out
+    pip.txt          pip itself and setuptools, which builds pyserini
+    run.txt          what a run needs, but for the next three
+    cpu.txt, gpu.txt faiss for either, the second with CUDA's libraries
+    torch.txt        torch as PyPI has it; on Linux with CUDA's libraries
+    slurm.txt        the executor for SLURM, where there is an sbatch
+    test.txt         the tools of the tests
+
+lock/torch-cpu.txt is kept by hand: PyPI has no CPU build of torch for Linux. A version that is locked already stays as
+long as it fits; `make lock UPGRADE=--upgrade` asks for the newest ones, `UPGRADE="-P numpy"` for one package's.
 """
 
-import json
 import re
 import subprocess
 import sys
@@ -15,19 +24,33 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 MADE = "# Made by `make lock` from requirements.txt.\n"
+BINARY = "--require-hashes\n--only-binary :all:\n--no-binary pyserini\n"  # of pyserini, PyPI has a source archive only
+LOCKED = f"# Made by `make lock`, for `pip install --no-deps --no-build-isolation`.\n{BINARY}"
+BUILDS = "pip\nsetuptools\n"
 PYTHON = "3.11"
+CUDA = re.compile("nvidia-|cuda-|triton$")  # what torch requires on Linux; all else of torch's is in run.txt
+ELSEWHERE = re.compile("sys_platform == '(win32|emscripten)'")  # where ./run, a script for sh, does not run
 
 
-def main() -> None:
-    """Resolve with pip, then write the files."""
-    with tempfile.NamedTemporaryFile() as report:
-        command = [sys.executable, "-m", "pip", "install", "--dry-run", "--ignore-installed", "--quiet"]
-        subprocess.run([*command, "--report", report.name, "-r", HERE / "requirements.txt"], check=True)
-        metadata = [each["metadata"] for each in json.loads(Path(report.name).read_text())["install"]]
-    pins = {normal(each["name"]): each["version"].split("+")[0] for each in metadata}
-    pins["faiss-gpu"] = pins["faiss-cpu"]
-    for name, text in files((HERE / "requirements.txt").read_text(), pins).items():
-        (HERE / name).write_text(text)
+def main(options: list[str]) -> None:
+    """Resolve with uv, then write the files; `options` are uv's."""
+    requirements = (HERE / "requirements.txt").read_text()
+    with tempfile.TemporaryDirectory() as folder:
+        pins = resolve(requirements, Path(folder), options)
+        found = files(requirements, pins)
+        for name, text in (found | locks(found, Path(folder))).items():
+            (HERE / name).write_text(text)
+
+
+def resolve(requirements: str, folder: Path, options: list[str]) -> dict[str, str]:
+    """Choose the version of every package, the present one where it fits."""
+    asked, kept = folder / "requirements.txt", folder / "constraints.txt"
+    asked.write_text(requirements)
+    kept.write_text((HERE / "constraints.txt").read_text())
+    uv("--no-config", "--python-platform", "linux", "-o", kept, asked, *options)
+    pins = dict(re.findall(r"^([\w.-]+)==(\S+)", kept.read_text(), flags=re.MULTILINE))
+    pins = {name: version for name, version in pins.items() if not CUDA.match(name)}
+    return pins | {"faiss-gpu": pins["faiss-cpu"]}
 
 
 def files(requirements: str, pins: dict[str, str]) -> dict[str, str]:
@@ -50,10 +73,49 @@ def conda(requirements: str, pins: dict[str, str]) -> str:
     return head + "".join(f"      - {names.get(each, each)}=={pins[each]}\n" for each in sorted(set(pins) - other))
 
 
+def locks(found: dict[str, str], folder: Path) -> dict[str, str]:
+    """Write the text of every file in lock/ from the files that were made so far."""
+    pins = folder / "pins.txt"
+    pins.write_text(found["constraints.txt"])
+    asked = {
+        "pip": BUILDS,
+        "run": (HERE / "requirements.txt").read_text(),
+        "gpu": found["requirements-gpu.txt"],
+        "slurm": (HERE / "requirements-slurm.txt").read_text(),
+        "test": (HERE / "requirements-test.txt").read_text(),
+    }
+    blocks = {name: compiled(text, pins, folder) for name, text in asked.items()}
+    run = blocks["run"]
+    torch = {name for name in run if name == "torch" or CUDA.match(name)}
+    sets = {name: set(blocks[name]) - set(run) for name in ("gpu", "slurm", "test")}
+    sets |= {"pip": set(blocks["pip"]), "cpu": {"faiss-cpu"}, "torch": torch, "run": set(run) - torch - {"faiss-cpu"}}
+    texts = {}
+    for name, packages in sets.items():
+        known = run | blocks.get(name, {})
+        texts[f"lock/{name}.txt"] = LOCKED + "".join(known[each] for each in sorted(packages))
+    return texts
+
+
+def compiled(requirements: str, pins: Path, folder: Path) -> dict[str, str]:
+    """Give the line and hashes of every package that requirements bring, by name."""
+    asked, made = folder / "asked.txt", folder / "made.txt"
+    asked.write_text(requirements)
+    made.unlink(missing_ok=True)
+    uv("--config-file", HERE / "uv.toml", "--universal", "--generate-hashes", "-c", pins, "-o", made, asked)
+    blocks = re.findall(r"^[\w.-]+==.*(?:\n .*)*\n", made.read_text(), flags=re.MULTILINE)
+    return {block.partition("==")[0]: block for block in blocks if not ELSEWHERE.search(block)}
+
+
+def uv(*options: str | Path) -> None:
+    """Run uv's resolver."""
+    command = [sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--no-header", "--no-annotate"]
+    subprocess.run([*command, "--python-version", PYTHON, *options], check=True)
+
+
 def normal(name: str) -> str:
     """Write a package's name as PyPI normalises it."""
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

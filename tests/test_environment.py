@@ -1,13 +1,17 @@
 """The way from a fresh clone to an environment: ./run, envs/start.py and the locked files."""
 
 import ast
+import hashlib
 import importlib.util
+import json
 import os
+import platform
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
@@ -38,12 +42,14 @@ def module(path):
 @pytest.fixture
 def start(tmp_path, monkeypatch):
     """start.py in a folder of its own that asks for no packages, and in which pip reaches nothing."""
-    (tmp_path / "envs").mkdir()
+    (tmp_path / "envs/lock").mkdir(parents=True)
     shutil.copy(ENVS / "start.py", tmp_path / "envs")
-    for name in ("requirements.txt", "requirements-test.txt", "requirements-slurm.txt", "constraints.txt"):
-        (tmp_path / "envs" / name).write_text("# nothing\n")
+    for path in [*ENVS.glob("requirements*.txt"), ENVS / "constraints.txt", *ENVS.glob("lock/*.txt")]:
+        (tmp_path / "envs" / path.relative_to(ENVS)).write_text("# nothing\n")
     monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
     monkeypatch.delenv("CDMAE_DEVICE", raising=False)
+    monkeypatch.delenv("CDMAE_UNLOCKED", raising=False)
     return module(tmp_path / "envs/start.py")
 
 
@@ -71,33 +77,56 @@ def test_without_a_suitable_python_run_says_so(tmp_path, programs, monkeypatch, 
 def test_a_full_disk_a_checkout_of_others_and_an_unknown_device_stop_the_set_up(start, monkeypatch, capsys):
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
         patch.setattr(start.shutil, "disk_usage", lambda path: SimpleNamespace(total=10**10, used=0, free=10**9))
-        start.set_up("cpu")
+        start.set_up(["requirements.txt"])
     assert "needs about 4 GB" in capsys.readouterr().err
     assert not Path(start.VENV).exists()
     with monkeypatch.context() as patch, pytest.raises(SystemExit):
         patch.setattr(start.os, "access", lambda path, mode: path != start.ROOT)
-        start.set_up("cpu")
+        start.set_up(["requirements.txt"])
     assert capsys.readouterr().err.startswith(f"cdmae: {start.ROOT} cannot be written to, where .venv is made; allowed")
     monkeypatch.setenv("CDMAE_DEVICE", "tpu")
     with pytest.raises(SystemExit):
         start.wanted_device()
     assert "'tpu'; allowed: cpu, gpu" in capsys.readouterr().err
+    monkeypatch.setenv("CDMAE_UNLOCKED", "yes")
+    with pytest.raises(SystemExit):
+        start.wanted_files("cpu", tests=False)
+    assert "'yes'; allowed: 1" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("there", [True, False])
-def test_the_executor_for_slurm_is_installed_where_there_is_slurm(start, monkeypatch, there):
-    asked = []
+@pytest.mark.parametrize(
+    ("device", "tests", "slurm", "unlocked", "names"),
+    [
+        ("cpu", False, False, "", "lock/pip lock/run lock/cpu lock/torch-cpu lock/torch"),
+        ("gpu", False, False, "", "lock/pip lock/run lock/gpu lock/torch"),
+        ("gpu", True, True, "", "lock/pip lock/run lock/gpu lock/test lock/slurm lock/torch"),
+        ("cpu", True, False, "1", "requirements constraints requirements-test"),
+        ("gpu", False, True, "1", "requirements-gpu constraints requirements-slurm"),
+    ],
+)
+def test_what_is_installed_follows_from_the_machine_and_from_what_is_asked_for(
+    start, monkeypatch, device, tests, slurm, unlocked, names
+):
+    monkeypatch.setattr(start.shutil, "which", lambda name: "/usr/bin/sbatch" if slurm and name == "sbatch" else None)
+    monkeypatch.setenv("CDMAE_UNLOCKED", unlocked)
+    assert start.wanted_files(device, tests) == [f"{name}.txt" for name in names.split()]
+
+
+def test_after_the_tests_a_run_installs_nothing_and_the_tests_add_to_a_run(start):
+    run, test = (start.wanted_files("cpu", tests) for tests in (False, True))
     Path(start.VENV).mkdir()
-    monkeypatch.setattr(start.shutil, "which", lambda name: "/usr/bin/sbatch" if there and name == "sbatch" else None)
-    monkeypatch.setattr(start, "works", lambda *_: True)
-    monkeypatch.setattr(start, "install", asked.extend)
-    start.set_up("gpu")
-    assert asked == ["requirements-gpu.txt", "requirements-test.txt", *(["requirements-slurm.txt"] if there else [])]
+    Path(start.STAMP).write_text("\n".join(start.stamps(test)))
+    assert start.stamped(run) and start.stamped(test)
+    Path(start.STAMP).write_text("\n".join(start.stamps(run)))
+    assert start.stamped(run) and not start.stamped(test)
+    Path(start.HERE, "lock/run.txt").write_text("# something\n")
+    assert not start.stamped(run)
 
 
 def test_while_pip_works_it_is_told_what_it_does(start, monkeypatch, capsys):
     """Where pip says nothing for minutes, the installed packages are counted."""
-    words, waits, clock = [], iter([False, False, True]), iter([0, 10, 70])
+    words, waits, clock = [], iter([False, False, True]), iter([10, 70])
+    monkeypatch.setattr(start, "BEGUN", 0)
     monkeypatch.setattr(start, "time", SimpleNamespace(time=lambda: next(clock)))
 
     class Ended:
@@ -115,26 +144,64 @@ def test_while_pip_works_it_is_told_what_it_does(start, monkeypatch, capsys):
 
 
 @pytest.mark.workflow  # makes a virtual environment: some seconds
-def test_set_up_once_again_after_a_change_and_on_after_a_failure(start, monkeypatch, capsys):
-    start.set_up("cpu")
+def test_set_up_once_again_after_a_change_and_on_after_a_failure(start, monkeypatch, capsys, tmp_path):
+    files = start.wanted_files("cpu", tests=False)
+    start.set_up(files)
     stamp = Path(start.STAMP).read_text()
     made = os.lstat(start.PYTHON).st_ctime_ns
     with monkeypatch.context() as patch:
         patch.setattr(start, "install", lambda files: pytest.fail("installed twice"))
-        start.set_up("cpu")
+        start.set_up(files)
+    capsys.readouterr()
 
-    requirements = Path(start.HERE, "requirements.txt")
-    requirements.write_text("no-such-package-anywhere\n")
-    with pytest.raises(SystemExit):
-        start.set_up("cpu")
-    said = capsys.readouterr().err
-    assert "pip failed" in said and "No matching distribution found for no-such-package-anywhere" in said
-    assert not Path(start.STAMP).exists()
+    lock = Path(start.HERE, "lock/run.txt")
+    right, wrong = wheel(tmp_path, "right"), wheel(tmp_path, "wrong")
+    wrong = wrong.translate(str.maketrans("0123456789", "1234567890"))
+    machine = f"Python {sys.version_info[0]}.{sys.version_info[1]} on {platform.machine()}"
+    for line, said in {
+        f"missing==1 --hash=sha256:{right}": f"the lock has nothing for {machine} that pip finds; CDMAE_UNLOCKED=1 ",
+        f"wrong==1 --hash=sha256:{wrong}": "this file is not the locked one, and was not installed; if it is meant",
+        "right==1": "run again to go on",
+    }.items():
+        lock.write_text(f"--require-hashes\n{line}\n")
+        with pytest.raises(SystemExit):
+            start.set_up(files)
+        assert said in (failed := capsys.readouterr().err) and "pip failed; its last words" in failed
+        assert not Path(start.STAMP).exists()
+    assert not list(tmp_path.glob(".venv/lib/*/site-packages/*-1.dist-info"))
 
-    requirements.write_text("# nothing\n")
-    start.set_up("cpu")
+    lock.write_text(f"--require-hashes\nright==1 --hash=sha256:{right}\n")
+    Path(start.HERE, "lock/torch.txt").write_text("torch==2\n")
+    Path(start.HERE, "lock/torch-cpu.txt").write_text("torch==2+cpu\n")
+    wheel(tmp_path, "torch", "2")
+    start.set_up(files)
+    assert "pip finds no CPU build of torch that the lock lists and takes PyPI's" in capsys.readouterr().err
+    assert {path.name for path in tmp_path.glob(".venv/lib/*/site-packages/[rt]*.dist-info")} == {
+        "right-1.dist-info", "torch-2.dist-info",
+    }  # fmt: skip
+
+    lock.write_text("# nothing\n")
+    for name in ("torch", "torch-cpu"):
+        Path(start.HERE, f"lock/{name}.txt").write_text("# nothing\n")
+    start.set_up(files)
     assert Path(start.STAMP).read_text() == stamp
     assert os.lstat(start.PYTHON).st_ctime_ns == made, "the environment was made anew instead of going on"
+
+    monkeypatch.setenv("CDMAE_UNLOCKED", "1")
+    Path(start.HERE, "requirements.txt").write_text("wrong\n")
+    start.set_up(start.wanted_files("cpu", tests=False))
+    assert list(tmp_path.glob(".venv/lib/*/site-packages/wrong-1.dist-info"))
+
+
+def wheel(folder, name, version="1"):
+    """Make an empty wheel, and give its SHA-256."""
+    info = f"{name}-{version}.dist-info"
+    path = folder / f"{name}-{version}-py3-none-any.whl"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        archive.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        archive.writestr(f"{info}/RECORD", "")
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
 
 # --- ./run -----------------------------------------------------------------------------------------------------------
@@ -386,14 +453,17 @@ def test_the_last_lines_of_the_tests_name_what_failed_and_what_was_skipped(tmp_p
     ],
 )
 def test_continuous_integration_installs_slurm_where_it_can(tmp_path, programs, there, works, asked, said):
-    """And ends with the tests in any case."""
+    """Then audits the packages, and ends with the tests in any case."""
     (tmp_path / "run").symlink_to(shutil.which("echo"))
+    (tmp_path / ".venv/bin").mkdir(parents=True)
+    (tmp_path / ".venv/bin/python").symlink_to(shutil.which("echo"))
     scripts = {"apt-get": f'echo "$*" >>"$0.log"; {works}'.lower()} | ({"sbatch": "exit"} if there else {})
     log = programs(scripts, ["bash", "dirname"], alone=True) / "apt-get.log"
     log.touch()
     shutil.copytree(ROOT / ".ci", tmp_path / ".ci")
     ended = subprocess.run([tmp_path / ".ci/run"], capture_output=True, text=True, check=True)
-    assert [line[:32] for line in ended.stdout.splitlines()] == [*said, "test"]
+    steps = ["test --version", "envs/audit.py sbom.json", "test"]
+    assert [line[:32] for line in ended.stdout.splitlines()] == [*said, *steps]
     assert log.read_text().splitlines() == asked
 
 
@@ -404,6 +474,110 @@ def test_the_locked_files_follow_from_the_requirements():
     for name, text in lock.files((ENVS / "requirements.txt").read_text(), pins).items():
         assert (ENVS / name).read_text() == text, f"{name} is not what `make lock` writes"
     assert not [line for line in lines if "--" in line or " @ " in line]
+
+
+def versions(*names):
+    """The packages that lists of envs/lock name, with version and hashes."""
+    text = "".join((ENVS / f"lock/{name}.txt").read_text() for name in names)
+    blocks = re.findall(r"^([\w.-]+)==([^\s;]+)(.*(?:\n .*)*)", text, flags=re.MULTILINE)
+    return {name: (version, re.findall("--hash=sha256:([0-9a-f]{64})", rest)) for name, version, rest in blocks}
+
+
+def test_what_is_locked_has_the_pinned_versions_and_hashes():
+    lists = sorted(path.stem for path in ENVS.glob("lock/*.txt"))
+    assert lists == ["cpu", "gpu", "pip", "run", "slurm", "test", "torch", "torch-cpu"]
+    for name in lists:
+        text = (ENVS / f"lock/{name}.txt").read_text()
+        assert "\n--require-hashes\n--only-binary :all:\n--no-binary pyserini\n" in text
+        assert all(hashes for _, hashes in versions(name).values())
+    pins = dict(line.split("==") for line in (ENVS / "constraints.txt").read_text().splitlines()[1:])
+    locked = versions("run", "cpu", "gpu", "torch")
+    assert {name: pins[name] for name in locked.keys() & pins} == {
+        name: version for name, (version, _) in locked.items() if name in pins
+    }
+    assert versions("torch-cpu")["torch"][0] == f"{pins['torch']}+cpu"
+    assert versions("torch-cpu")["torch"][1][0] not in versions("torch")["torch"][1]
+
+
+@pytest.mark.parametrize("device", ["cpu", "gpu"])
+def test_what_is_required_is_locked_and_what_pyserini_alone_requires_is_not(device):
+    required = {"cpu": "requirements", "gpu": "requirements-gpu"}[device]
+    locked = versions("run", device, "torch")
+    for name, own in ((required, ()), ("requirements-test", ["test"]), ("requirements-slurm", ["slurm"])):
+        for line in (ENVS / f"{name}.txt").read_text().splitlines():
+            if line and not line.startswith("#"):
+                asked = Requirement(line)
+                version, _ = (locked | versions(*own))[canonicalize_name(asked.name)]
+                assert version in asked.specifier
+    assert not locked.keys() & {"flask", "fastapi", "openai", "datasets", "pytest", "connection-pool"}
+
+
+def test_of_what_was_left_out_nothing_is_imported():
+    """pyserini.pyclass and all of Snakemake load without the packages that they require and the lock leaves out."""
+    left_out = ["connection_pool", "flask", "fastapi", "openai", "onnxruntime", "datasets", "tiktoken", "uvicorn"]
+    program = f"import sys; sys.modules.update(dict.fromkeys({left_out})); "
+    program += "import snakemake.cli, snakemake.api, snakemake.storage, snakemake.scheduling.job_scheduler; "
+    program += "from cdmae.retrieval import bm25; bm25._java(); print('loaded')"
+    assert (
+        subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True).stdout == "loaded\n"
+    )
+
+
+@pytest.fixture
+def audit():
+    """envs/audit.py, which needs packages that only the tests do."""
+    return module(ENVS / "audit.py")
+
+
+ADVISORY = {"id": "PYSEC-1", "aliases": ["CVE-2"], "fix_versions": ["2.0"]}
+AUDITED = [{"name": "torch", "version": "1", "vulns": [ADVISORY]}, {"name": "numpy", "version": "2", "vulns": []}]
+UNKNOWN = {"name": "faiss", "skip_reason": "not found"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "listed", "code", "said"),
+    [
+        (AUDITED, "# PYSEC-1\n", 1, ["torch 1 has PYSEC-1, mended in 2.0", "2 packages audited, 1 advisories without"]),
+        (AUDITED, "PYSEC-1\n", 1, ["torch 1 has", "2 packages"]),
+        (AUDITED, "CVE-2 torch.load is not called on files of others\n", 0, ["2 packages audited, 0 advisories"]),
+        ([*AUDITED[1:], UNKNOWN], "", 0, ["the advisory service does not know faiss", "1 packages audited, 0"]),
+        ([UNKNOWN, UNKNOWN], "", 0, ["NOT AUDITED: the advisory service is not reached (it knows none of the pac"]),
+        ("requests.ConnectionError: no route", "", 0, ["NOT AUDITED: the advisory service is not reached (requests.C"]),
+    ],
+)
+def test_an_advisory_without_a_reason_fails_and_no_answer_is_said(
+    audit, answer, listed, code, said, tmp_path, monkeypatch, capsys
+):
+    text, error = ("", answer) if isinstance(answer, str) else (json.dumps({"dependencies": answer}), "")
+
+    def pip_audit(command, **_):
+        Path(command[command.index("--output") + 1]).write_text(text)
+        return SimpleNamespace(stderr=f"Traceback\n{error}\n")
+
+    monkeypatch.setattr(audit, "HERE", tmp_path)
+    monkeypatch.setattr(audit.subprocess, "run", pip_audit)
+    (tmp_path / "advisories.txt").write_text(listed)
+    assert audit.main(str(tmp_path / "sbom.json")) == code
+    lines = [line.removeprefix("envs/audit.py: ") for line in capsys.readouterr().out.splitlines()[1:]]
+    assert [line[: len(start)] for line, start in zip(lines, said, strict=True)] == said
+
+
+def test_a_pip_audit_that_fails_for_another_reason_is_not_passed_over(audit, tmp_path, monkeypatch):
+    monkeypatch.setattr(audit, "LOCK", tmp_path)
+    (tmp_path / "run.txt").write_text("numpy==1\n")
+    with pytest.raises(SystemExit, match="pip-audit fails: .*hash"):
+        audit.main(str(tmp_path / "sbom.json"))
+
+
+def test_the_bill_of_materials_lists_what_a_user_installs(audit, tmp_path, monkeypatch):
+    monkeypatch.setattr(audit, "ask", lambda: [UNKNOWN])
+    audit.main(str(tmp_path / "sbom.json"))
+    bill = json.loads((tmp_path / "sbom.json").read_text())
+    assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
+    packages = versions("pip", "run", "cpu", "gpu", "torch", "slurm")
+    assert {each["name"]: each["version"] for each in bill["components"]} == {
+        name: version for name, (version, _) in packages.items()
+    }
 
 
 @pytest.mark.parametrize(("name", "requirements"), [("cpu", "requirements.txt"), ("gpu", "requirements-gpu.txt")])
@@ -434,12 +608,14 @@ def test_the_image_is_made_from_the_locked_files():
     ]  # fmt: skip
     copied = dict(line.split() for line in sections["files"].splitlines() if line)
     assert all((ROOT / path).exists() for path in copied)
-    chosen = [*re.findall("requirements=(.*)", sections["arguments"]), *re.findall(r"requirements=(\S+)", head)]
-    assert chosen == ["requirements-gpu.txt", "requirements.txt"]
-    for name in chosen:
-        words = sections["post"].replace("{{ requirements }}", name).split()
-        assert words[:3] == ["pip", "install", "--no-cache-dir"]
-        assert words[3::2] == ["-r", "-c"] and words[4::2] == [copied[f"envs/{name}"], copied["envs/constraints.txt"]]
+    chosen = [*re.findall("device=(.*)", sections["arguments"]), *re.findall(r"device=(\S+)", head)]
+    assert chosen == ["gpu", "cpu"]
+    for device in chosen:
+        calls = sections["post"].replace("{{ device }}", device).replace("\\\n", "").strip().splitlines()
+        lists = [re.findall(r"-r /opt/(lock/[\w-]+\.txt)", call) for call in calls]
+        assert all(call.strip().startswith("pip install --no-cache-dir --no-deps ") for call in calls)
+        assert lists == [["lock/pip.txt"], ["lock/run.txt", f"lock/{device}.txt", "lock/torch.txt"]]
+        assert all((ENVS / path).exists() for path in lists[0] + lists[1])
     required = (ENVS / "requirements.txt").read_text()
     for package in re.search(r"import ([\w, ]+)", sections["test"])[1].split(", "):
         assert re.search(rf"^{package.replace('_', '-')}\b", required, flags=re.MULTILINE)
