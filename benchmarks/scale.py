@@ -25,6 +25,7 @@ import numpy as np
 from benchmarks import processes, zipf
 from benchmarks.processes import Taken
 from benchmarks.tables import table
+from cdmae.arrays import write_array
 from cdmae.plan.describe import describe
 from cdmae.report import charts
 from cdmae.retrieval import vectors as inference
@@ -91,7 +92,7 @@ def searching(folder: Path, vectors: int, dimensions: int, queries: int, depth: 
     rng = np.random.default_rng(0)
     for number, first in enumerate(range(0, vectors, inference.SHARD)):
         size = (min(inference.SHARD, vectors - first), dimensions)
-        np.save(shards / f"{number:05d}.npy", rng.standard_normal(size, np.float32))
+        write_array(shards / f"{number:05d}.npy", rng.standard_normal(size, np.float32))
     given = ["--search", shards, "--queries", queries, "--depth", depth, "--threads", threads]
     taken = processes.measure([sys.executable, "-m", "benchmarks.scale", *given], cwd=ROOT)
     shutil.rmtree(shards)

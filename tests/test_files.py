@@ -2,6 +2,8 @@
 
 import errno
 import re
+import resource
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -10,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cdmae import runs
-from cdmae.arrays import appending, write_array
+from cdmae.arrays import appending, read_array, write_array
 from cdmae.collections.store import (
     PASSAGES,
     Collection,
@@ -90,8 +92,52 @@ def test_an_array_that_was_appended_to_is_the_file_that_numpy_saves(tmp_path, ki
     with appending(tmp_path / "grown.npy", kind) as append:
         for part in parts:
             append(part)
-    np.save(tmp_path / "whole.npy", np.concatenate([np.empty(0, kind), *parts]))
-    assert (tmp_path / "grown.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    whole = np.concatenate([np.empty(0, kind), *parts])
+    write_array(tmp_path / "written.npy", whole)
+    np.save(tmp_path / "saved.npy", whole)
+    grown = (tmp_path / "grown.npy").read_bytes()
+    assert grown == (tmp_path / "written.npy").read_bytes()
+    assert grown.startswith((tmp_path / "saved.npy").read_bytes())
+    np.testing.assert_array_equal(read_array(tmp_path / "grown.npy"), whole)
+    np.testing.assert_array_equal(np.load(tmp_path / "grown.npy"), whole)
+
+
+@pytest.mark.parametrize("values", [np.ones((3, 4), np.float16), np.zeros((0, 5), bool), np.arange(6).reshape(2, 3).T])
+def test_a_turned_bit_and_a_lost_byte_of_an_array_are_named(tmp_path, values):
+    """In its header, its values or its checksum."""
+    path = tmp_path / "a.npy"
+    write_array(path, values)
+    found = read_array(path)
+    assert found.dtype == values.dtype
+    np.testing.assert_array_equal(found, values)
+    whole = path.read_bytes()
+    damaged = [whole[:at] + bytes([whole[at] ^ 4]) + whole[at + 1 :] for at in range(0, len(whole), 3)]
+    for content in (*damaged, whole[:-1], whole[:-15], whole[:9], b""):
+        path.write_bytes(content)
+        with pytest.raises(InputError, match="a.npy is not a complete array .*; delete it and run again"):
+            read_array(path)
+
+
+def test_a_full_disk_is_told_from_a_limit_on_the_size_of_files(tmp_path):
+    """Whether an array is written whole or in parts, the error has the system's number and names the file."""
+    values = np.zeros(1 << 20)
+
+    def grow(path: Path) -> None:
+        with appending(path, np.float64) as append:
+            append(values)
+
+    for write in (lambda path: write_array(path, values), grow):
+        with pytest.raises(OSError, match="No space left on device") as caught:
+            write(Path("/dev/full"))
+        assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, "/dev/full")
+        limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, limits[1]))
+        try:
+            with pytest.raises(OSError, match="File too large") as caught:
+                write(tmp_path / "a.npy")
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        assert (caught.value.errno, caught.value.filename) == (errno.EFBIG, str(tmp_path / "a.npy"))
 
 
 @pytest.mark.parametrize("lengths", [[2, 0, 3, 1, 0, 2], [0, 0], [1], []])
@@ -147,7 +193,7 @@ def test_tokens_that_lead_nowhere_are_named(tmp_path, name, place, value, what):
         array = array.astype(value)
     else:
         array[place] = value
-    np.save(tmp_path / f"tokens/{name}.npy", array)
+    write_array(tmp_path / f"tokens/{name}.npy", array)
     message = re.escape(f"tokens/{name}.npy is damaged: it does not hold {what}")
     with pytest.raises(InputError, match=message + ".*; delete .*tokens and run again"):
         read_tokens(tmp_path / "tokens")
@@ -205,18 +251,6 @@ def test_a_damaged_footer_is_named_or_changes_nothing(tmp_path):
             refused += 1
             assert "queries.parquet" in str(error) or "has no queries" in str(error)
     assert refused > 10
-
-
-def test_a_full_disk_is_told_as_one(tmp_path, monkeypatch):
-    """NumPy tells how many bytes were written, without the system's number."""
-
-    def fail(*_: object) -> None:
-        raise OSError("82242 requested and 81856 written")
-
-    monkeypatch.setattr(np, "save", fail)
-    with pytest.raises(OSError, match="No space left on device") as caught:
-        write_array(tmp_path / "a.npy", np.zeros(3))
-    assert (caught.value.errno, caught.value.filename) == (errno.ENOSPC, str(tmp_path / "a.npy"))
 
 
 def test_what_is_to_be_deleted_is_a_whole_output(tmp_path):

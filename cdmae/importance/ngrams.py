@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from cdmae.arrays import read_array, write_array
+from cdmae.arrays import read_array, seal, write_array
 from cdmae.compiled import Threads
 from cdmae.errors import InputError
 from cdmae.files import complete
@@ -70,6 +70,7 @@ def count_to(folder: Path | str, tokens: Tokens, *, unit: str, window: int, thre
             return array
 
         counts = count(tokens, unit=unit, window=window, threads=threads, allocate=allocate)
+        seal(aside / "counts.npy")
         write_array(aside / "segments.npy", counts.segments)
         ngram_table.write(aside, counts.table)
 

@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from cdmae.arrays import read_array, write_array
+from cdmae.arrays import map_array, read_array, write_array
 from cdmae.errors import InputError
-from cdmae.files import complete, read_json, write_json
+from cdmae.files import complete, read_json, remedy, write_json
 from cdmae.log import Progress, say
 from cdmae.models import checkpoint, packed, sequences, transformer
 from cdmae.models.checkpoint import Model
@@ -34,17 +34,9 @@ SHARD = 1 << 15  # passages: 100 MB at 768 dimensions
 BUDGET = {"cpu": 1 << 13, "cuda": 1 << 17}  # word-pieces computed together: what a cache, or a GPU, likes
 
 
-def read_vectors(folder: Path | str) -> list[np.ndarray]:
-    """Open the shards of a collection's vectors, memory-mapped, in the order of the passages: float32 [p, D] each."""
-    paths = sorted(Path(folder).glob("[0-9]*.npy"))
-    if not paths:
-        raise InputError(f"{folder} holds no vectors; delete it and run again")
-    return [read_array(path) for path in paths]
-
-
 @dataclass(frozen=True)
 class Shard:
-    """A shard of vectors of this `shape` [p, D] that is made by `make` whenever it is read."""
+    """A shard of vectors of this `shape` [p, D] that is made by `make`, or checked, whenever it is read."""
 
     shape: tuple[int, int]
     make: Callable[[], np.ndarray]
@@ -56,6 +48,21 @@ class Shard:
     def __getitem__(self, rows: slice) -> np.ndarray:
         """Make the vectors of some of its rows."""
         return self.make()[rows]
+
+
+def read_vectors(folder: Path | str) -> list[Shard]:
+    """Open the shards of a collection's vectors in the order of the passages: float32 [p, D] each, memory-mapped.
+
+    Each is checked against its checksum when it is read, just before it is searched: the disk is read once.
+    """
+    paths = sorted(Path(folder).glob("[0-9]*.npy"))
+    if not paths:
+        raise InputError(f"{folder} holds no vectors; delete it and run again")
+    shapes = [map_array(path).shape for path in paths]
+    for path, shape in zip(paths, shapes, strict=True):
+        if len(shape) != 2:
+            raise InputError(f"{path} is damaged: its shape is {list(shape)}; {remedy(path)}")
+    return [Shard(shape, partial(read_array, path)) for path, shape in zip(paths, shapes, strict=True)]
 
 
 def cut(count: int, width: int, make: Callable[[int, int], np.ndarray]) -> list[Shard]:

@@ -93,6 +93,7 @@ def _largest(ids: np.ndarray) -> int:
     largest, block = 0, 1 << 22
     with open(str(ids.filename), "rb") as file:
         file.seek(ids.offset)
-        while len(values := np.fromfile(file, ids.dtype, block)):
+        for first in range(0, len(ids), block):
+            values = np.fromfile(file, ids.dtype, min(block, len(ids) - first))
             largest = max(largest, int(values.max()))
     return largest
