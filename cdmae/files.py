@@ -1,45 +1,64 @@
-"""Outputs that exist only when they are complete, JSON among them; and what to do about one that is damaged."""
+"""Outputs that exist only when they are complete, such as JSON files; and how to remedy a damaged one."""
 
 from __future__ import annotations
 
 import json
 import os
+import platform
+import re
+import secrets
 import shutil
+import time
+import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 from cdmae.errors import InputError
 
+ABANDONED = 24 * 3600  # seconds without a write after which a part of another host counts as left behind
+COPIED = 1 << 25  # bytes of the largest file that is copied rather than linked: all but the weights of a model
+
 
 @contextmanager
 def complete(path: Path | str) -> Iterator[Path]:
-    """Yield a place beside `path` to write a file or a folder to; sync it and rename it to `path` at the end.
+    """Yield a hidden path next to `path` to write a file or folder to; sync it and rename it to `path` at the end.
 
-    After an error nothing is left behind. The caller creates the file, or calls ``mkdir`` on what is yielded.
+    After an error nothing is left behind, and what was at `path` is still there. The caller creates the file, or calls
+    ``mkdir`` on what is yielded. Parts that killed processes left behind are removed first.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    _remove(aside)
+    _remove_abandoned(path)
+    part = _part(path)
     try:
-        yield aside
-        _sync(aside)
-        _remove(path)
-        os.replace(aside, path)
+        yield part
+        _sync(part)
+        _replace(path, part)
         _sync(path.parent, inside=False)
     except BaseException:
-        _remove(aside)
+        _remove(part)
         raise
 
 
 def link(path: Path | str, place: Path | str) -> None:
-    """Give a file a second name; where the file system cannot, copy it."""
+    """Copy a small file; give a large one a second name, and let nobody write to it under either.
+
+    So an edit of a linked folder's config.json does not change the original. Where the file system cannot link, large
+    files are copied, too.
+    """
+    path = Path(path)
+    if path.stat().st_size <= COPIED:
+        shutil.copy2(path, place)
+        return
     try:
         os.link(path, place)
     except OSError:  # another file system, one without hard links, or too many of them
         shutil.copy2(path, place)
+        return
+    with suppress(OSError):  # another user's file
+        path.chmod(path.stat().st_mode & ~0o222)
 
 
 def write_text(path: Path | str, text: str) -> None:
@@ -69,6 +88,65 @@ def remedy(path: Path | str) -> str:
     path = Path(path)
     output = next((folder for folder in path.parents if (folder / ".snakemake_timestamp").exists()), path)
     return f"delete {'it' if output == path else output} and run again"
+
+
+def _part(path: Path) -> Path:
+    """Name a file or folder that no other process names, on no other host."""
+    return path.with_name(f".{path.name}.{_host()}.{os.getpid()}.{secrets.token_hex(4)}.part")
+
+
+def _host() -> str:
+    """Hash the scope of process ids: the host's name and, which differs in containers, the namespace."""
+    namespace = ""
+    with suppress(OSError):  # not Linux
+        namespace = os.readlink("/proc/self/ns/pid")
+    return f"{zlib.crc32(f'{platform.node()} {namespace}'.encode()):08x}"
+
+
+def _remove_abandoned(path: Path) -> None:
+    """Remove the parts of `path` that processes left behind which no longer run."""
+    of_path = re.compile(rf"\.{re.escape(path.name)}\.([0-9a-f]{{8}})\.([0-9]+)\.[0-9a-f]{{8}}\.part")
+    for name in os.listdir(path.parent):
+        found = of_path.fullmatch(name)
+        if found is None:
+            continue
+        part = path.with_name(name)
+        host, process = found.groups()
+        with suppress(OSError):  # of another user, or removed by another process meanwhile
+            abandoned = not _runs(int(process)) if host == _host() else time.time() - _written(part) > ABANDONED
+            if abandoned:
+                _remove(part)
+
+
+def _runs(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:  # of another user
+        pass
+    return True
+
+
+def _written(part: Path) -> float:
+    """Return the time of the last write to a file, or to anything in a folder."""
+    return max(path.lstat().st_mtime for path in [part, *part.rglob("*")])
+
+
+def _replace(path: Path, part: Path) -> None:
+    """Rename `part` to `path`. Only a folder cannot be replaced in one step; it is moved out of the way first."""
+    old = None
+    if os.path.lexists(path) and (part.is_dir() or (path.is_dir() and not path.is_symlink())):
+        old = _part(path)
+        os.replace(path, old)
+    try:
+        os.replace(part, path)
+    except OSError:
+        if old is not None:
+            os.replace(old, path)
+        raise
+    if old is not None:
+        _remove(old)
 
 
 def _remove(path: Path) -> None:

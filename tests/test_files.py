@@ -1,8 +1,10 @@
 """Formats: what is written is read back, in the pieces that are asked for; what is damaged is named."""
 
 import errno
+import os
 import re
 import resource
+import signal
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cdmae import runs
+from cdmae import files, runs
 from cdmae.arrays import appending, read_array, write_array
 from cdmae.collections.store import (
     PASSAGES,
@@ -25,7 +27,7 @@ from cdmae.collections.store import (
 )
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures, read_table
-from cdmae.files import read_json
+from cdmae.files import complete, link, read_json
 from cdmae.runs import Run, count_queries, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 
@@ -272,3 +274,119 @@ def test_a_row_that_is_cut_is_noticed(tmp_path):
     (tmp_path / "retrieval.tsv").write_text("step\trr\tpassages\n0\t0.5\t20\n10\t0.")
     with pytest.raises(InputError, match="a row is not complete"):
         read_table(tmp_path / "retrieval.tsv", gaps=False)
+
+
+# --- complete --------------------------------------------------------------------------------------------------------
+
+
+def killed(work) -> None:
+    """Do some work in a process that is killed where it would sync or rename what it has written."""
+    child = os.fork()
+    if not child:
+        work()
+        os._exit(0)
+    assert os.WTERMSIG(os.waitpid(child, 0)[1]) == signal.SIGKILL
+
+
+def kill(*_, **__) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def fill(path: Path, text: str, *, folder: bool) -> None:
+    with complete(path) as part:
+        if folder:
+            part.mkdir()
+            part /= "file"
+        part.write_text(text)
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_parts_of_killed_processes_are_removed_and_those_of_living_ones_kept(tmp_path, monkeypatch, folder):
+    """Whatever is at the path, and whatever another output is called."""
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "_sync", kill)
+        for name in ("a", "a.txt"):
+            killed(lambda name=name: fill(tmp_path / name, "half", folder=folder))
+    with complete(tmp_path / "a") as living:
+        living.write_text("first")
+        assert len(list(tmp_path.iterdir())) == 2
+        monkeypatch.setattr(files.os, "getpid", lambda: 1)  # in a container
+        fill(tmp_path / "a", "second", folder=folder)
+        assert living.read_text() == "first"
+    assert (tmp_path / "a").read_text() == "first"
+    fill(tmp_path / "a.txt", "whole", folder=folder)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a", "a.txt"]
+
+
+def test_parts_of_another_host_are_removed_when_nothing_was_written_for_a_day(tmp_path, monkeypatch):
+    old, young = tmp_path / ".a.0badcafe.7.0badcafe.part", tmp_path / ".a.0badcafe.8.0badcafe.part"
+    for part in (old, young):
+        part.mkdir()
+        (part / "file").touch()
+        os.utime(part, (1, 1))
+    os.utime(old / "file", (1, 1))
+    fill(tmp_path / "a", "text", folder=False)
+    assert not old.exists() and young.exists()
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_a_kill_while_an_output_is_replaced_loses_neither(tmp_path, monkeypatch, folder):
+    """A file is replaced in one step; of a folder both are there under some name."""
+    fill(tmp_path / "a", "old", folder=folder)
+    replace, steps = os.replace, []
+
+    def second(*paths) -> None:
+        steps.append(paths)
+        if len(steps) == (2 if folder else 1):
+            kill()
+        replace(*paths)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files.os, "replace", second)
+        killed(lambda: fill(tmp_path / "a", "new", folder=folder))
+    found = [path.read_text() for path in tmp_path.rglob("*") if path.is_file()]
+    assert sorted(found) == ["new", "old"]
+    if not folder:
+        assert (tmp_path / "a").read_text() == "old"
+    fill(tmp_path / "a", "newer", folder=folder)
+    assert [path.name for path in tmp_path.iterdir()] == ["a"]
+
+
+@pytest.mark.parametrize("folder", [False, True])
+def test_an_output_that_cannot_be_replaced_stays(tmp_path, monkeypatch, folder):
+    fill(tmp_path / "a", "old", folder=folder)
+    before = list(tmp_path.rglob("*"))
+    replace = os.replace
+
+    def fail(source, target) -> None:
+        if Path(target).name == "a" and "old" not in str([path.read_text() for path in Path(source).glob("file")]):
+            raise OSError(errno.EBUSY, "busy")
+        replace(source, target)
+
+    monkeypatch.setattr(files.os, "replace", fail)
+    with pytest.raises(OSError, match="busy"):
+        fill(tmp_path / "a", "new", folder=folder)
+    assert list(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_and_a_file_replace_each_other(tmp_path):
+    for text, folder in (("one", True), ("two", False), ("three", True), ("four", True)):
+        fill(tmp_path / "a", text, folder=folder)
+        assert [path.read_text() for path in tmp_path.rglob("*") if path.is_file()] == [text]
+    (tmp_path / "b").symlink_to("a")
+    fill(tmp_path / "b", "five", folder=True)
+    assert (tmp_path / "a/file").read_text() == "four" and not (tmp_path / "b").is_symlink()
+
+
+def test_an_edit_of_a_linked_file_does_not_change_the_original(tmp_path, monkeypatch):
+    """Small files are copies; large ones are one file that nobody may write to."""
+    monkeypatch.setattr(files, "COPIED", 5)
+    for name in ("small", "large one"):
+        (tmp_path / name).write_text(name)
+        link(tmp_path / name, tmp_path / f"{name}, linked")
+    with open(tmp_path / "small, linked", "r+") as file:
+        file.write("SMALL")
+    assert (tmp_path / "small").read_text() == "small"
+    large = tmp_path / "large one, linked"
+    assert large.samefile(tmp_path / "large one")
+    assert large.stat().st_mode & 0o222 == 0
