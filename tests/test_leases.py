@@ -124,3 +124,28 @@ def test_a_lease_that_was_deleted_is_made_again(tmp_path, capsys):
             pass
     assert capsys.readouterr().err.count("lease was deleted; it is made again") == 2
     assert [path.name for path in folder.iterdir()] in (["lease.lock"], [])
+
+
+def test_an_empty_lease_that_a_loss_of_power_left_is_taken_over(tmp_path, locks):
+    """Its size is what the file system kept; nobody writes to it any more."""
+    (tmp_path / "lease").touch()
+    with leases.held(tmp_path, "x") as lease:
+        assert f"pid={os.getpid()}\n" in (tmp_path / "lease").read_text() and not lease.lost
+
+
+def test_an_empty_lease_that_is_being_written_is_not(tmp_path, monkeypatch):
+    """Another host has just made it, and fills it a moment later."""
+    (tmp_path / "lease").touch()
+    monkeypatch.setattr(leases.time, "sleep", lambda _: write(tmp_path))
+
+    def beat() -> None:
+        while not ended.wait(0.05):
+            os.utime(tmp_path / "lease")
+
+    ended = threading.Event()
+    heart = threading.Thread(target=beat)
+    heart.start()
+    with pytest.raises(InputError, match="by process 7 on elsewhere;"), leases.held(tmp_path, "x"):
+        pass
+    ended.set()
+    heart.join()
