@@ -1,5 +1,6 @@
 """The loop of every trainer: what stops it, what it shows, and how several processes stop together."""
 
+import errno
 import math
 import threading
 from contextlib import nullcontext
@@ -18,6 +19,7 @@ from cdmae.training.ranks import Ranks
 SETTINGS = Stage(kind="retriever", collection="c", learning_rate=0.1)
 ALONE = Ranks()
 FINE = {"loss": 9.0, "encoder_loss": 4.0, "decoder_loss": 5.0, "spread": 0.2, "gradient_norm": 1.0}
+FINE_STEP = {"loss": torch.ones(()), "spread": torch.ones(())}
 
 
 def run(folder: Path, group: Ranks = ALONE, *, interval: int = 3, learn=None) -> list[int]:
@@ -73,6 +75,58 @@ def test_a_failed_training_is_noticed_before_it_is_saved(tmp_path, monkeypatch):
     with pytest.raises(InputError, match="the loss of step 2 is nan"):
         run(tmp_path, learn=lambda *_: {"loss": torch.tensor(next(numbers)), "spread": torch.ones(())}, interval=5)
     assert [path.name[:13] for path in tmp_path.glob("*.pt")] == ["step-00000001"]
+
+
+@pytest.fixture
+def full_from(monkeypatch):
+    """A function that lets the disk be full from the state of one step to the state of another."""
+    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "0")
+    kept = torch.save
+
+    def full(first: int, last: int) -> None:
+        def save(payload, file) -> None:
+            if first <= payload["step"] <= last:
+                file.close()
+                file = open("/dev/full", "wb", buffering=0)  # noqa: SIM115
+            kept(payload, file)
+
+        monkeypatch.setattr(torch, "save", save)
+
+    return full
+
+
+def test_a_training_outlasts_a_full_disk(tmp_path, full_from, capsys):
+    """It says so, keeps the states that it has, and saves again once there is room."""
+    full_from(3, 4)
+    states = []
+
+    def learn(*_) -> dict[str, Tensor]:
+        states.append(sorted(path.name[:13] for path in tmp_path.glob("step-*")))
+        return FINE_STEP
+
+    run(tmp_path, learn=learn)
+    assert states[4] == ["step-00000001", "step-00000002"]
+    assert states[5] == ["step-00000002", "step-00000005"]
+    said = capsys.readouterr().err
+    assert "x cannot save its state at step 3: No space left on device; the states before it are kept\n" in said
+    assert said.count("cannot save") == 2
+    assert not list(tmp_path.glob(".*.part"))
+
+
+def test_a_stop_on_a_full_disk_is_the_systems_error(tmp_path, full_from, monkeypatch):
+    """Not an exit that promises a saved state."""
+    stop = setup.Stop()
+    monkeypatch.setattr(setup, "stopping", lambda: nullcontext(stop))
+    full_from(3, 99)
+
+    def learn(_: int, step: int) -> dict[str, Tensor]:
+        stop.requested = "SIGTERM" if step == 2 else ""
+        return FINE_STEP
+
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        run(tmp_path, learn=learn)
+    assert caught.value.errno == errno.ENOSPC
+    assert sorted(path.name[:13] for path in tmp_path.glob("step-*")) == ["step-00000001", "step-00000002"]
 
 
 def test_a_meter_goes_on_from_its_state():

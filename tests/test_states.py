@@ -97,6 +97,8 @@ def test_due_follows_the_environment(tmp_path, monkeypatch):
         monkeypatch.setenv("CDMAE_SAVE_SECONDS", seconds)
         with states.opened(tmp_path, "x") as state:
             assert state.due() == due
-    monkeypatch.setenv("CDMAE_SAVE_SECONDS", "often")
-    with pytest.raises(InputError, match="CDMAE_SAVE_SECONDS is 'often'"), states.opened(tmp_path, "x"):
-        pass
+    for refused in ("often", "", "nan", "-nan", "inf", "1e999", "-1", "1e6"):
+        monkeypatch.setenv("CDMAE_SAVE_SECONDS", refused)
+        message = f"CDMAE_SAVE_SECONDS is '{refused}'; allowed: a number of seconds from 0 to 86,400"
+        with pytest.raises(InputError, match=message), states.opened(tmp_path, "x"):
+            pass

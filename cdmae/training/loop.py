@@ -97,8 +97,10 @@ def train(
                     saved.add(CURVE, step=done, learning_rate=rate, **meter.means(done if warm else None))
                 if save:
                     state = {part: owner.state_dict() for part, owner in parts.items()}
-                    saved.save(done, {"seconds": time.monotonic() - begun, **state})
+                    unsaved = save_if_possible(saved, done, {"seconds": time.monotonic() - begun, **state})
                     if group.any(bool(stop.requested)):
+                        if unsaved is not None:
+                            raise unsaved
                         signal = stop.requested or "a signal"
                         raise Interrupted(f"{signal}: {saved.name} is saved at step {done:,}; run it again to go on")
     return time.monotonic() - begun, meter.notes
@@ -188,7 +190,21 @@ def check(
         raise InputError(f"training {how}: {what}; lower learning_rate (now {peak:g}) or lengthen the warm-up")
 
 
-# --- what it resumes from --------------------------------------------------------------------------------------------
+# --- what it saves and resumes from ----------------------------------------------------------------------------------
+
+
+def save_if_possible(saved: State, step: int, payload: dict[str, Any]) -> OSError | None:
+    """Save a state; report and return the error where the system cannot, as on a full disk.
+
+    The training can end without this state, and the next one may find room.
+    """
+    try:
+        saved.save(step, payload)
+    except OSError as error:
+        reason = error.strerror or error
+        say(f"{saved.name} cannot save its state at step {step:,}: {reason}; the states before it are kept")
+        return error
+    return None
 
 
 def resume(saved: State, parts: dict[str, Any]) -> float:

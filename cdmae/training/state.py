@@ -12,6 +12,7 @@ A state is written beside its place, synced and renamed; the last two are kept.
 
 from __future__ import annotations
 
+import math
 import os
 import shutil
 import sys
@@ -31,17 +32,21 @@ from cdmae.training.leases import Lease
 from cdmae.training.ranks import Ranks
 
 KEPT = 2  # states: the newest, and the one before it in case the newest is damaged
+LONGEST_PAUSE = 24 * 3600  # seconds between two states
 SAVING_SHARE = 0.05  # of the time may go into saving: large models on slow disks save less often
 ALONE = Ranks()
 
 
 def save_seconds() -> float:
     """Return the seconds between two states: ``CDMAE_SAVE_SECONDS``, 60 where it is not set."""
-    seconds = os.environ.get("CDMAE_SAVE_SECONDS", "60")
+    text = os.environ.get("CDMAE_SAVE_SECONDS", "60")
     try:
-        return float(seconds)
+        seconds = float(text)
     except ValueError:
-        raise InputError(f"CDMAE_SAVE_SECONDS is {seconds!r}; allowed: a number of seconds") from None
+        seconds = math.nan
+    if not 0 <= seconds <= LONGEST_PAUSE:
+        raise InputError(f"CDMAE_SAVE_SECONDS is {text!r}; allowed: a number of seconds from 0 to {LONGEST_PAUSE:,}")
+    return seconds
 
 
 class State:
@@ -93,22 +98,30 @@ class State:
         return None
 
     def save(self, step: int, payload: dict[str, Any]) -> None:
-        """Write the state after `step` updates; `payload` holds tensors, numbers, strings and containers of them."""
+        """Write the state after `step` updates; `payload` holds tensors, numbers, strings and containers of them.
+
+        Raises OSError where the system cannot, as on a full disk; the states before it are kept.
+        """
         if not self.writes:
             return
         begun = time.monotonic()
+        try:
+            self._write(step, payload)
+        finally:
+            self._saved_at = time.monotonic()
+            seconds = save_seconds()  # 0: after every step, whatever it costs
+            self._pause = max(seconds, (self._saved_at - begun) / SAVING_SHARE) if seconds else 0.0
+
+    def _write(self, step: int, payload: dict[str, Any]) -> None:
         path = self.folder / f"step-{step:08d}"
-        with complete(path) as aside:
-            torch.save({"step": step, "tables": self.tables, **payload}, aside)
-            checksum = _checksum(aside)
+        with complete(path) as part:
+            _save({"step": step, "tables": self.tables, **payload}, part)
+            checksum = _checksum(part)
         path.rename(path.with_name(f"{path.name}.{checksum:08x}.pt"))
         for old in self._states()[:-KEPT]:
             old.unlink()
         for table in self.tables:
             self.write_table(table, self.folder)
-        self._saved_at = time.monotonic()
-        seconds = save_seconds()  # 0: after every step, whatever it costs
-        self._pause = max(seconds, (self._saved_at - begun) / SAVING_SHARE) if seconds else 0.0
 
     def due(self) -> bool:
         """Tell whether it is time to save again."""
@@ -154,6 +167,18 @@ def opened(folder: Path, name: str, group: Ranks = ALONE) -> Iterator[State]:
             if path.suffix != ".pt":
                 path.unlink()
         yield State(folder, name, group, lease)
+
+
+def _save(payload: dict[str, Any], path: Path) -> None:
+    """Write by `torch.save`, which hides the system's error, such as a full disk, behind one of its own."""
+    try:
+        with open(path, "wb") as file:  # given a path, it would not even keep the number of the error
+            torch.save(payload, file)
+    except RuntimeError as error:
+        cause = error.__context__
+        if not isinstance(cause, OSError):
+            raise
+        raise OSError(cause.errno, cause.strerror, str(path)) from None
 
 
 def _checksum(path: Path) -> int:
