@@ -317,3 +317,22 @@ def test_batches_join_in_order(tmp_path, monkeypatch):
     assert beir.Settings(path=beir_folder(tmp_path / "beir")).check() == {"test": 2}
     collection = msmarco.Settings(path=msmarco_folder(tmp_path)).load()
     assert [batch["passage_id"].to_pylist() for batch in collection.passages] == [["0", "1"], ["2"]]
+
+
+@pytest.mark.parametrize("change", ["appended", "cut", "another id", "without text"])
+def test_a_corpus_that_changes_while_it_is_read_is_refused(tmp_path, change):
+    """It is read twice: the counts, the ids of judgments and the passages written would not fit together."""
+    corpus = tmp_path / "corpus.jsonl"
+    rows = [{"_id": f"p{row}", "text": "text"} for row in range(4)]
+    corpus.write_text(jsonl(rows))
+    collection = beir.Settings(path=str(tmp_path)).load()
+    rows = {
+        "appended": [*rows, rows[0]],
+        "cut": rows[:-1],
+        "another id": [*rows[:-1], {"_id": "new", "text": "text"}],
+        "without text": [*rows[:-1], {"_id": "p3", "text": ""}],
+    }[change]
+    corpus.write_text(jsonl(rows))
+    with pytest.raises(InputError, match="corpus.jsonl changed while the collection was made from it: .*; wait until"):
+        write_collection(tmp_path / "made", collection)
+    assert not list((tmp_path / "made").iterdir())

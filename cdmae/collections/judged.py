@@ -87,11 +87,21 @@ def load(parts: Parts, about: dict[str, Any]) -> Collection:
         queries[split] = frame
         about["queries"][split] = counts
 
+    kept = ids.filter(pa.array(has_text))
+
     def passages() -> Iterator[pa.RecordBatch]:
         with Progress(count, unit="passages", label="collection") as progress:
             for batch in batches((row for _, row in parts.passages.rows() if _has_text(row)), PASSAGES):
+                if kept.slice(progress.done, len(batch)) != pa.chunked_array([batch["passage_id"]]):
+                    raise changed()
                 yield batch
                 progress.advance(len(batch))
+            if progress.done < count:
+                raise changed()
+
+    def changed() -> InputError:
+        words = "changed while the collection was made from it: the second reading found other passages than the first"
+        return InputError(f"{parts.passages.path} {words}; wait until it is complete and run again")
 
     return Collection(pa.RecordBatchReader.from_batches(PASSAGES, passages()), queries, qrels, about)
 
