@@ -31,6 +31,10 @@ class Source:
         """List the files from which the collection is made, each once; it is made again when one changes."""
         return []
 
+    def folders(self) -> list[Path]:
+        """List the folders of which every file may become part of the collection; results may not lie there."""
+        return []
+
     def version(self) -> dict[str, str]:
         """Return what else decides the result, such as the versions of harvested packages."""
         return {}

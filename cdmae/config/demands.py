@@ -63,11 +63,26 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
     Returns by split how many queries have a relevant passage, as far as that is known without the job.
     """
     _ask(config, name, "judged")
+    _check_apart(config, name)
     files = _ask(config, name, "depends")
     for file in files:
         pretrained.check_plain(file, ("collections", name))
     small = sum(Path(file).stat().st_size for file in files) <= SMALL
     return _ask(config, name, "check") if small else {}
+
+
+def _check_apart(config: Config, name: str) -> None:
+    """Refuse a collection that would read the results: it would change with every run, and never be finished."""
+    results = Path(config.results).resolve()
+    for folder in map(Path.resolve, _ask(config, name, "folders")):
+        if results.is_relative_to(folder):
+            where = "in which the results are written"
+        elif folder.is_relative_to(results):
+            where = "which is inside the results"
+        else:
+            continue
+        words = f" reads all of {folder}, {where} ({config.results}); allowed: a folder apart from `results`"
+        raise refusal(("collections", name), words)
 
 
 def _ask(config: Config, name: str, question: str) -> Any:

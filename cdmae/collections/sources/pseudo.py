@@ -73,6 +73,10 @@ class Settings(Source):
         """List the files of the collection whose text it is."""
         return self.base.depends()
 
+    def folders(self) -> list[Path]:
+        """Return the folders of the collection whose text it is."""
+        return self.base.folders()
+
     def version(self) -> dict[str, str]:
         """Return the version of the collection whose text it is."""
         return self.base.version()

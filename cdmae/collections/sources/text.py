@@ -4,10 +4,13 @@ Paragraphs, divided by empty lines, are joined up to a number of words; a longer
 of its file and its place there, ``guide/install.md#3``; its title is the name of the file and the heading above it,
 ``install: On a cluster``. Headings are lines underlined with one of ``=-~^``, and Markdown's (``## On a cluster``) in
 files that end in ``.md``.
+
+Files and folders whose names begin with a dot are not read, nor is what links outside of the folder lead to.
 """
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,6 +21,7 @@ from typing import TYPE_CHECKING
 from cdmae.collections import Source, judged
 from cdmae.errors import InputError
 from cdmae.fields import setting
+from cdmae.log import say
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
@@ -37,20 +41,44 @@ class Settings(Source):
     )
     words: int = setting(100, unit="words", meaning="longest passage", source="DPR: 100", low=10, high=10_000)
 
+    def folders(self) -> list[Path]:
+        """Return the folder: files that a run put there would be passages of the next."""
+        return [judged.check_folder(self.path)]
+
     def depends(self) -> list[Path]:
         """List the files that are read, in the order of their paths; raises `InputError` where there is none."""
         folder = judged.check_folder(self.path)
-        suffixes = {suffix.lower() for suffix in self.suffixes}
-        files = sorted(path for path in folder.rglob("*") if path.suffix.lower() in suffixes and path.is_file())
+        files, _ = self._found()
         for file in files:
             if any("\ud800" <= letter <= "\udfff" for letter in str(file)):  # how Python shows other bytes
                 raise InputError(f"{ascii(str(file))} has a name that is not UTF-8; rename it")
         if not files:
             raise InputError(
                 f"path is {self.path}, and {folder.absolute()} holds no file that ends in "
-                f"{', '.join(self.suffixes)}; see `suffixes`"
+                f"{', '.join(self.suffixes)}; see `suffixes` (hidden files, and links that lead outside, are not read)"
             )
         return files
+
+    def _found(self) -> tuple[list[Path], int]:
+        """List the files in the order of their paths, and count the links that lead outside of the folder."""
+        folder = judged.check_folder(self.path)
+        top = folder.resolve()
+        suffixes = {suffix.lower() for suffix in self.suffixes}
+        files = []
+        outside = 0
+        for parent, folders, names in os.walk(folder, onerror=_refuse):
+            folders[:] = [name for name in folders if not name.startswith(".")]
+            linked = [name for name in folders if Path(parent, name).is_symlink()]
+            for name in (*names, *linked):
+                path = Path(parent, name)
+                wanted = path.suffix.lower() in suffixes and path.is_file() and not name.startswith(".")
+                if not wanted and name not in linked:
+                    continue
+                if not path.resolve().is_relative_to(top):
+                    outside += 1
+                elif wanted:
+                    files.append(path)
+        return sorted(files), outside
 
     def expected(self) -> tuple[int, float, dict[str, int]]:
         """Estimate passages and words in one from the sizes of the files; there are no queries."""
@@ -59,7 +87,12 @@ class Settings(Source):
 
     def load(self, threads: int = 1) -> Collection:
         """Read the collection; `threads` is not used because nothing is computed."""
-        return judged.load(judged.Parts(self, {}, {}), {"source": "text", "files": len(self.depends())})
+        about = {"source": "text", "files": len(self.depends())}
+        _, outside = self._found()
+        if outside:
+            say(f"{self.path} holds links that lead outside of it, which are not read: {outside:,}")
+            about["links that lead outside, not read"] = outside
+        return judged.load(judged.Parts(self, {}, {}), about)
 
     def rows(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yield the number of each passage, from 1, and its id, title and text."""
@@ -75,6 +108,10 @@ class Settings(Source):
                 number += 1
                 name = f"{file.relative_to(folder).as_posix()}#{place}"
                 yield number, (name, f"{title}: {heading}" if heading else title, passage)
+
+
+def _refuse(error: OSError) -> None:
+    raise InputError(f"{error.filename} cannot be read: {error.strerror}") from None
 
 
 def passages(text: str, words: int, *, markdown: bool = False) -> Iterator[tuple[str, str]]:
