@@ -1,5 +1,9 @@
 """The name of a training's state: equal for equal things, new for whatever a result depends on; and adopting one."""
 
+import pytest
+
+from cdmae.errors import InputError
+from cdmae.training import leases
 from workflow.state import adopt, folder_of, key_of
 
 
@@ -38,3 +42,15 @@ def test_adopt_moves_the_newest_older_state_and_what_lies_beside_it(tmp_path):
         assert (folder / file).read_text() == "newer"
     assert adopt("pretrain/mae", folder) == "", "a training that has a state keeps it"
     assert adopt("pretrain/other", tmp_path / "deeper/own") == "", "and there may be none"
+
+
+def test_adopt_leaves_a_state_to_the_training_that_holds_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(leases, "WAIT", 0.1)
+    state = tmp_path / "older/step-00000100.0badcafe.pt"
+    state.parent.mkdir()
+    state.touch()
+    with leases.held(state.parent, "pretrain/mae"):
+        with pytest.raises(InputError, match="pretrain/mae is being trained already, by process .*; wait for it"):
+            adopt("pretrain/mae", tmp_path / "own")
+        assert state.exists()
+    assert adopt("pretrain/mae", tmp_path / "own").startswith("pretrain/mae goes on from step 100 ")

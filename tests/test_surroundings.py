@@ -42,3 +42,34 @@ def test_a_cache_is_a_folder_to_which_one_may_write(tmp_path, monkeypatch, read_
         said = f"variable SNAKEMAKE_OUTPUT_CACHE, which is {place or 'not set'}; allowed: a folder that is there, and"
         with pytest.raises(InputError, match=f"^--cache needs the environment {said}"):
             surroundings.check_cache()
+
+
+def test_results_are_locked_by_one_run_which_the_next_one_names(tmp_path):
+    with surroundings.lock(str(tmp_path / "results")):
+        with pytest.raises(InputError, match=f"another run .process {os.getpid()} on .* is working on .*; wait for it"):
+            surroundings.lock(str(tmp_path / "results"))
+        (tmp_path / "results/.lock").write_text("\x1b[2J" + "x" * 10_000)
+        with pytest.raises(InputError) as caught:
+            surroundings.lock(str(tmp_path / "results"))
+        assert "\x1b" not in str(caught.value) and len(str(caught.value)) < 400
+    surroundings.lock(str(tmp_path / "results")).close()
+
+
+@pytest.mark.parametrize("kind", ["link", "dangling link", "hard link", "pipe", "folder"])
+def test_a_lock_that_somebody_made_of_another_file_is_refused(tmp_path, kind):
+    """In a folder that a group shares: what is behind it is not written to, and nothing waits for it."""
+    mine, lock = tmp_path / "mine.txt", tmp_path / "results/.lock"
+    mine.write_text("precious")
+    lock.parent.mkdir()
+    {
+        "link": lambda: lock.symlink_to(mine),
+        "dangling link": lambda: lock.symlink_to(tmp_path / "nowhere"),
+        "hard link": lambda: lock.hardlink_to(mine),
+        "pipe": lambda: os.mkfifo(lock),
+        "folder": lock.mkdir,
+    }[kind]()
+    words = "cannot be written to: Is a directory" if kind == "folder" else "is not a file of its own .*; delete it"
+    with pytest.raises(InputError, match=words):
+        surroundings.lock(str(tmp_path / "results"))
+    assert mine.read_text() == "precious"
+    assert not (tmp_path / "nowhere").exists()

@@ -19,7 +19,7 @@ from cdmae.files import read_json
 from cdmae.layout import place
 from workflow import state
 from workflow.facts import importance_of
-from workflow.surroundings import DEVICE, device_here
+from workflow.surroundings import DEVICE, device_here, lock
 
 ROOT = Path(__file__).resolve().parent.parent
 YAML = (".yaml", ".yml")
@@ -125,14 +125,16 @@ def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]
     """
     from workflow.dry_run import dry_run
 
-    configured(configfile)
+    config = configured(configfile)
     trainings = {
         f"{job.rule}/{job.name}": state.folder_of(*details.params.state, details.input)
         for job, details in dry_run(configfile).items()
         if hasattr(details.params, "state") and all(map(os.path.exists, job.inputs))
     }
-    adopted = [line for name, folder in trainings.items() if (line := state.adopt(name, folder))]
-    print("\n".join(adopted or ["there is no older training state to go on from"]))
+    with lock(config.results):
+        adopted = [state.adopt(name, folder) for name, folder in trainings.items()]
+    lines = [line for line in adopted if line]
+    print("\n".join(lines or ["there is no older training state to go on from"]))
 
 
 def search(

@@ -1,7 +1,7 @@
 """Where a training keeps what it resumes from: a folder named by its settings, its code and the content of its inputs.
 
 After a change of anything that its result depends on it starts afresh, and never goes on from a state that the change
-has made stale. What is made again in the same bits keeps it. Standard library only; a rule calls it as a script.
+has made stale. What is made again in the same bits keeps it. A rule calls it as a script, with the standard library.
 """
 
 from __future__ import annotations
@@ -37,21 +37,28 @@ def folder_of(folder: str, key: str, inputs: Iterable[str]) -> Path:
 
 
 def adopt(name: str, folder: Path) -> str:
-    """Give a training without a state of its own the newest older one; tell what was done, nothing for nothing.
+    """Give a training without a state of its own the newest older one; return a report, empty where nothing was done.
 
-    Meant for an edit that leaves the mathematics alone, such as a renamed variable. Only the user can know that.
+    Meant for an edit that leaves the mathematics alone, such as a renamed variable. Only the user can know that. Raises
+    `InputError` where a training still holds the older state.
     """
+    from cdmae.training import leases  # a script has only the standard library
+
     older = [other for other in folder.parent.glob("*") if other != folder and any(other.glob("step-*.pt"))]
     if not older or any(folder.glob("step-*.pt")):
         return ""
     newest = max(older, key=lambda other: max(path.stat().st_mtime_ns for path in other.glob("step-*.pt")))
     folder.mkdir(parents=True, exist_ok=True)
-    for path in [*newest.glob("step-*.pt"), *newest.glob("*.tsv"), *newest.glob("snapshots/*")]:
-        place = folder / path.relative_to(newest)
-        if not place.is_dir():
-            place.parent.mkdir(exist_ok=True)
-            path.replace(place)
-    step = int(max(path.name for path in folder.glob("step-*.pt")).split(".")[0].removeprefix("step-"))
+    with leases.held(newest, name), leases.held(folder, name):
+        states = sorted(path.name for path in newest.glob("step-*.pt"))
+        if not states:  # the training that held the lease has finished
+            return ""
+        for path in [*newest.glob("step-*.pt"), *newest.glob("*.tsv"), *newest.glob("snapshots/*")]:
+            place = folder / path.relative_to(newest)
+            if not place.is_dir():
+                place.parent.mkdir(exist_ok=True)
+                path.replace(place)
+    step = int(states[-1].split(".")[0].removeprefix("step-"))
     return f"{name} goes on from step {step:,} of the state {newest.name}"
 
 

@@ -5,8 +5,10 @@ Without them Snakemake ends in a traceback, or in an error hours later. Here eac
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
+import stat
 import sys
 from pathlib import Path
 from typing import TextIO
@@ -55,16 +57,11 @@ def lock(results: str) -> TextIO:
 
     The lock is the operating system's and ends with the process. Snakemake's own, which outlives a kill, is off.
     """
-    try:
-        Path(results).mkdir(parents=True, exist_ok=True)
-        file = open(f"{results}/.lock", "a+")  # noqa: SIM115 (it stays open)
-    except OSError as error:
-        raise InputError(f"results is {results}, which cannot be written to: {error.strerror}") from None
+    file = _opened(results)
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
-        file.seek(0)
-        other = file.read().strip() or "unknown"
+        other = show(file.read(200).strip() or "unknown")
         raise InputError(f"another run ({other}) is working on {results}; wait for it") from None
     except OSError as error:  # a network file system without locks
         print(f"{results} cannot be locked ({error.strerror}): start one run at a time", file=sys.stderr)
@@ -72,6 +69,27 @@ def lock(results: str) -> TextIO:
     file.write(f"process {os.getpid()} on {os.uname().nodename}")
     file.flush()
     return file
+
+
+def _opened(results: str) -> TextIO:
+    """Open the lock file. In a folder that others may write to, too, it must not lead to a file that is no lock."""
+    path = Path(results, ".lock")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_NONBLOCK, 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise _no_lock(path) from None
+        raise InputError(f"results is {results}, which cannot be written to: {error.strerror}") from None
+    status = os.fstat(number)
+    if not stat.S_ISREG(status.st_mode) or status.st_nlink > 1:
+        os.close(number)
+        raise _no_lock(path)
+    return open(number, "r+", encoding="utf-8", errors="replace")
+
+
+def _no_lock(path: Path) -> InputError:
+    return InputError(f"{path} is not a file of its own but a link or a pipe; delete it and run again")
 
 
 def _writable(folder: Path) -> bool:
