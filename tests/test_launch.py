@@ -1,7 +1,7 @@
 """workflow/launch: which command a number of GPUs and nodes becomes."""
 
 import fcntl
-import os
+import socket
 import subprocess
 from pathlib import Path
 
@@ -22,7 +22,15 @@ STANDS = {
 
 
 @pytest.fixture
-def launch(programs, monkeypatch):
+def locks(tmp_path, monkeypatch):
+    """The folder of the user's own in which cards are locked."""
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "home/.cache/cdmae"
+
+
+@pytest.fixture
+def launch(locks, programs, monkeypatch):
     """A function that runs it among stand-ins for what it calls; its output in lines, and its words on an error."""
     programs(STANDS)
     monkeypatch.setenv("CDMAE_PARENT", "7")
@@ -54,14 +62,43 @@ def test_torchrun_leaves_the_options_of_a_script_to_it():
     assert [found.training_script, *found.training_script_args] == ["s.py", "--start", "{}"]
 
 
-def test_jobs_that_run_at_once_take_different_cards(launch, monkeypatch):
+def test_jobs_that_run_at_once_take_different_cards(launch, locks, monkeypatch):
     """Of all of them, and of those that the user leaves them."""
-    with open(f"/tmp/cdmae-gpu-{os.getuid()}-1.lock", "w") as held:
+    locks.mkdir(parents=True)
+    with open(locks / f"gpu-{socket.gethostname()}-1.lock", "w") as held:
         fcntl.flock(held, fcntl.LOCK_EX)
         assert launch(2, "s.py")[0].endswith("cards=0,2 parent=7")
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "1,3")
         assert launch(1, "s.py") == ["python s.py cards=3"]
         assert launch(2, "s.py")[0].endswith("cards=1,3 parent=7")  # another one's card 1, or it would not be ours
+
+
+@pytest.mark.parametrize("kind", ["home is a file", "cache is a file", "folders", "no home", "unset"])
+def test_cards_whose_locks_cannot_be_had_are_taken_as_they_were_given(launch, locks, monkeypatch, kind):
+    home = locks.parents[1]
+    if kind == "home is a file":
+        home.write_text("")
+    elif kind == "cache is a file":
+        home.mkdir()
+        locks.parent.write_text("")
+    elif kind == "folders":
+        for card in range(4):
+            (locks / f"gpu-{socket.gethostname()}-{card}.lock").mkdir(parents=True)
+    elif kind == "no home":
+        monkeypatch.setenv("HOME", "/proc/home")  # where not even root can make one
+    else:
+        monkeypatch.delenv("HOME")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,3")
+    assert launch(1, "s.py") == ["python s.py cards=2,3"]
+    assert launch(2, "s.py")[0].endswith("cards=2,3 parent=7")
+
+
+def test_a_lock_of_a_card_that_is_a_link_empties_no_file(launch, locks, tmp_path):
+    locks.mkdir(parents=True)
+    (tmp_path / "mine.txt").write_text("precious")
+    (locks / f"gpu-{socket.gethostname()}-0.lock").symlink_to(tmp_path / "mine.txt")
+    assert launch(1, "s.py") == ["python s.py cards=0"]
+    assert (tmp_path / "mine.txt").read_text() == "precious"
 
 
 @pytest.mark.parametrize("answer", ["exit 127", "echo NVIDIA-SMI has failed; exit 9"], ids=["missing", "failing"])

@@ -3,6 +3,8 @@
 import inspect
 import re
 import runpy
+import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -41,6 +43,19 @@ def test_every_rule_runs_the_script_of_its_name_and_depends_on_its_code(jobs):
         assert [module for module in rule.params if str(module).startswith(f"{script} ")], name
     scripts = {path.relative_to(ROOT).as_posix() for path in ROOT.glob("workflow/scripts/*.py")}
     assert scripts == {script for _, script in jobs.values()}
+
+
+def test_a_log_that_somebody_made_a_link_is_not_written_through(jobs, tmp_path):
+    """In a folder that a group shares; `tee` would empty the file behind it."""
+    mine, log = tmp_path / "mine.txt", tmp_path / "a log.txt"
+    mine.write_text("precious")
+    log.symlink_to(mine)
+    for name, (rule, _) in jobs.items():
+        first, _, rest = rule.shellcmd.partition("; ")
+        assert first == "rm -f {log:q}" and "tee -i {log:q} >&2" in rest, name
+    command = f"{first}; echo said | tee -i {{log:q}} >&2".replace("{log:q}", shlex.quote(str(log)))
+    subprocess.run(["bash", "-c", command], check=True, capture_output=True)
+    assert (mine.read_text(), log.read_text()) == ("precious", "said\n")
 
 
 def test_every_rule_gives_its_script_the_options_that_it_takes(jobs, monkeypatch):
