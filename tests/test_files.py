@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from cdmae import files, runs
+from cdmae import collections, files, runs
 from cdmae.arrays import appending, read_array, write_array
 from cdmae.collections.store import (
     PASSAGES,
@@ -118,6 +118,18 @@ def test_a_turned_bit_and_a_lost_byte_of_an_array_are_named(tmp_path, values):
         path.write_bytes(content)
         with pytest.raises(InputError, match="a.npy is not a complete array .*; delete it and run again"):
             read_array(path)
+
+
+def test_passages_and_queries_that_cannot_be_numbered_are_refused(tmp_path, monkeypatch):
+    passages = pa.table(dict.fromkeys(PASSAGES.names, ["1", "2", "3"]))
+    queries = {"q": pd.DataFrame({"query_id": list("abc"), "text": list("xyz")})}
+    qrels = {"q": pd.DataFrame({"query_id": ["a"], "passage_id": ["1"], "grade": [1]})}
+    monkeypatch.setattr(collections, "MOST_PASSAGES", 2)
+    with pytest.raises(InputError, match="more than 2 passages .at least 3., which cannot be numbered"):
+        write_collection(tmp_path / "a", Collection(passages, queries, qrels, {}))
+    assert not list((tmp_path / "a").iterdir())
+    with pytest.raises(InputError, match="more than 2 queries of split q"):
+        write_collection(tmp_path / "b", Collection(passages[:2], queries, qrels, {}))
 
 
 def test_a_full_disk_is_told_from_a_limit_on_the_size_of_files(tmp_path):

@@ -44,6 +44,12 @@ def rounded_otherwise(_, queries, passages, count, *, metric, device):
     return np.take_along_axis(scores, columns, 1).astype(np.float32), columns
 
 
+def test_rows_beyond_int32_are_refused_and_not_wrapped(monkeypatch):
+    shards = [Shard((2**30, 2), None), Shard((2**30, 2), None)]
+    with pytest.raises(InputError, match="more than 2,147,483,647 passages .at least 2,147,483,648., which cannot be"):
+        search(np.ones((1, 2), np.float32), shards, 3)
+
+
 @pytest.fixture(params=["cpu", "cuda:1"])
 def device(request, monkeypatch):
     """Small blocks; where no GPU is, one is played."""

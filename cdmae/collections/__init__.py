@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from cdmae.collections.store import Collection
 
 
+MOST_PASSAGES = 2**31 - 1  # rows are int32; the row behind the last stands for judged passages that are missing
+
+
 class Source:
     """What the settings of a source answer; those that have nothing to say leave the answer out."""
 
@@ -66,6 +69,15 @@ class Source:
         changes.
         """
         raise NotImplementedError
+
+
+def check_rows(rows: int, what: str) -> None:
+    """Refuse more rows of passages or queries than there are numbers for them."""
+    if rows > MOST_PASSAGES:
+        raise InputError(
+            f"there are more than {MOST_PASSAGES:,} {what} (at least {rows:,}), which cannot be numbered; divide the "
+            "collection into several"
+        )
 
 
 def names() -> list[str]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from cdmae.arrays import open_parquet, read_batches, read_frame, reading
+from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.files import complete, write_json
 from cdmae.log import say
@@ -60,6 +61,7 @@ def write_collection(folder: Path | str, collection: Collection) -> int:
         if split not in collection.qrels:
             continue
         judged = collection.qrels[split]
+        check_rows(len(frame), f"queries of split {split}")
         query_rows = pd.Series(np.arange(len(frame), dtype=np.int32), index=frame["query_id"])
         query = judged["query_id"].map(query_rows)
         lost = judged["passage_id"].isna()
@@ -89,6 +91,7 @@ def _write_passages(path: Path, passages: pa.Table | pa.RecordBatchReader, judge
     names, rows, done = pa.array(judged, pa.string()), np.full(len(judged), -1, dtype=np.int32), 0
     with complete(path) as aside, pq.ParquetWriter(aside, PASSAGES, write_page_checksum=True) as writer:
         for batch in passages:
+            check_rows(done + len(batch), "passages")
             places = pc.index_in(batch["passage_id"], names)
             here = np.flatnonzero(places.is_valid().to_numpy(zero_copy_only=False))
             rows[places.drop_null().to_numpy()] = done + here

@@ -20,7 +20,7 @@ from cdmae.arrays import read_array, seal, write_array
 from cdmae.compiled import Threads
 from cdmae.errors import InputError
 from cdmae.files import complete
-from cdmae.importance import counting
+from cdmae.importance import MOST_WORDS, counting
 from cdmae.importance import table as ngram_table
 from cdmae.importance.table import Table
 from cdmae.tokens.corpus import Tokens
@@ -28,7 +28,6 @@ from cdmae.tokens.corpus import Tokens
 PARTITION = 1 << 14  # keys a partition should hold: its table then fits a core's second-level cache
 PARTITIONS = 1 << 12  # partitions at most: each is written and read in turns, a cache line of it at a time
 GROUP = 64  # partitions counted at a time
-MOST_WORDS = (1 << 32) - 1  # their numbers are uint32
 UNITS = ("word", "wordpiece")
 
 Repeated = tuple[np.ndarray, np.ndarray]  # keys and counts of n-grams that occur at least twice
@@ -91,8 +90,6 @@ def count(
     if unit not in UNITS:
         raise InputError(f"unit is {unit!r}; allowed: {', '.join(UNITS)}")
     words, segments, word_keys = words_of(tokens, unit, threads)
-    if len(words) > MOST_WORDS:
-        raise InputError(f"the collection has {len(words)} words; at most {MOST_WORDS} can be counted together")
     pieces = len(tokens.word_starts)
     with Threads(threads) as pool:
         left = np.empty(len(words), np.uint8)
@@ -140,12 +137,14 @@ def words_of(tokens: Tokens, unit: str, threads: int = 1) -> tuple[np.ndarray, n
     """Return the words as numbers, uint32 [W], the segments in words, int64 [2 P + 1], and longer words' keys."""
     ids, pieces, edges = np.asarray(tokens.ids), len(tokens.word_starts), segment_edges(tokens)
     if unit == "wordpiece":
+        _check_number(len(ids), pieces)
         return ids.astype(np.uint32), edges, np.empty(0, np.uint64)
     segments = np.zeros(len(edges), np.int64)
     with Threads(threads) as pool:
         parts = shares(edges, pool.number)
         pool.run(lambda part: counting.count_words(ids, edges, *part, tokens.word_starts, segments[1:]), parts)
         np.cumsum(segments, out=segments)
+        _check_number(int(segments[-1]), pieces)
         words = np.empty(segments[-1], np.uint32)
 
         def number(part: tuple[int, int]) -> np.ndarray:
@@ -156,6 +155,16 @@ def words_of(tokens: Tokens, unit: str, threads: int = 1) -> tuple[np.ndarray, n
         keys, numbers = counting.merge_words(pieces, keys, more)
         counting.renumber(words[segments[first] : segments[last]], pieces, numbers)
     return words, segments, keys
+
+
+def _check_number(words: int, pieces: int) -> None:
+    """Refuse more words than there are numbers; a word of several pieces gets one behind those of the pieces."""
+    most = MOST_WORDS - pieces
+    if words > most:
+        raise InputError(
+            f"the collection has {words:,} words; at most {most:,} can be counted together: pre-train on a smaller "
+            "collection, or with masks that do not read importance"
+        )
 
 
 def _occurrences(text: _Text, counts: np.ndarray) -> np.ndarray:

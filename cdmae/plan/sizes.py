@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from cdmae.collections import MOST_PASSAGES
 from cdmae.errors import InputError
+from cdmae.fields import refusal
+from cdmae.importance import MOST_WORDS
 from cdmae.layout import place
 
 if TYPE_CHECKING:
@@ -17,6 +20,7 @@ BYTES_A_WORD = 6.0  # of English text, the space included
 # BERT's word-pieces; punctuation counts as words of its own. Of tokenizers with 8,192 pieces that were trained on the
 # default's text, WordPiece makes 1.38 of a word, byte-level BPE 1.42 and Unigram 1.40
 PIECES_A_WORD = 1.35
+MARGIN = 1.25  # by which estimates from the sizes of files may be too high
 ROW_GROUP = 1 << 17  # passages that are held at a time, as in collections.store, whose imports take seconds
 
 
@@ -51,13 +55,41 @@ class Size:
 
 def size(config: Config, collection: str) -> Size:
     """Return the size of a collection; raises `InputError` where it is neither made nor known to its source."""
+    known = known_size(config, collection)
+    if known is None:
+        about = place(config.results, "about", collection=collection)
+        raise InputError(f"collections.{collection} is not made yet and its source cannot tell its size; ./run {about}")
+    return known
+
+
+def known_size(config: Config, collection: str) -> Size | None:
+    """Return the size of a collection that is made, or what its source expects; None where it cannot tell."""
     if counted := count(config, collection):
         return counted
     expected = config.collections[collection].settings.expected()
-    if expected is None:
-        about = place(config.results, "about", collection=collection)
-        raise InputError(f"collections.{collection} is not made yet and its source cannot tell its size; ./run {about}")
-    return Size(*expected)
+    return Size(*expected) if expected else None
+
+
+def check(config: Config) -> None:
+    """Refuse what has more passages, or words to count, than there are numbers; damaged collections are refused, too.
+
+    Sizes are estimates with a margin before the job that counts, which refuses what is in between.
+    """
+    known = {name: known_size(config, name) for name in config.collections}
+    for name, corpus in known.items():
+        if corpus and corpus.passages > MARGIN * MOST_PASSAGES:
+            words = f" has about {corpus.passages:,} passages; allowed: up to {MOST_PASSAGES:,} (make several of it)"
+            raise refusal(("collections", name), words)
+    for name, encoder in config.encoders.items():
+        corpus = known[encoder.collection] if encoder.reads_importance else None
+        if not corpus:
+            continue
+        unit = config.importance[encoder.importance].unit
+        units = corpus.all_words * (1 if unit == "word" else PIECES_A_WORD)
+        if units > MARGIN * MOST_WORDS:
+            words = f" is {encoder.collection}, of about {units:,.0f} {unit}s, whose n-grams cannot be counted together"
+            remedy = "or maskings that do not read importance"
+            raise refusal(("encoders", name, "collection"), f"{words}; allowed: up to {MOST_WORDS:,}, {remedy}")
 
 
 def count(config: Config, collection: str) -> Size | None:

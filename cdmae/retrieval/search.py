@@ -28,6 +28,7 @@ from functools import partial
 import faiss
 import numpy as np
 
+from cdmae.collections import check_rows
 from cdmae.errors import InputError
 from cdmae.log import Progress, say
 from cdmae.retrieval.vectors import Shard
@@ -55,7 +56,9 @@ def search(queries: np.ndarray, shards: Shards, depth: int, *, threads: int = 1,
                 f"the passages' vectors have the shape {list(shard.shape)} and the queries' {list(queries.shape)}:"
                 " they are not from the same model"
             )
-    depth = min(depth, sum(map(len, shards)))
+    passages = sum(map(len, shards))
+    check_rows(passages, "passages")
+    depth = min(depth, passages)
     starts = np.arange(len(queries) + 1, dtype=np.int64) * depth
     if not starts[-1]:
         return Run(np.empty(0, np.int32), np.empty(0, np.float32), starts)

@@ -36,8 +36,7 @@ try:
     settings = load(gather(default, workflow.configfiles, workflow.config_settings.config))
     if workflow.is_main_process:  # once a run, not in every job
         check_records(Path(workflow.basedir))
-        for name in settings.collections:
-            sizes.count(settings, name)
+        sizes.check(settings)
 except InputError as error:
     raise SystemExit(said(error)) from error
 results = os.path.normpath(settings.results)
