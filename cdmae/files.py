@@ -76,7 +76,9 @@ def read_json(path: Path | str) -> Any:
     """Read a JSON file; raises `InputError` where it is not one."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except RecursionError:
+        raise InputError(f"{path} is not JSON (it is nested too deeply); {remedy(path)}") from None
+    except ValueError as error:  # of bytes that are not UTF-8, too, and of numbers with thousands of digits
         raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
 
 

@@ -402,3 +402,10 @@ def test_an_edit_of_a_linked_file_does_not_change_the_original(tmp_path, monkeyp
     large = tmp_path / "large one, linked"
     assert large.samefile(tmp_path / "large one")
     assert large.stat().st_mode & 0o222 == 0
+
+
+@pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, "{", "\ud800"], ids=["deep", "digits", "cut", "not UTF-8"])
+def test_json_that_cannot_be_read_is_named(tmp_path, text):
+    (tmp_path / "about.json").write_bytes(text.encode("utf-8", "surrogatepass"))
+    with pytest.raises(InputError, match="about.json is not JSON .*; delete it and run again"):
+        read_json(tmp_path / "about.json")

@@ -6,7 +6,7 @@ on behind a step has its snapshot already::
 
     state/.../snapshots/00001000/      while it runs
     encoders/cdmae/snapshots/00001000/ with the finished encoder
-    encoders/cdmae-1000/               the entry that names it: hard links to these files
+    encoders/cdmae-1000/               the entry that names it: these files, the weights as hard links
 """
 
 from __future__ import annotations

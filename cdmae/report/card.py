@@ -1,4 +1,4 @@
-"""Write the model card of a trained system, and the folder that carries it: the trained files, hard-linked."""
+"""Write the model card of a trained system, and the folder that carries it, with the trained files."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARTS = ("start", "before", "importance", "encoder", "stage")  # whose settings 
 
 
 def release(model: Path | str, measures: Path | str, facts: dict[str, Any], output: Path | str) -> None:
-    """Write the folder `output`: every file of `model` as a hard link (a copy on another file system), and the card.
+    """Write the folder `output`: every file of `model` (`cdmae.files.link`: weights are not copied), and the card.
 
     Hidden files stay behind: Snakemake keeps a folder's time in one, and two folders must not share it.
     """
