@@ -18,7 +18,7 @@ from typing import Any
 from cdmae.errors import InputError
 
 ABANDONED = 24 * 3600  # seconds without a write after which a part of another host counts as left behind
-COPIED = 1 << 25  # bytes of the largest file that is copied rather than linked: all but the weights of a model
+LINKED = ".safetensors"  # weights, which are large and which no editor opens
 
 
 @contextmanager
@@ -43,13 +43,13 @@ def complete(path: Path | str) -> Iterator[Path]:
 
 
 def link(path: Path | str, place: Path | str) -> None:
-    """Copy a small file; give a large one a second name, and let nobody write to it under either.
+    """Give a file of weights a second name, and let nobody write to it under either; copy any other file.
 
-    So an edit of a linked folder's config.json does not change the original. Where the file system cannot link, large
-    files are copied, too.
+    So an edit of a linked folder's config.json does not change the original. Where the file system cannot link, weights
+    are copied, too.
     """
     path = Path(path)
-    if path.stat().st_size <= COPIED:
+    if path.suffix != LINKED:
         shutil.copy2(path, place)
         return
     try:

@@ -390,18 +390,18 @@ def test_a_folder_and_a_file_replace_each_other(tmp_path):
     assert (tmp_path / "a/file").read_text() == "four" and not (tmp_path / "b").is_symlink()
 
 
-def test_an_edit_of_a_linked_file_does_not_change_the_original(tmp_path, monkeypatch):
-    """Small files are copies; large ones are one file that nobody may write to."""
-    monkeypatch.setattr(files, "COPIED", 5)
-    for name in ("small", "large one"):
-        (tmp_path / name).write_text(name)
-        link(tmp_path / name, tmp_path / f"{name}, linked")
-    with open(tmp_path / "small, linked", "r+") as file:
-        file.write("SMALL")
-    assert (tmp_path / "small").read_text() == "small"
-    large = tmp_path / "large one, linked"
-    assert large.samefile(tmp_path / "large one")
-    assert large.stat().st_mode & 0o222 == 0
+def test_an_edit_of_a_linked_file_does_not_change_the_original(tmp_path):
+    """Weights are one file that nobody may write to; all else are copies."""
+    config, weights = tmp_path / "config.json", tmp_path / "model.safetensors"
+    for path in (config, weights):
+        path.write_text("trained")
+        (tmp_path / "released").mkdir(exist_ok=True)
+        link(path, tmp_path / "released" / path.name)
+    with open(tmp_path / "released/config.json", "r+") as file:
+        file.write("EDITED!")
+    assert config.read_text() == "trained"
+    assert weights.samefile(tmp_path / "released/model.safetensors")
+    assert weights.stat().st_mode & 0o222 == 0
 
 
 @pytest.mark.parametrize("text", ["[" * 100_000, "9" * 5000, "{", "\ud800"], ids=["deep", "digits", "cut", "not UTF-8"])
