@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
 import re
+from typing import Any
 
 MINUS = "\N{MINUS SIGN}"
 NONE = "\N{EN DASH}"
@@ -92,3 +94,31 @@ def plural(number: int, noun: str) -> str:
 def minus(text: str) -> str:
     """Write a number with a true minus instead of a hyphen."""
     return text.replace("-", MINUS)
+
+
+def without_folders(value: Any) -> Any:
+    """Cut local paths in a JSON value to their last parts, because cards and reports are published.
+
+    A text is a local path if it begins with ``/`` or ``~``, or leaves the checkout by ``..``. Other
+    relative paths and names at the hub stay whole.
+    """
+    if isinstance(value, dict):
+        return {key: without_folders(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [without_folders(item) for item in value]
+    if isinstance(value, str) and (value.startswith(("/", "~")) or ".." in value.split("/")):
+        return os.path.basename(os.path.normpath(value))
+    return value
+
+
+def markdown(text: Any) -> str:
+    """Escape a text for Markdown, in one line: a reader sees its words, no markup, HTML or link."""
+    words = " ".join(str(text).split())
+    return re.sub(r"([\\`*\[\]<>#!|&~]|:(?=//)|(?<![^\W_])_|_(?![^\W_]))", r"\\\1", words)
+
+
+def fenced(text: str, language: str) -> str:
+    """Write a Markdown code block, whose fence is longer than any run of backticks in the text."""
+    longest = max(map(len, re.findall("`+", text)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"

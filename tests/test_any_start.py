@@ -70,7 +70,9 @@ def test_a_retriever_gives_elsewhere_the_vectors_that_it_gives_here(published, e
     made = checkpoint.start_model(encoder, "retriever", **lengths, precision="fp32", pooling=pooling)
     folder = save(made, tmp_path / "model", encoder)
     ours = vectors.encode_queries(folder, SPOKEN)
-    np.testing.assert_allclose(SentenceTransformer(str(folder), device="cpu").encode_query(SPOKEN), ours, atol=1e-5)
+    theirs = SentenceTransformer(str(folder), device="cpu")
+    theirs[0].query_length = 16
+    np.testing.assert_allclose(theirs.encode_query(SPOKEN), ours, atol=1e-5)
     how = {"padding": True, "truncation": True, "max_length": 16, "return_tensors": "pt"}
     read = tokenise.load_tokenizer(published[0])(SPOKEN, **how)
     with torch.no_grad():

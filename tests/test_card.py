@@ -7,6 +7,7 @@ import sys
 import pandas as pd
 import pytest
 import yaml
+from markdown_it import MarkdownIt
 
 from cdmae.config.encoders import concepts
 from cdmae.errors import InputError
@@ -29,6 +30,8 @@ LENGTHS = {
     "retriever": {"kind": "retriever", "query_length": 32, "passage_length": 144},
     "reranker": {"kind": "reranker", "max_length": 192},
 }
+
+READER = MarkdownIt("gfm-like", {"linkify": False})  # what model hubs read
 
 
 @pytest.fixture
@@ -143,3 +146,100 @@ def test_the_card_tells_measures_data_and_settings_and_does_without_records():
     facts = FACTS | {"about": {}, "training": {}}
     text = card.card(facts, measures(), LENGTHS["reranker"], "x")
     assert "source pydocs" in text and "Stage stage1, with negatives of bm25. All settings" in text
+
+
+# --- a card is published ---------------------------------------------------------------------------------------------
+
+HOSTILE = {
+    "front matter": "x\n---\nlicense: evil\n---\n# Hi",
+    "HTML": "<script>alert(7)</script>",
+    "a comment of HTML": "<!-- x",
+    "an entity": "&lt;b&gt;",
+    "a picture": "![i](http://x/y.png)",
+    "a link": "[l](javascript:alert(7))",
+    "an address": "see http://x.test/y",
+    "an address in brackets": "<http://x.test/y>",
+    "stress": "**bold** _slanted_ __bold__ ~~struck~~ `code`",
+    "a table": "a | b\n--- | ---\nc | d",
+    "a fence": "x\n```\n<script>alert(7)</script>\n```",
+    "an indented fence": "x\n\n   ```\n\n   ![i](http://x/y.png)",
+    "a backslash at its end": "x\\",
+    "quotation marks": 'x")\nraise SystemExit  # "',
+    "a template": "{{ 7 * 7 }} {% include 'x' %}",
+}
+
+
+def structure(text):
+    """The kinds of tokens in a card's body, as a Markdown reader parses it, and the words shown."""
+    _, _, body = text.removeprefix("---\n").partition("\n---\n")
+    blocks = READER.parse(body)
+    tokens = [token for block in blocks for token in (block, *(block.children or ()))]
+    words = "".join(token.content for token in tokens if token.type == "text")
+    return [token.type for token in tokens if token.type != "text"], words
+
+
+@pytest.mark.parametrize("value", HOSTILE.values(), ids=HOSTILE)
+def test_no_value_of_a_card_is_read_as_markup(value):
+    """Not of paths, versions, records, checkpoints, splits or folders."""
+
+    def with_value(value):
+        changed = {
+            "collections": {"pydocs": {"source": "beir", "path": value}},
+            "about": {"pydocs": {"versions": {value: value}, "of": value, value: 1}},
+            "start": {"checkpoint": value},
+            "system": {**FACTS["system"], "negatives": value},
+        }
+        values = measures().assign(split=value)
+        return card.card({**FACTS, **changed}, values, LENGTHS["retriever"], value)
+
+    text = with_value(value)
+    kinds, words = structure(text)
+    assert kinds == structure(with_value("plain"))[0]
+    assert f"path {' '.join(value.split())}." in words
+    front = yaml.safe_load(text.removeprefix("---\n").partition("\n---\n")[0])
+    assert front.keys() <= {"library_name", "pipeline_tag", "tags", "model-index", "base_model"}
+    assert "49" not in text
+    code = next(token.content for token in READER.parse(text) if token.info == "python")
+    nodes = list(ast.walk(ast.parse(code)))
+    assert value in [node.value for node in nodes if isinstance(node, ast.Constant)]
+    assert not [node for node in nodes if isinstance(node, ast.Raise)]
+
+
+PATHS = [
+    "/home/alice/clients/acme/data",
+    "~/clients/acme/data",
+    "../clients/acme/data",
+    "/home/alice/clients/acme/data/",
+]
+
+
+@pytest.mark.parametrize("path", PATHS)
+def test_a_card_shows_the_last_part_of_a_local_path(path):
+    encoder = {**FACTS["encoder"], "generator": path}
+    changed = {
+        "collections": {"pydocs": {"source": "beir", "path": path}},
+        "start": {"checkpoint": path},
+        "encoder": encoder,
+        "before": {"general": encoder},
+        "about": {"pydocs": {"made of": [path, {"file": path}]}},
+    }
+    folder = f"{path.rstrip('/')}/results/models/x"
+    text = card.card({**FACTS, **changed}, measures(), LENGTHS["retriever"], folder)
+    assert not re.search("alice|clients|acme", text)
+    settings = ("checkpoint: data", "generator: data", "- data", "file: data")
+    for shown in ("path data.", *settings, '("x")'):
+        assert shown in text
+    assert "base_model" not in text
+
+
+def test_a_card_shows_relative_paths_and_names_at_the_hub():
+    collections = {"pydocs": {"path": "data/scifact"}}
+    changed = {"collections": collections, "start": {"checkpoint": "Shitao/RetroMAE"}}
+    text = card.card({**FACTS, **changed}, measures(), LENGTHS["retriever"], "results/models/x")
+    for shown in (
+        "path data/scifact.",
+        "checkpoint: Shitao/RetroMAE",
+        "base_model: Shitao/RetroMAE",
+        "results/models/x",
+    ):
+        assert shown in text

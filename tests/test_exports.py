@@ -37,6 +37,7 @@ def test_onnx_gives_the_vectors_of_a_retriever(tiny, retriever, tmp_path, monkey
     assert (tmp_path / "onnx/stage3/model.onnx").exists()
     monkeypatch.setattr(type(model.transformers_model), "forward", None)  # torch computes nothing any more
     asked = [*tiny.queries, " ".join(tiny.queries)]
+    model[0].query_length = 16
     np.testing.assert_allclose(model.encode_document(tiny.passages), vectors(retriever, tiny), atol=1e-4)
     np.testing.assert_allclose(model.encode_query(asked), inference.encode_queries(retriever, asked), atol=1e-4)
 
@@ -67,6 +68,7 @@ def test_mteb_measures_what_we_measure(tiny, tmp_path, similarity):
         MTEB,
         model=("results/models/cdmae-stage3", folder),
         collection=("results/collections/pydocs", tiny.collection),
+        length=("query_length = 32", "query_length = 16"),
         split=('"test"', '"train"'),
     )["scores"]
     assert scores["ndcg_at_10"] == pytest.approx(ours, abs=1e-4)

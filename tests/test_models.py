@@ -69,6 +69,7 @@ def test_sentence_transformers_gives_our_vectors_and_scores(tiny, tmp_path, pool
 
     retriever = retriever_of(tiny, tmp_path, pooling)
     model = SentenceTransformer(str(retriever), device="cpu")
+    model[0].query_length = 16
     assert [type(each).__name__ for each in model] == ["Transformer", "Pooling"]
     assert model.similarity_fn_name == "dot"
     assert model[1].pooling_mode == pooling

@@ -38,11 +38,13 @@ def train(trainer, inputs, folder, kind, **changed):
 
 
 @pytest.mark.parametrize(("pooling", "similarity"), [("cls", "dot"), ("mean", "dot"), ("mean", "cosine")])
-def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_path, pooling, similarity):
+def test_a_retriever_of_the_small_one_is_elsewhere_what_it_is_here(inputs, tmp_path, pooling, similarity, monkeypatch):
     """As its card tells to use it: with sentence-transformers, and with transformers alone."""
     model = train(retriever, inputs, tmp_path, "retriever", pooling=pooling, similarity=similarity)
     lengths = read_json(model / "cdmae.json")
-    first, second = re.findall(r"```python\n(.*?)```", card.card(FACTS, measures(), lengths, str(model)), re.DOTALL)
+    monkeypatch.chdir(tmp_path)
+    text = card.card(FACTS, measures(), lengths, model.name)
+    first, second = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     told = {}
     exec(first, told)
     ours = vectors.encode_queries(model, TEXTS)

@@ -366,3 +366,22 @@ def test_text_and_lines_have_contrast(scheme):
             assert contrast(colours[name], colours[ground]) >= 4.5, (name, ground)
     assert contrast(colours["warning"], colours["warning-paper"]) >= 4.5
     assert contrast(colours["strong-rule"], colours["paper"]) >= 3
+
+
+def test_no_file_of_a_report_shows_a_local_path(run, tmp_path):
+    """Reports are published: data, checkpoints and retrievers are shown by their last parts."""
+    home = "/home/alice/clients/acme"
+    config = run.config | {
+        "results": f"{home}/results",
+        "collections": dict.fromkeys(run.config["collections"], {"path": f"{home}/data"}),
+        "starts": {name: {"checkpoint": f"{home}/model"} for name in run.config["starts"]},
+    }
+    retriever = {"kind": "external", "model": f"{home}/retriever"}
+    config["systems"] = run.config["systems"] | {"bm25": retriever}
+    write(replace(run, config=config), tmp_path / "report")
+    files = [path for path in (tmp_path / "report").rglob("*") if path.is_file()]
+    assert not [path.name for path in files if b"alice" in path.read_bytes()]
+    page = (tmp_path / "report/index.html").read_text()
+    words = ("path: data", "checkpoint: model", "results: results")
+    for shown in (*words, "retriever from outside: retriever"):
+        assert shown in page

@@ -1,7 +1,8 @@
 """Models on disk: transformers' own networks, in folders that it and sentence-transformers load as they are.
 
 ==============  ========================================================================================================
-encoder         an encoder of `cdmae.models.architectures` with its LM head; pre-trained, or as it starts
+encoder         an encoder of `cdmae.models.architectures` with its LM head. If it was pre-trained,
+                it is also a sentence-transformers model, with the pooling of its training
 retriever       a sentence-transformers model ([CLS] or mean pooling, dot product); its top level also loads with
                 ``transformers.AutoModel``, whose ``last_hidden_state`` is pooled: ``[:, 0]`` or the mean over tokens
 reranker        a sentence-transformers ``CrossEncoder`` with one label and the identity as activation, which is
@@ -32,7 +33,7 @@ from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.models import architectures, weights
-from cdmae.tokens.vocabulary import Vocabulary
+from cdmae.tokens.vocabulary import Vocabulary, special_tokens
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
 COMPARED = ("pooling", "similarity")  # of a retriever
+IDENTITY = "torch.nn.modules.linear.Identity"
 
 
 @dataclass(frozen=True)
@@ -130,15 +132,20 @@ def start_model(encoder: Path | str, kind: str, *, seed: int = 0, **described: A
 
 def save(folder: Path, model: Model, tokenizer: Path | str, about: dict[str, Any]) -> None:
     """Write a trained model into `folder`, which exists; its tokenizer is that of the folder `tokenizer`."""
-    network, longest = model.network, max(model.lengths.values())
+    network = model.network
     if model.kind == "retriever":
-        _write_sentence_transformers_layout(folder, model)
+        write_modules(
+            folder,
+            width=network.config.hidden_size,
+            pooling=model.pooling,
+            similarity=model.similarity,
+            longest=model.lengths["passage_length"],
+        )
     else:
-        network.config.sentence_transformers = {"activation_fn": "torch.nn.modules.linear.Identity"}
+        network.config.sentence_transformers = {"activation_fn": IDENTITY}
+        network.config.sbert_ce_default_activation_function = IDENTITY  # before version 4
     write(folder, network)
-    shutil.copyfile(Path(tokenizer) / "tokenizer.json", folder / "tokenizer.json")
-    options = read_json(Path(tokenizer) / "tokenizer_config.json")
-    write_json(folder / "tokenizer_config.json", {**options, "model_max_length": longest})
+    write_tokenizer(folder, tokenizer, longest=max(model.lengths.values()))
     described = {"kind": model.kind, **model.lengths, "precision": model.precision}
     compared = {key: getattr(model, key) for key in COMPARED} if model.kind == "retriever" else {}
     write_json(folder / "cdmae.json", described | compared)
@@ -191,27 +198,6 @@ def _load(folder: Path | str, kind: str, described: dict[str, Any], new: tuple[s
         raise InputError(f"{key} is {lengths[key]}; allowed: up to {positions}, the positions that {folder} has")
     compared = {key: described[key] for key in COMPARED if key in described}  # neither by retrievers of old versions
     return Model(kind, network, Vocabulary.read(folder), lengths, described["precision"], **compared)
-
-
-def _write_sentence_transformers_layout(folder: Path, model: Model) -> None:
-    """Write the files by which sentence-transformers (6 and later) knows pooling, lengths and similarity."""
-    parts = [("", "Transformer"), ("1_Pooling", "Pooling")]
-    if model.similarity == "cosine":
-        parts.append(("2_Normalize", "Normalize"))
-    modules = [
-        {"idx": place, "name": str(place), "path": path, "type": f"sentence_transformers.models.{name}"}
-        for place, (path, name) in enumerate(parts)
-    ]
-    modes = {"pooling_mode_cls_token": model.pooling == "cls", "pooling_mode_mean_tokens": model.pooling == "mean"}
-    for path, _ in parts[1:]:
-        (folder / path).mkdir()
-    write_json(folder / "modules.json", modules)
-    write_json(
-        folder / "1_Pooling" / "config.json", {"word_embedding_dimension": model.network.config.hidden_size, **modes}
-    )
-    lengths = {"query_length": model.lengths["query_length"], "document_length": model.lengths["passage_length"]}
-    write_json(folder / "sentence_bert_config.json", {"max_seq_length": max(lengths.values()), **lengths})
-    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": model.similarity})
 
 
 # --- any network -----------------------------------------------------------------------------------------------------
@@ -283,6 +269,63 @@ def write(folder: Path, network: PreTrainedModel) -> None:
         if number is None:
             raise
         raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
+    for file in folder.glob("*.safetensors"):  # safetensors creates them with mode 0600
+        shutil.copymode(folder / "config.json", file)
+
+
+def write_tokenizer(folder: Path, tokenizer: Path | str, longest: int) -> None:
+    """Write the tokenizer in the folder `tokenizer` into a model's, with the maximum length `longest`.
+
+    ``special_tokens_map.json`` repeats a part of ``tokenizer_config.json``: fastembed and other
+    older readers expect that file.
+    """
+    tokenizer = Path(tokenizer)
+    options = read_json(tokenizer / "tokenizer_config.json")
+    shutil.copyfile(tokenizer / "tokenizer.json", folder / "tokenizer.json")
+    write_json(folder / "tokenizer_config.json", {**options, "model_max_length": longest})
+    write_json(folder / "special_tokens_map.json", special_tokens(tokenizer))
+
+
+def write_modules(
+    folder: Path,
+    *,
+    width: int,
+    pooling: str,
+    longest: int,
+    similarity: str = "dot",
+) -> None:
+    """Write pooling, maximum length and similarity for sentence-transformers and other readers.
+
+    All versions of sentence-transformers from 2.7 to 6 compute the same vectors from these files.
+    Therefore modules have the names of version 2, and there is one length: version 6 has a key for
+    the length of queries, which earlier versions refuse. Text Embeddings Inference requires all
+    four pooling modes. vLLM reads the length only if ``do_lower_case`` is given.
+    """
+    parts = [("", "Transformer"), ("1_Pooling", "Pooling")]
+    if similarity == "cosine":
+        parts.append(("2_Normalize", "Normalize"))
+    modules = [
+        {
+            "idx": index,
+            "name": str(index),
+            "path": path,
+            "type": f"sentence_transformers.models.{name}",
+        }
+        for index, (path, name) in enumerate(parts)
+    ]
+    modes = {
+        "pooling_mode_cls_token": pooling == "cls",
+        "pooling_mode_mean_tokens": pooling == "mean",
+        "pooling_mode_max_tokens": False,
+        "pooling_mode_mean_sqrt_len_tokens": False,
+    }
+    for path, _ in parts[1:]:
+        (folder / path).mkdir()
+    write_json(folder / "modules.json", modules)
+    write_json(folder / "1_Pooling" / "config.json", {"word_embedding_dimension": width, **modes})
+    lengths = {"max_seq_length": longest, "do_lower_case": False}
+    write_json(folder / "sentence_bert_config.json", lengths)
+    write_json(folder / "config_sentence_transformers.json", {"similarity_fn_name": similarity})
 
 
 def _some(keys: list[str]) -> str:

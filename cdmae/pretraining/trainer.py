@@ -7,7 +7,6 @@ added up. The loop around a step is `cdmae.training.loop`.
 from __future__ import annotations
 
 import math
-import shutil
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -79,9 +78,17 @@ def pretrain(
     }
 
     def write(folder: Path, **further: Any) -> None:
-        """Write the encoder with its LM head, its tokenizer and what it was made from into a folder."""
-        shutil.copytree(tokenizer, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("config.json"))
+        """Write the encoder with its LM head, tokenizer, pooling and origin into a folder."""
+        folder.mkdir(exist_ok=True)
         checkpoint.write(folder, model)
+        checkpoint.write_tokenizer(folder, tokenizer, longest=architectures.positions(model.config))
+        if settings.pretrained:
+            checkpoint.write_modules(
+                folder,
+                width=model.config.hidden_size,
+                pooling=settings.pooling,
+                longest=settings.max_length,
+            )
         write_json(folder / "about.json", about | further)
 
     def write_snapshot(folder: Path, step: int) -> None:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 from huggingface_hub import EvalResult, ModelCardData
 
+from cdmae.config.pretrained import HUB_NAME
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures
 from cdmae.files import complete, link, read_json
-from cdmae.formats import count, measure_name, points
+from cdmae.formats import count, markdown, measure_name, points, without_folders
 from cdmae.report.templates import fill
 
 README = "README.md"
@@ -48,7 +50,10 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
     facts: `card` of `workflow/facts.py` (name, system, stage, encoder, start, importance, collections; perhaps the
     encoders `before` the encoder, by name), with the contents of about.json under `about` per collection and under
     `training`. measures: per query; lengths: the model's cdmae.json; place: the folder that the code names.
+    A card is published, so it shows local paths by their last parts.
     """
+    base_model = facts["start"].get("checkpoint", "")
+    facts = without_folders(facts)
     training, before = facts["training"], facts.get("before", {}).values()
     means = measures.groupby(["collection", "split", "measure"], sort=False)["value"].mean()
     uses = {
@@ -60,22 +65,30 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
     shown = means.map(points).unstack("measure", fill_value="")  # a row per collection and split, a column per measure
     shown = shown.reindex(index=queries.index, columns=measures["measure"].unique()).rename(columns=measure_name)
     shown.insert(0, "queries", queries.map(count))
+    shown = shown.rename(index=markdown)
     sides = ["left", "left", *["right"] * shown.shape[1]]
     reranker = lengths.get("kind") == "reranker"
     text = fill(
-        "card.md.j2", **facts, **{**POOLED, **lengths}, reranker=reranker, place=place, uses=uses,
+        "card.md.j2", **facts, **{**POOLED, **lengths}, reranker=reranker, uses=uses,
+        place=json.dumps(without_folders(place), ensure_ascii=False),
         measures=shown.reset_index().to_markdown(index=False, colalign=sides, disable_numparse=True),
-        front_matter=_front_matter(facts, means, reranker=reranker).to_yaml(),
+        front_matter=_front_matter(facts, base_model, means, reranker=reranker).to_yaml(),
         taken=training if {"steps", "queries", "seconds", "parameters"} <= training.keys() else None,
         settings={part: facts[part] for part in PARTS if facts.get(part)},
     )  # fmt: skip
     return f"{text}\n"
 
 
-def _front_matter(facts: dict[str, Any], means: pd.Series, *, reranker: bool) -> ModelCardData:
-    """Return what model hubs read."""
+def _front_matter(
+    facts: dict[str, Any],
+    base_model: str,
+    means: pd.Series,
+    *,
+    reranker: bool,
+) -> ModelCardData:
+    """Return the metadata for model hubs; a `base_model` that is a folder is left out."""
+    at_hub = HUB_NAME.fullmatch(base_model) and not Path(base_model).exists()
     tags = ["cross-encoder", "reranker"] if reranker else ["dense-retrieval", "feature-extraction"]
-    checkpoint = facts["start"].get("checkpoint", "")
     results = [
         EvalResult(
             task_type="text-retrieval", task_name="Passage retrieval", dataset_type=collection,
@@ -88,7 +101,7 @@ def _front_matter(facts: dict[str, Any], means: pd.Series, *, reranker: bool) ->
         library_name="sentence-transformers",
         pipeline_tag="text-ranking" if reranker else "sentence-similarity",
         tags=["sentence-transformers", *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
-        base_model=checkpoint if checkpoint and not Path(checkpoint).exists() else None,
+        base_model=base_model if at_hub else None,
         model_name=facts["name"] if results else None,  # a part of the results
         eval_results=results or None,
     )

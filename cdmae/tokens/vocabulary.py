@@ -58,7 +58,7 @@ class Vocabulary:
     def read(cls, folder: Path | str) -> Vocabulary:
         """Read it from a tokenizer's folder."""
         tokenizer = read_backend(folder)
-        pieces, named = _pieces(tokenizer), _named(folder)
+        pieces, named = _pieces(tokenizer), special_tokens(folder)
         ids = {f"{name}_id": tokenizer.token_to_id(named.get(f"{name}_token", "")) for name in ("pad", "mask")}
         if lacking := [name[:-3] for name, number in ids.items() if number is None]:
             raise InputError(
@@ -85,7 +85,7 @@ class Vocabulary:
         )
 
 
-def _named(folder: Path | str) -> dict[str, str]:
+def special_tokens(folder: Path | str) -> dict[str, str]:
     """Return the special tokens that a tokenizer's config names, by their roles: ``{"mask_token": "<mask>", ...}``."""
     options = read_json(Path(folder) / "tokenizer_config.json")
     named = {key: value for key, value in options.items() if key.endswith("_token") and value}

@@ -1,0 +1,48 @@
+"""Load models in several versions of sentence-transformers: ``python load_elsewhere.py JOB.json``.
+
+Each version runs in its own process, forked from one that has imported torch and transformers, because
+that import takes ten times as long as all else. The vectors and scores of a version are written to
+``{output}/{version}.npz``.
+"""
+
+import json
+import os
+import sys
+import traceback
+
+import numpy as np
+import torch
+from transformers import AutoModel, AutoTokenizer, Trainer  # noqa: F401
+
+
+def load(version, package, models, output):
+    """Read all models with the version in the folder `package`."""
+    sys.path.insert(0, package)
+    import sentence_transformers
+
+    assert sentence_transformers.__version__ == version
+    found = {}
+    for name, model in models.items():
+        if model["kind"] == "reranker":
+            read = sentence_transformers.CrossEncoder(model["folder"], device="cpu").predict
+        else:
+            read = sentence_transformers.SentenceTransformer(model["folder"], device="cpu").encode
+        found[name] = read(model["texts"], show_progress_bar=False)
+    np.savez(f"{output}/{version}.npz", **found)
+
+
+if __name__ == "__main__":
+    with open(sys.argv[1]) as file:
+        job = json.load(file)
+    torch.set_num_threads(1)
+    for version, package in job["packages"].items():
+        child = os.fork()
+        if not child:
+            try:
+                load(version, package, job["models"], job["output"])
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                sys.stderr.flush()
+                os._exit(0)
+        os.waitpid(child, 0)

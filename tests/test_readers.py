@@ -1,0 +1,274 @@
+"""Model folders as other programs read them: files, permissions, the same vectors in every version.
+
+Several versions of sentence-transformers are run. For programs that are not run, the tests check the
+files that their code reads: text-embeddings-inference (``router/src/lib.rs``), vLLM
+(``vllm/transformers_utils/config.py``), fastembed (``fastembed/common/preprocessor_utils.py``).
+"""
+
+import dataclasses
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import old_versions
+import pytest
+import tiny_pretraining
+import tiny_tokenizers
+from test_card import FACTS, measures
+from test_models import save, vectors
+from tiny_pretraining import SETTINGS
+from tiny_training import stage, train
+from tokenizers import Tokenizer
+from transformers import AutoTokenizer
+
+from cdmae.config import pretrained
+from cdmae.config.schema import Start
+from cdmae.evaluation.per_query import write_measures
+from cdmae.files import read_json
+from cdmae.finetuning import reranker, retriever
+from cdmae.models import checkpoint, sequences
+from cdmae.report import card
+from cdmae.retrieval import reranking
+from cdmae.retrieval import vectors as inference
+from cdmae.tokens import tokenise
+from cdmae.tokens.corpus import read_tokens
+
+HERE = Path(__file__).parent
+POOLING = {
+    "modules.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+    "1_Pooling/config.json",
+}
+ALL = {
+    "about.json", "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json",
+    "special_tokens_map.json", "steps.tsv",
+}  # fmt: skip
+FILES = {
+    "encoder": ALL | POOLING | {"retrieval.tsv", "bottleneck.tsv"},
+    "retriever": ALL | POOLING | {"cdmae.json", "README.md"},
+    "reranker": ALL | {"cdmae.json", "README.md"},
+}
+ENCODERS = {
+    "cls": {},
+    "mean": {"pooling": "mean"},
+    "condenser": {"objective": "condenser", "early_layers": 1},
+}
+
+
+# --- the same vectors in every version -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def encoders(inputs, tmp_path_factory):
+    """The folder of an encoder for each pooling of its training."""
+    folder = tmp_path_factory.mktemp("encoders")
+    quick = dataclasses.replace(SETTINGS, steps=1)
+    return {
+        name: tiny_pretraining.run(inputs, folder / name, dataclasses.replace(quick, **changed))
+        for name, changed in ENCODERS.items()
+    }
+
+
+@pytest.fixture(scope="module")
+def models(tiny, encoders, tmp_path_factory):
+    """What is loaded, and the vectors or scores that it gives here, by name."""
+    folder = tmp_path_factory.mktemp("models")
+    loaded, ours = {}, {}
+
+    for pooling, similarity in (("cls", "dot"), ("mean", "cosine")):
+        name = f"retriever {pooling} {similarity}"
+        lengths = {"query_length": 16, "passage_length": 32}
+        how = {"precision": "fp32", "pooling": pooling, "similarity": similarity}
+        made = save(
+            checkpoint.start_model(tiny.encoder, "retriever", **lengths, **how),
+            folder / name,
+            tiny.encoder,
+        )
+        ours[name] = vectors(made, tiny)[:40]
+        loaded[name] = {"kind": "retriever", "folder": str(made), "texts": tiny.passages[:40]}
+
+    texts = [
+        "w1 w2 w3",
+        "w40",
+        " ".join(f"w{number}" for number in range(14)),
+    ]  # the last is as long as may be
+    for name, encoder in encoders.items():
+        pooling = ENCODERS[name].get("pooling", "cls")
+        how = {"query_length": 16, "passage_length": 16, "precision": "fp32", "pooling": pooling}
+        made = save(checkpoint.start_model(encoder, "retriever", **how), folder / f"of {name}", encoder)
+        ours[f"encoder {name}"] = inference.encode_queries(made, texts)
+        loaded[f"encoder {name}"] = {"kind": "encoder", "folder": str(encoder), "texts": texts}
+
+    pairs = [(query, passage) for query, passage in zip(tiny.queries, tiny.passages[7:], strict=False)]
+    judge = checkpoint.start_model(tiny.encoder, "reranker", max_length=40, precision="fp32", seed=3)
+    made = save(judge, folder / "reranker", tiny.encoder)
+    rows = np.arange(len(pairs))
+    asked, passages = sequences.queries(tiny.queries, made, 1), read_tokens(tiny.tokens)
+    ours["reranker"] = reranking.score(judge, asked, rows, passages, list(rows[:, None] + 7))
+    loaded["reranker"] = {"kind": "reranker", "folder": str(made), "texts": pairs}
+    return loaded, ours
+
+
+@pytest.fixture(scope="module")
+def elsewhere(models, tmp_path_factory):
+    """The arrays of each version by name, the error output, and why a version was not run."""
+    folder, packages, reasons = tmp_path_factory.mktemp("elsewhere"), {}, {}
+    for version in old_versions.WHEELS:
+        try:
+            packages[version] = str(old_versions.fetch(version))
+        except pytest.skip.Exception as reason:
+            reasons[version] = reason
+    if not packages:
+        return {}, "", reasons
+    job = {"packages": packages, "models": models[0], "output": str(folder)}
+    (folder / "job.json").write_text(json.dumps(job))
+    command = [sys.executable, str(HERE / "load_elsewhere.py"), str(folder / "job.json")]
+    said = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=False).stderr
+    found = {path.stem: dict(np.load(path)) for path in folder.glob("*.npz")}
+    return found, said, reasons
+
+
+@pytest.mark.parametrize("version", old_versions.WHEELS)
+def test_every_version_of_sentence_transformers_gives_our_vectors(models, elsewhere, version):
+    found, said, reasons = elsewhere
+    if version in reasons:
+        raise reasons[version]
+    assert version in found, said
+    assert found[version].keys() == models[1].keys()
+    for name, ours in models[1].items():
+        np.testing.assert_allclose(found[version][name], ours, atol=1e-5, err_msg=name)
+
+
+# --- files and modes -------------------------------------------------------------------------------------------------
+
+
+def made(kind, tiny, inputs, folder):
+    """Train a model of a kind in one step and release it as the workflow does; the folder."""
+    if kind == "encoder":
+        return tiny_pretraining.run(inputs, folder, dataclasses.replace(SETTINGS, steps=1))
+    trainer = {"retriever": retriever, "reranker": reranker}[kind]
+    trained = train(trainer, tiny, folder, stage(kind, queries=24, epochs=1.0))
+    write_measures(folder / "measures.tsv", measures())
+    facts = {key: value for key, value in FACTS.items() if key != "training"} | {"about": {}}
+    card.release(trained, folder / "measures.tsv", facts, folder / "released")
+    return folder / "released"
+
+
+@pytest.mark.parametrize("mask", [0o022, 0o027, 0o077], ids=oct)
+@pytest.mark.parametrize("kind", FILES)
+def test_a_folder_has_these_files_with_modes_by_the_umask(kind, mask, tiny, inputs, tmp_path):
+    """A colleague, or the user of a container, who may read one file of a model may read all."""
+    before = os.umask(mask)
+    try:
+        folder = made(kind, tiny, inputs, tmp_path)
+    finally:
+        os.umask(before)
+    paths = list(folder.rglob("*"))
+    assert {str(path.relative_to(folder)) for path in paths if path.is_file()} == FILES[kind]
+    for path in (folder, *paths):
+        allowed = 0o777 if path.is_dir() else 0o666
+        assert oct(stat.S_IMODE(path.stat().st_mode)) == oct(allowed & ~mask), path
+
+
+@pytest.mark.parametrize("kind", ["encoder", "retriever"])
+def test_the_pooling_is_written_for_every_reader(kind, tiny, encoders, tmp_path):
+    """TEI and older readers know only the names of sentence-transformers 2.
+
+    TEI requires all four modes. vLLM reads the length only next to the other key. Versions of
+    sentence-transformers before 6 refuse any further key.
+    """
+    if kind == "encoder":
+        folder, width, longest = encoders["mean"], 16, 16
+    else:
+        lengths = {"query_length": 16, "passage_length": 32, "precision": "fp32"}
+        model = checkpoint.start_model(tiny.encoder, "retriever", **lengths, pooling="mean", similarity="cosine")
+        folder, width, longest = save(model, tmp_path / "model", tiny.encoder), 32, 32
+    parts = [("", "Transformer"), ("1_Pooling", "Pooling"), ("2_Normalize", "Normalize")]
+    similarity = "dot" if kind == "encoder" else "cosine"
+    assert read_json(folder / "modules.json") == [
+        {
+            "idx": index,
+            "name": str(index),
+            "path": path,
+            "type": f"sentence_transformers.models.{name}",
+        }
+        for index, (path, name) in enumerate(parts[: 2 if kind == "encoder" else 3])
+    ]
+    assert read_json(folder / "sentence_bert_config.json") == {
+        "max_seq_length": longest,
+        "do_lower_case": False,
+    }
+    assert read_json(folder / "config_sentence_transformers.json") == {"similarity_fn_name": similarity}
+    assert read_json(folder / "1_Pooling/config.json") == {
+        "word_embedding_dimension": width,
+        "pooling_mode_cls_token": False,
+        "pooling_mode_mean_tokens": True,
+        "pooling_mode_max_tokens": False,
+        "pooling_mode_mean_sqrt_len_tokens": False,
+    }
+
+
+def test_every_reader_finds_that_scores_of_a_reranker_are_logits(models):
+    """One key is for sentence-transformers 4 and later and vLLM, the other for earlier versions.
+
+    One label makes the model a reranker for TEI.
+    """
+    config = read_json(Path(models[0]["reranker"]["folder"], "config.json"))
+    assert config["architectures"] == ["BertForSequenceClassification"]
+    assert config["sentence_transformers"] == {"activation_fn": "torch.nn.modules.linear.Identity"}
+    assert config["sbert_ce_default_activation_function"] == "torch.nn.modules.linear.Identity"
+    assert config["id2label"] == {"0": "LABEL_0"} and config["label2id"] == {"LABEL_0": 0}
+
+
+@pytest.mark.parametrize("kind", tiny_tokenizers.KINDS)
+def test_a_tokenizer_reads_as_before_by_transformers_and_fastembed(kind, tmp_path):
+    """fastembed adds the special tokens of the map, and cuts at `model_max_length`."""
+    tiny_tokenizers.KINDS[kind]().save_pretrained(tmp_path / "tokenizer")
+    folder = tmp_path / "model"
+    folder.mkdir()
+    checkpoint.write_tokenizer(folder, tmp_path / "tokenizer", longest=24)
+    before, after = (AutoTokenizer.from_pretrained(path) for path in (tmp_path / "tokenizer", folder))
+    texts = [*tiny_tokenizers.TEXTS, f"a {before.mask_token} b"]
+    assert after(texts)["input_ids"] == before(texts)["input_ids"]
+    named = read_json(folder / "special_tokens_map.json")
+    assert named == before.special_tokens_map == after.special_tokens_map
+    fast = Tokenizer.from_file(str(folder / "tokenizer.json"))
+    fast.enable_truncation(read_json(folder / "tokenizer_config.json")["model_max_length"])
+    fast.add_special_tokens(list(named.values()))
+    assert [each.ids for each in fast.encode_batch(texts)] == after(texts, truncation=True)["input_ids"]
+
+
+# --- encoders as starts ----------------------------------------------------------------------------------------------
+
+
+def test_an_encoder_stays_a_checkpoint_to_start_from(encoders):
+    """The files of its pooling leave the check of a config, the tokenizer and the weights alone."""
+    folder = encoders["mean"]
+    pretrained.check(str(folder), ("starts", "s", "checkpoint"))
+    assert len(tokenise.load_tokenizer(folder)) == len(tiny_pretraining.PIECES)
+    again = checkpoint.start_encoder(Start(checkpoint=str(folder)), folder, 1)
+    assert again.config.architectures == ["BertForMaskedLM"]
+
+
+def test_an_encoder_that_was_not_trained_has_no_pooling(tiny, tmp_path):
+    """Its checkpoint may have either; sentence-transformers warns and uses the mean."""
+    folder = tiny_pretraining.started(tiny.encoder, tmp_path)
+    names = {str(path.relative_to(folder)) for path in folder.rglob("*")}
+    assert names == ALL - {"steps.tsv"}
+
+
+def test_no_file_of_a_model_names_the_folder_of_its_start(tiny, tmp_path):
+    encoder = tiny_pretraining.started(tiny.encoder, tmp_path / "secret")
+    trained = train(
+        retriever,
+        dataclasses.replace(tiny, encoder=encoder),
+        tmp_path,
+        stage("retriever", epochs=1.0),
+    )
+    for path in filter(Path.is_file, trained.rglob("*")):
+        assert str(tmp_path).encode() not in path.read_bytes(), path.name
