@@ -57,7 +57,7 @@ def read_json(path: Path | str) -> Any:
     """Read a JSON file; raises `InputError` where it is not one."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, a number of 5,000 digits, nested too deeply
         raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
 
 
