@@ -122,7 +122,9 @@ def _folder(model: str) -> Path:
     if not folder.is_dir():
         from huggingface_hub import try_to_load_from_cache
 
-        cached = (try_to_load_from_cache(model, name) for name in ("modules.json", "config.json"))
+        name, revision = pretrained.divided(model)
+        files = ("modules.json", "config.json")
+        cached = [try_to_load_from_cache(name, file, revision=revision) for file in files]
         folder = next((Path(path).parent for path in cached if isinstance(path, str)), folder)
     modules = _json(folder / "modules.json")
     return folder / modules[0].get("path", "") if modules else folder

@@ -77,6 +77,8 @@ def pretrain(
         "seed": seed,
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
+    if commits := checkpoint.commits(checkpoint=after or start.checkpoint, generator=settings.generator):
+        about["commits"] = commits
 
     def write(folder: Path, **further: Any) -> None:
         """Write the encoder with its LM head, its tokenizer and what it was made from into a folder."""

@@ -8,6 +8,7 @@ from typing import Any
 import pandas as pd
 from huggingface_hub import EvalResult, ModelCardData
 
+from cdmae.config.pretrained import divided
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures
 from cdmae.files import complete, link, read_json
@@ -62,12 +63,15 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
     shown.insert(0, "queries", queries.map(count))
     sides = ["left", "left", *["right"] * shown.shape[1]]
     reranker = lengths.get("kind") == "reranker"
+    settings = {part: facts[part] for part in PARTS if facts.get(part)}
+    if commit := training.get("commits", {}).get("checkpoint"):
+        settings["start"] = {**facts["start"], "commit": commit}
     text = fill(
         "card.md.j2", **facts, **{**POOLED, **lengths}, reranker=reranker, place=place, uses=uses,
         measures=shown.reset_index().to_markdown(index=False, colalign=sides, disable_numparse=True),
         front_matter=_front_matter(facts, means, reranker=reranker).to_yaml(),
         taken=training if {"steps", "queries", "seconds", "parameters"} <= training.keys() else None,
-        settings={part: facts[part] for part in PARTS if facts.get(part)},
+        settings=settings,
     )  # fmt: skip
     return f"{text}\n"
 
@@ -88,7 +92,7 @@ def _front_matter(facts: dict[str, Any], means: pd.Series, *, reranker: bool) ->
         library_name="sentence-transformers",
         pipeline_tag="text-ranking" if reranker else "sentence-similarity",
         tags=["sentence-transformers", *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
-        base_model=checkpoint if checkpoint and not Path(checkpoint).exists() else None,
+        base_model=divided(checkpoint)[0] if checkpoint and not Path(checkpoint).exists() else None,
         model_name=facts["name"] if results else None,  # a part of the results
         eval_results=results or None,
     )
