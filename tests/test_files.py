@@ -24,6 +24,7 @@ from cdmae.collections.store import (
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures, read_table
 from cdmae.files import read_json
+from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, count_queries, read_run, write_run
 from cdmae.tokens.corpus import Tokens, read_tokens, write_tokens
 
@@ -238,3 +239,20 @@ def test_a_row_that_is_cut_is_noticed(tmp_path):
     (tmp_path / "retrieval.tsv").write_text("step\trr\tpassages\n0\t0.5\t20\n10\t0.")
     with pytest.raises(InputError, match="a row is not complete"):
         read_table(tmp_path / "retrieval.tsv", gaps=False)
+
+
+@pytest.mark.parametrize("text", ["[" * 10**5, "9" * 5000, "{", "\udc00"])
+def test_json_that_cannot_be_read_is_named(tmp_path, text):
+    path = tmp_path / "about.json"
+    path.write_bytes(text.encode(errors="surrogatepass"))
+    with pytest.raises(InputError, match=f"^{path} is not JSON .*; delete it and run again$"):
+        read_json(path)
+
+
+@pytest.mark.parametrize("values", [np.zeros(3, np.float32), np.zeros((2, 3)), np.zeros((2, 4), np.float32)])
+def test_vectors_are_tables_of_one_width(tmp_path, values):
+    write_array(tmp_path / "00000.npy", np.zeros((2, 3), np.float32))
+    assert len(read_vectors(tmp_path)) == 1
+    write_array(tmp_path / "00001.npy", values)
+    with pytest.raises(InputError, match=f"^{tmp_path}/00001.npy holds an array of float.*; delete it and run again$"):
+        read_vectors(tmp_path)

@@ -22,7 +22,7 @@ import torch
 
 from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
-from cdmae.files import complete, read_json, write_json
+from cdmae.files import complete, read_json, remedy, write_json
 from cdmae.log import Progress, say
 from cdmae.models import checkpoint, packed, sequences, transformer
 from cdmae.models.checkpoint import Model
@@ -39,7 +39,12 @@ def read_vectors(folder: Path | str) -> list[np.ndarray]:
     paths = sorted(Path(folder).glob("[0-9]*.npy"))
     if not paths:
         raise InputError(f"{folder} holds no vectors; delete it and run again")
-    return [read_array(path) for path in paths]
+    shards = [read_array(path) for path in paths]
+    for path, shard in zip(paths, shards, strict=True):
+        if shard.ndim != 2 or shard.dtype != np.float32 or shard.shape[1:] != shards[0].shape[1:]:
+            found = f"an array of {shard.dtype} of the shape {list(shard.shape)}"
+            raise InputError(f"{path} holds {found}; allowed: float32 in two dimensions; {remedy(path)}")
+    return shards
 
 
 @dataclass(frozen=True)
