@@ -12,6 +12,7 @@ from made_up import make_model, make_weights
 from cdmae.config import pretrained
 from cdmae.config.load import gather, load
 from cdmae.errors import InputError
+from cdmae.plan import flops
 
 
 @pytest.fixture
@@ -158,6 +159,7 @@ CHECKPOINT += WEIGHTS + [
     (says(position_embedding_type="relative_key"), f"{CONFIG} position_embedding_type relative_key; allowed: absolut"),
     (says(num_hidden_layers=2), "k is ./mine, whose weights are those of 1 layers, and its config.json says 2; allow"),
     (writing("tokenizer.json", "[]"), "k is ./mine, whose tokenizer.json holds no object; allowed"),
+    (writing("tokenizer_config.json", "[]"), "k is ./mine, whose tokenizer_config.json holds no object; allowed"),
     (tokenizer(model=[1]), f"{TOKENIZER} is of the type null; allowed: WordPiece, BPE, Unigram"),
     (tokenizer(model={"type": ["BPE"]}), f'{TOKENIZER} is of the type ["BPE"]; allowed: WordPiece, BPE, Unigram'),
     *((tokenizer(post_processor=part), FRAME) for part in (
@@ -181,6 +183,8 @@ RETRIEVER = [
     (writing("config.json", "{}"), "k is ./mine, whose config.json tells no model_type; allowed: a folder in the"),
     (writing("modules.json", "{}"), "k is ./mine, whose modules.json holds no list; allowed: a folder"),
     (without("model.safetensors"), f"{HERE} holds config.json, tokenizer.json but no weights (model.safetensors"),
+    (bytes_in("config.json", POINTER), "k is ./mine, whose config.json is a pointer of Git LFS and not the file"),
+    (says(model_type=["bert"]), "k is ./mine, whose config.json tells no model_type; allowed"),
     (writing("modules.json", "[1]"), "k is ./mine, whose modules.json holds something else than modules with a path"),
     *WEIGHTS,
 ]
@@ -271,6 +275,17 @@ def test_a_tokenizer_has_no_ids_beyond_the_vocabulary_of_its_model(folder):
     tokenizer(model={"type": "WordPiece", "vocab": {"a": 40}})(folder)
     with pytest.raises(InputError, match="has the id 40 for a word-piece; allowed: from 0 to 39, the word-pieces that"):
         pretrained.check("mine", ("k",))
+
+
+def test_a_retriever_s_own_words_for_its_sizes_stop_no_plan(folder):
+    """Only the jobs, which load it, know all types."""
+    says(model_type=["x"], hidden_size="wide", max_position_embeddings=[1], num_hidden_layers=3)(folder)
+    (folder / "sentence_bert_config.json").write_text('{"max_seq_length": "long"}')
+    assert pretrained.positions("mine") is None
+    assert flops.longest("mine") == 512
+    (folder / "sentence_bert_config.json").write_text("[]")
+    assert flops.longest("mine") == 512
+    assert flops.Network.read("mine") == flops.Network(layers=3)
 
 
 def test_names_that_no_file_system_takes_are_refused_in_a_sentence(folder):

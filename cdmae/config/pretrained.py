@@ -151,6 +151,8 @@ def check(model: str, keys: Keys) -> None:
     if words := _misfit(described, weights, Path(model)):
         raise folder.wrong(words, "allowed: a model whose config.json describes its weights")
     folder.need(" or ".join(TOKENIZERS), *TOKENIZERS, more=", with its tokenizer")
+    if os.path.lexists(Path(model) / "tokenizer_config.json"):
+        folder.json("tokenizer_config.json", dict)
     if (Path(model) / TOKENIZERS[0]).is_file():
         what = f"{dotted(keys)} is {show(model)}, whose tokenizer"
         parts = folder.json(TOKENIZERS[0], dict)
@@ -258,7 +260,11 @@ def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) 
         raise InputError(f"{what} is of the type {show(kind)}; allowed: {', '.join(PIECES)}")
     if not parts.get("pre_tokenizer"):
         raise InputError(f"{what} does not divide texts into words: it has no pre_tokenizer; allowed: one with it")
-    if not _frames(part(parts, "post_processor")):
+    try:
+        framed = _frames(part(parts, "post_processor"))
+    except RecursionError:
+        framed = False
+    if not framed:
         raise InputError(f"{what} does not put one special token before and one behind a text; allowed: one that does")
     added = parts.get("added_tokens", [])
     right = isinstance(added, list) and all(
@@ -311,12 +317,15 @@ def check_retriever(model: str, keys: Keys) -> None:
     if folder is None:
         return
     folder.need("modules.json or config.json", "modules.json", "config.json")
-    if (Path(model) / "modules.json").is_file():
+    composed = (Path(model) / "modules.json").is_file()
+    if composed:
         modules = folder.json("modules.json", list)
         if not all(isinstance(module, dict) and isinstance(module.get("path", ""), str) for module in modules):
             raise folder.wrong("whose modules.json holds something else than modules with a path each")
-    elif "model_type" not in folder.json("config.json", dict):
-        raise folder.wrong("whose config.json tells no model_type")
+    if os.path.lexists(Path(model) / "config.json"):
+        described = folder.json("config.json", dict)
+        if not composed and not isinstance(described.get("model_type"), str):
+            raise folder.wrong("whose config.json tells no model_type")
     inside = ((Path(place), {*folders, *files}) for place, folders, files in os.walk(model))
     places = [place for place, names in inside if not names.isdisjoint(weight_files.NAMES)]
     for place in places or [Path(model)]:
@@ -336,8 +345,9 @@ def number(model: str, key: str) -> int | None:
 
 def positions(model: str) -> int | None:
     """Return how many tokens a model reads, special ones included, or None where its config.json does not say."""
-    number_of, kind = number(model, "max_position_embeddings"), _described(model).get("model_type")
-    if number_of is None or kind not in BEHIND_PADDING:
+    number_of = number(model, "max_position_embeddings")
+    kind = _described(model).get("model_type")
+    if number_of is None or not isinstance(kind, str) or kind not in BEHIND_PADDING:
         return number_of
     padding = BEHIND_PADDING[kind] if kind == "mpnet" else number(model, "pad_token_id")
     return number_of - 1 - (BEHIND_PADDING[kind] if padding is None else padding)

@@ -293,6 +293,7 @@ def read(
     for name, weight in model.named_parameters():
         if not torch.isfinite(weight).all():
             raise InputError(f"{what} has NaN or infinity in {name}: it is damaged, or its training diverged{remedy}")
+    model.name_or_path = str(place)  # with the revision
     return model, missing
 
 
