@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+
+LONGEST = 600  # letters of what a library says
+
 
 class InputError(ValueError):
     """Something the user gave is wrong: the message says what was found, where, and what is allowed.
@@ -22,6 +26,16 @@ class Interrupted(BaseException):
 
     No `Exception`, as `KeyboardInterrupt` is none: libraries that try things out (transformers' imports) catch those.
     """
+
+
+def cause(error: BaseException) -> str:
+    """Return a library's error in a line: printable, not long, and with its type where its words need that."""
+    words = " ".join(re.sub(r"\x1b\[[\d;]*m", "", str(error)).split())
+    words = "".join(letter if letter.isprintable() else "?" for letter in words) or type(error).__name__
+    if len(words) > LONGEST:
+        words = f"{words[:LONGEST]}..."
+    usual = isinstance(error, OSError | RuntimeError | ValueError) or type(error) is Exception
+    return words if usual else f"{type(error).__name__}: {words}"
 
 
 def said(sentences: object) -> str:

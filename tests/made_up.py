@@ -1,7 +1,9 @@
 """Packages, texts, models and runs that are made up."""
 
 import json
+import math
 import random
+import struct
 from pathlib import Path
 
 
@@ -16,14 +18,25 @@ def make_package(folder, monkeypatch, sources, name="tree"):
 
 
 def make_model(folder, **described):
-    """A folder with the files of a BERT in transformers format, of which only config.json says something; its path."""
+    """A folder with the files of a BERT in transformers format, whose weights are one number for a layer; its path."""
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "config.json").write_text(json.dumps({"model_type": "bert", **described}))
-    (folder / "model.safetensors").touch()
+    layers = [f"bert.encoder.layer.{layer}.x" for layer in range(described.get("num_hidden_layers", 1))]
+    make_weights(folder / "model.safetensors", dict.fromkeys(layers, (1,)))
     parts = {"model": "WordPiece", "pre_tokenizer": "BertPreTokenizer", "post_processor": "BertProcessing"}
     (folder / "tokenizer.json").write_text(json.dumps({name: {"type": kind} for name, kind in parts.items()}))
     return str(folder)
+
+
+def make_weights(path, shapes, dtype="F32", width=4):
+    """Write a file of safetensors with zeros."""
+    header, end = {}, 0
+    for name, shape in shapes.items():
+        begin, end = end, end + math.prod(shape) * width
+        header[name] = {"dtype": dtype, "shape": list(shape), "data_offsets": [begin, end]}
+    text = json.dumps(header).encode()
+    Path(path).write_bytes(struct.pack("<Q", len(text)) + text + bytes(end))
 
 
 def run_of(*ranked):

@@ -57,6 +57,14 @@ def measures():
     return pd.concat([frame.assign(measure=name, value=column) for name, column in values.items()])
 
 
+def test_the_card_tells_the_commit_of_a_checkpoint_at_the_hub():
+    training = {**FACTS["training"], "commits": {"checkpoint": "0123abc"}}
+    facts = {**FACTS, "start": {"checkpoint": "acme/tiny@v1"}, "training": training}
+    text = card.card(facts, measures(), LENGTHS["retriever"], "models/x")
+    assert "base_model: acme/tiny\n" in text
+    assert "  checkpoint: acme/tiny@v1\n  commit: 0123abc\n" in text
+
+
 def test_the_card_names_the_data_of_the_encoder_before_and_has_no_results_without_measures():
     before = {"general": {"start": "small", "objective": "mae", "collection": "wikipedia"}}
     facts = {**FACTS, "before": before, "encoder": {**FACTS["encoder"], "after": "general"}}

@@ -100,6 +100,34 @@ def test_models_made_for_a_distance_are_refused(model, tmp_path):
         external.load(str(tmp_path / "far"))
 
 
+def test_vectors_that_are_no_numbers_are_refused_where_they_are_made(model, collection, tmp_path):
+    from safetensors.numpy import load_file, save_file
+
+    folder = shutil.copytree(model, tmp_path / "damaged")
+    weights = {name: weight.copy() for name, weight in load_file(folder / "model.safetensors").items()}
+    weights["embeddings.word_embeddings.weight"][-1] = np.nan
+    save_file(weights, folder / "model.safetensors", {"format": "pt"})
+    with pytest.raises(InputError, match=f"^the model {folder} gives vectors with NaN or infinity: it is damaged"):
+        external.encode_passages(str(folder), collection, tmp_path / "vectors", 0)
+    assert not (tmp_path / "vectors").exists()
+
+
+@pytest.mark.parametrize("length", [-1, 0, "long"])
+def test_lengths_that_are_none_are_refused(model, tmp_path, length):
+    folder = shutil.copytree(model, tmp_path / "odd")
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": length}))
+    with pytest.raises(InputError, match=f"^(sentence-transformers cannot load )?the model {folder}"):
+        external.encode_queries(str(folder), ["ant"], 0)
+
+
+def test_what_a_library_cannot_encode_ends_in_a_sentence(model, tmp_path):
+    """Here positions that the model does not have."""
+    folder = shutil.copytree(model, tmp_path / "long")
+    (folder / "sentence_bert_config.json").write_text(json.dumps({"max_seq_length": 10**6}))
+    with pytest.raises(InputError, match=f"^sentence-transformers cannot encode texts with the model {folder}: "):
+        external.encode_queries(str(folder), ["ant " * 99], 0)
+
+
 def test_what_cannot_be_loaded_ends_in_a_sentence(tmp_path):
     """The config refuses the first three before."""
     for name in ("empty", "broken"):

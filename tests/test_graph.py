@@ -1,10 +1,12 @@
 """The graph of a config, as Snakemake plans it: complete, without surprises, each job dependent on its own settings."""
 
 import re
+import subprocess
 
 import pytest
 from made_up import make_model
 from planned import changed, plan
+from snakemake.shell import shell
 
 from cdmae.config import systems
 from cdmae.config.load import load
@@ -377,3 +379,12 @@ def test_a_state_is_named_by_settings_and_code(values, whole):
     after = keys(plan(edited(values, edits)))
     other = {name for name in before if before[name] != after[name]}
     assert other == {("train_retriever", "three"), ("pretrain", "mae")}
+
+
+def test_jobs_read_nothing_from_the_terminal_and_libraries_report_no_names_of_models(values):
+    plan(values)
+    prefix = shell._process_prefix  # noqa: SLF001 (it has no other getter)
+    done = subprocess.run(["bash", "-c", f"{prefix} cat; env"], input="y\n", capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[0] != "y"
+    for name in ("DISABLE_SAFETENSORS_CONVERSION", "HF_HUB_DISABLE_TELEMETRY"):
+        assert f"{name}=1" in done.stdout.splitlines()

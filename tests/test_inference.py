@@ -100,12 +100,16 @@ def test_pieces_made_from_something_else_are_not_used(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path):
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [(float("nan"), "bad has NaN or infinity in encoder.layer.0.output.LayerNorm.bias: "), (1e38, "not numbers")],
+)
+def test_a_diverged_model_gives_words_not_vectors(retriever, tiny, tmp_path, value, said):
     shutil.copytree(retriever, tmp_path / "bad")
     weights = load_file(tmp_path / "bad/model.safetensors")
-    weights["encoder.layer.0.output.LayerNorm.bias"].fill_(float("nan"))
+    weights["encoder.layer.0.output.LayerNorm.bias"].fill_(value)
     save_file(weights, tmp_path / "bad/model.safetensors", {"format": "pt"})
-    with pytest.raises(InputError, match="not numbers"):
+    with pytest.raises(InputError, match=said):
         vectors.encode_queries(tmp_path / "bad", ["what"])
 
 

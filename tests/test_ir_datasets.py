@@ -190,6 +190,20 @@ def test_msmarco_with_titles_comes_through_whole_and_wikipedia_as_text_alone(hom
     assert read_passages(tmp_path / "wikipedia").to_pylist()[1] == second
 
 
+def test_titles_that_change_behind_their_first_use_are_refused(home, tmp_path):
+    """Nobody publishes their checksum; that of the file that was used first is kept."""
+    loaded(home, **MSMARCO)
+    (titles,) = (tmp_path / "home").rglob("para.title.txt")
+    loaded(home, **MSMARCO)
+    titles.write_text("0\tCoffee\n2\tBread\n")
+    with pytest.raises(
+        InputError, match=r"para.title.txt has the SHA-256 [0-9a-f]{64}, and the file that was used fir"
+    ):
+        loaded(home, **MSMARCO)
+    (titles.parent / "para.title.txt.sha256").unlink()
+    loaded(home, **MSMARCO)
+
+
 def test_titles_are_a_variant_and_those_of_unknown_passages_refused(home, tmp_path):
     (tmp_path / "titles.tsv").write_text("2\tLoaf\n")
     own = loaded(home, title_file=str(tmp_path / "titles.tsv"), **MSMARCO).passages.read_all()

@@ -136,6 +136,26 @@ def test_check_says_what_the_folder_is(retriever, tiny):
         checkpoint.check(retriever, "retriever")
 
 
+@pytest.mark.parametrize(
+    ("described", "said"),
+    [
+        ([], "holds no JSON object"),
+        (None, "holds no JSON object"),
+        ({"query_length": "16"}, 'says query_length "16"; allowed: a whole number from 2'),
+        ({"passage_length": -5}, "says passage_length -5; allowed"),
+        ({"passage_length": True}, "says passage_length true; allowed"),
+        ({"precision": "int4"}, "says precision int4; allowed: auto, fp32, bf16"),
+        ({"pooling": "max"}, "says pooling max; allowed: cls, mean"),
+        ({"similarity": ["dot"]}, r'says similarity \["dot"\]; allowed: dot, cosine'),
+    ],
+)
+def test_a_description_of_no_model_of_ours_is_refused(tmp_path, described, said):
+    right = {"kind": "retriever", "query_length": 16, "passage_length": 32, "precision": "fp32"}
+    (tmp_path / "cdmae.json").write_text(json.dumps(right | described if isinstance(described, dict) else described))
+    with pytest.raises(InputError, match=f"^{tmp_path}/cdmae.json {said}"):
+        checkpoint.check(tmp_path, "retriever")
+
+
 def test_unreadable_and_lacking_models_are_errors(retriever):
     from safetensors.torch import load_file, save_file
 

@@ -1,5 +1,13 @@
 """Starts: sizes and spread of random weights, checkpoints with and without a head, checkpoints that are refused."""
 
+import json
+import os
+import pickle
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 from transformers import (
@@ -14,7 +22,9 @@ from transformers import (
 from cdmae.config.schema import Start
 from cdmae.errors import InputError
 from cdmae.models import checkpoint
+from cdmae.tokens import tokenise
 
+ROOT = Path(__file__).resolve().parent.parent
 SIZES = {"hidden_size": 24, "num_attention_heads": 3, "intermediate_size": 40}
 SMALL = Start(
     collection="x", vocabulary=100, layers=2, hidden=24, heads=3, feedforward=40, positions=32, initializer=0.08
@@ -125,9 +135,90 @@ def test_unreadable_checkpoints_are_refused(tokenizer, tmp_path):
     weights.write_bytes(weights.read_bytes()[:100])
     refused(tmp_path / "cut", tokenizer, "cannot be read")
     weights.unlink()
-    for damaged in (b"", b"nonsense"):
+    for damaged, said in (
+        (b"", "is empty"),
+        (b"nonsense", "is no file of PyTorch's weights$"),
+        (b"\x80\x02", "is damaged, or a pickle with Python code, which is not run; allowed: tensors alone"),
+        (pickle.dumps({"x": Evil()}, 2), "is damaged, or a pickle with Python code, which is not run; .*safetensors"),
+    ):
         (tmp_path / "cut" / "pytorch_model.bin").write_bytes(damaged)
-        refused(tmp_path / "cut", tokenizer, "cannot be read: its pytorch_model.bin is damaged$")
+        refused(tmp_path / "cut", tokenizer, f"cannot be read: its pytorch_model.bin {said}")
+
+
+class Evil:
+    """What runs code where a pickle of it is read."""
+
+    def __reduce__(self):
+        return pytest.fail, ("code ran",)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("-inf")])
+def test_weights_that_are_no_numbers_are_refused(tokenizer, tmp_path, value):
+    model = BertForMaskedLM(config())
+    with torch.no_grad():
+        model.bert.encoder.layer[1].output.dense.bias[2] = value
+    model.save_pretrained(tmp_path)
+    refused(tmp_path, tokenizer, r"has NaN or infinity in bert\.encoder\.layer\.1\.output\.dense\.bias: it is damaged")
+
+
+def test_code_that_comes_with_a_checkpoint_is_not_run_and_nobody_is_asked(tokenizer, tmp_path):
+    """Without a model_type that it knows, transformers would ask on the terminal."""
+    code = "from transformers import *\nclass C(BertConfig): pass\nclass T(BertTokenizer): pass\nopen('ran', 'w')"
+    (tmp_path / "evil.py").write_text(code)
+    (tmp_path / "config.json").write_text('{"auto_map": {"AutoConfig": "evil.C", "AutoTokenizer": ["evil.T", null]}}')
+    (tmp_path / "tokenizer_config.json").write_text('{"auto_map": {"AutoTokenizer": ["evil.T", null]}}')
+    program = """if True:
+        import sys
+        from cdmae.config.schema import Start
+        from cdmae.errors import InputError
+        from cdmae.models import checkpoint
+        from cdmae.tokens import tokenise
+        for read in (tokenise.load_tokenizer, lambda folder: checkpoint.read("it", folder, "encoder")):
+            try:
+                read(sys.argv[1])
+            except InputError as error:
+                print(error)
+        """
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "HF_HOME": str(tmp_path / "hub"), "HF_HUB_OFFLINE": "1"}
+    command = [sys.executable, "-c", program, str(tmp_path)]
+    done = subprocess.run(command, input="y\n" * 9, capture_output=True, text=True, env=environment, cwd=tmp_path)
+    assert not (tmp_path / "ran").exists()
+    assert "[y/N]" not in done.stdout + done.stderr
+    assert done.stdout.count("contains custom code") == 2
+
+
+@pytest.fixture
+def at_the_hub(tokenizer, tmp_path, monkeypatch):
+    """A hub whose cache has two commits of acme/tiny: the newest one, and v1, with other weights."""
+    found = {}
+    for commit, name in (("a" * 40, "main"), ("b" * 40, "v1")):
+        folder = tmp_path / "models--acme--tiny/snapshots" / commit
+        model = BertForMaskedLM(config())
+        model.save_pretrained(folder)
+        shutil.copytree(tokenizer, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("config.json"))
+        reference = tmp_path / "models--acme--tiny/refs" / name
+        reference.parent.mkdir(exist_ok=True)
+        reference.write_text(commit)
+        found[name] = model.bert.embeddings.word_embeddings.weight
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_CACHE", str(tmp_path))
+    monkeypatch.setattr("huggingface_hub.constants.HF_HUB_OFFLINE", True)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("name", "revision"), [("acme/tiny", "main"), ("acme/tiny@v1", "v1"), ("acme/tiny@" + "b" * 40, "v1")]
+)
+def test_a_revision_of_a_name_at_the_hub_is_read_and_its_commit_known(at_the_hub, tokenizer, tmp_path, name, revision):
+    model = checkpoint.start_encoder(Start(checkpoint=name), tokenizer, seed=1)
+    assert torch.equal(model.bert.embeddings.word_embeddings.weight, at_the_hub[revision])
+    assert len(tokenise.load_tokenizer(name)) == 15
+    commit = {"main": "a", "v1": "b"}[revision] * 40
+    assert checkpoint.commits(checkpoint=name, generator="") == {"checkpoint": commit}
+    (tmp_path / "about.json").write_text(json.dumps({"commits": {"checkpoint": commit}}))  # of an encoder made of it
+    assert checkpoint.commits(checkpoint=tmp_path) == {"checkpoint": commit}
+    for text in ("[]", "{", '{"commits": 1}', '{"commits": {"checkpoint": 1}}'):
+        (tmp_path / "about.json").write_text(text)
+        assert checkpoint.commits(checkpoint=tmp_path) == {}
 
 
 def test_other_kinds_and_small_vocabularies_are_refused(tokenizer, tmp_path):

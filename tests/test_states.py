@@ -1,9 +1,13 @@
 """Training states: whole or skipped, the last two kept."""
 
+import pickle
+import zlib
+
 import pytest
 import torch
 
 from cdmae.errors import InputError
+from cdmae.training import loop
 from cdmae.training import state as states
 from cdmae.training.ranks import Ranks
 
@@ -37,6 +41,23 @@ def test_a_damaged_state_is_skipped_aloud(tmp_path, damage, capsys):
         assert (state.step, payload["a"][0].item()) == (10, 10)
     assert "is damaged" in capsys.readouterr().err
     assert not newest.exists()
+
+
+class Evil:
+    """What runs code where a pickle of it is read."""
+
+    def __reduce__(self):
+        return pytest.fail, ("code ran",)
+
+
+@pytest.mark.parametrize("content", [b"hello", b"", pickle.dumps(Evil()), pickle.dumps([1], 2)])
+def test_a_file_of_another_program_is_refused_by_name(tmp_path, content):
+    """Its checksum may be right; code in it is not run."""
+    path = tmp_path / f"step-00000001.{zlib.crc32(content):08x}.pt"
+    path.write_bytes(content)
+    with states.opened(tmp_path, "x") as state, pytest.raises(InputError) as refused:
+        loop.resume(state, {})
+    assert str(refused.value).startswith(f"{path} is no state of a training that was written here")
 
 
 def test_leftovers_of_a_kill_while_saving_are_swept(tmp_path):

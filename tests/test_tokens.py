@@ -3,6 +3,7 @@
 import itertools
 import json
 import random
+import shutil
 import subprocess
 import sys
 import time
@@ -195,4 +196,33 @@ def test_a_folder_without_a_tokenizer_is_refused(tmp_path):
         tokenise.load_tokenizer(tmp_path)
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')  # of which transformers makes up an empty one
     with pytest.raises(InputError, match="holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json"):
+        tokenise.load_tokenizer(tmp_path)
+
+
+REGEX = {"type": "Replace", "pattern": {"Regex": "("}, "content": ""}
+
+
+@pytest.mark.parametrize(
+    ("name", "part"), [("added_tokens", None), ("normalizer", REGEX), ("normalizer", {"type": "Nobody"})]
+)
+def test_a_damaged_tokenizer_ends_in_a_sentence(tokenizer, tmp_path, name, part):
+    """Whatever the libraries raise; one at the hub is not looked at before its job."""
+    shutil.copytree(tokenizer, tmp_path, dirs_exist_ok=True)
+    parts = json.loads((tokenizer / "tokenizer.json").read_text())
+    (tmp_path / "tokenizer.json").write_text(json.dumps({**parts, name: part}))
+    with pytest.raises(InputError, match=f"^{tmp_path} holds no tokenizer that transformers can load: .*$"):
+        tokenise.load_tokenizer(tmp_path)
+    with pytest.raises(InputError, match="cannot be read as a tokenizer: |has added_tokens that are no list"):
+        vocabulary.read_backend(tmp_path)
+
+
+def test_a_tokenizer_that_deletes_every_text_is_refused(tokenizer, tmp_path):
+    shutil.copytree(tokenizer, tmp_path, dirs_exist_ok=True)
+    parts = json.loads((tokenizer / "tokenizer.json").read_text())
+    parts["normalizer"] = {"type": "Replace", "pattern": {"Regex": r"[\s\S]"}, "content": ""}
+    (tmp_path / "tokenizer.json").write_text(json.dumps(parts))
+    options = json.loads((tokenizer / "tokenizer_config.json").read_text())
+    options["tokenizer_class"] = "PreTrainedTokenizerFast"  # which takes the normaliser as it is
+    (tmp_path / "tokenizer_config.json").write_text(json.dumps(options))
+    with pytest.raises(InputError, match="makes no word-pieces of a text; allowed: one that does"):
         tokenise.load_tokenizer(tmp_path)

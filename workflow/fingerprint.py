@@ -22,7 +22,7 @@ NEUTRAL = frozenset(
     f"{PACKAGE}.{name}"
     for name in (
         "cli", "config", "config.checks", "config.encoders", "config.pretrained", "config.rankers", "config.schema",
-        "config.seeds", "config.systems", "errors", "fields", "layout", "log",
+        "config.seeds", "config.systems", "config.weight_files", "errors", "fields", "layout", "log",
     )
 )  # fmt: skip
 

@@ -21,6 +21,8 @@ def main(arguments: list[str]) -> None:
     Raises `InputError` for arguments with which Snakemake would end in a traceback, or run without its profile.
     """
     os.environ["PYTHONPATH"] = str(ROOT)
+    os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"  # transformers would report a model's name to a service
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     if arguments and arguments[0] in COMMANDS:
         command(arguments)
         return

@@ -39,8 +39,8 @@ class Start:
 
     checkpoint: HomePath = setting(
         "", meaning="BERT, RoBERTa, XLM-RoBERTa, DistilBERT, MPNet, ELECTRA, MiniLM or ModernBERT in transformers "
-        "format: a folder (a relative path begins at the checkout), or a name at the Hugging Face hub; excludes the "
-        "other keys",
+        "format: a folder (a relative path begins at the checkout), or a name at the Hugging Face hub (name@revision "
+        "for a commit, tag or branch); excludes the other keys",
         source="4.1: Shitao/RetroMAE",
     )  # fmt: skip
     collection: str = setting("", meaning="its text trains the tokenizer of a random start", names="collections")
@@ -147,8 +147,8 @@ class Encoder:
         1.0, meaning="weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6, only=("bowdpr", "dupmae")
     )
     generator: HomePath = setting(
-        "", only=("simlm",), meaning="a frozen generator of words with the start's vocabulary, a folder or a name at "
-        "the hub in transformers format; none: a small one is trained along",
+        "", only=("simlm",), meaning="a frozen generator of words with the start's vocabulary, a folder or a name "
+        "(or name@revision) at the hub in transformers format; none: a small one is trained along",
         source="SimLM: google/electra-base-generator", later=True,
     )  # fmt: skip
     early_layers: int = setting(

@@ -1,21 +1,24 @@
-"""Models of others that a config names, as far as their folders tell before the first job.
+"""Third-party models that a config names: what can be checked in their folders before the first job.
 
-Names at the hub tell nothing: the network is not asked before a job needs it. Standard library only, since every start
-of the workflow looks here; weights are read by the jobs.
+Models at the hub are not checked here: nothing asks the network before a job needs it. Standard library only, since
+every start of the workflow looks here. The jobs read the weights; of these, only headers are read here.
 """
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from cdmae.config import weight_files
+from cdmae.config.weight_files import Weight
 from cdmae.errors import InputError
 from cdmae.fields import Keys, dotted, refusal, show
 
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?")
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*(/[\w.-]+)?(@[\w.-]+(/[\w.-]+)*)?")  # perhaps with a revision
 FAMILIES = {  # the types, in config.json, of checkpoints and generators; what transformers calls their models
     "bert": "Bert", "electra": "Electra", "roberta": "Roberta", "xlm-roberta": "XLMRoberta",
     "distilbert": "DistilBert", "mpnet": "MPNet", "modernbert": "ModernBert",
@@ -23,15 +26,35 @@ FAMILIES = {  # the types, in config.json, of checkpoints and generators; what t
 ACTIVATIONS = ("gelu", "relu", "silu")  # of a BERT
 SIZES = {  # in config.json, as far as it tells, and the most that can be meant
     "num_hidden_layers": 1000, "num_attention_heads": 1000, "hidden_size": 2**16, "intermediate_size": 2**18,
-    "embedding_size": 2**16, "max_position_embeddings": 2**20, "vocab_size": 2**24,
+    "embedding_size": 2**16, "max_position_embeddings": 2**20, "vocab_size": 2**24, "type_vocab_size": 1000,
     "n_layers": 1000, "n_heads": 1000, "dim": 2**16, "hidden_dim": 2**18,
 }  # fmt: skip
-DISTILBERT = {"num_hidden_layers": "n_layers", "hidden_size": "dim"}  # its words
+SHARES = (  # in config.json: probabilities
+    "hidden_dropout_prob", "attention_probs_dropout_prob", "classifier_dropout", "dropout", "attention_dropout",
+    "embedding_dropout", "mlp_dropout", "qa_dropout", "seq_classif_dropout",
+)  # fmt: skip
+POSITIVE = ("layer_norm_eps", "norm_eps", "initializer_range")  # numbers in config.json
+DTYPES = ("float32", "float16", "bfloat16", "float64")  # of weights that can be read
+DISTILBERT = {  # its words
+    "num_hidden_layers": "n_layers", "num_attention_heads": "n_heads", "hidden_size": "dim",
+    "intermediate_size": "hidden_dim",
+}  # fmt: skip
+BASES = {  # what the names of an encoder's weights may begin with
+    "bert": "bert", "electra": "electra", "roberta": "roberta", "xlm-roberta": "roberta", "distilbert": "distilbert",
+    "mpnet": "mpnet", "modernbert": "model",
+}  # fmt: skip
+LAYER = r"(?:encoder\.layer|transformer\.layer|layers)\.(\d+)\."
+STORED = {  # weights, behind that beginning, and the keys of config.json for their sizes
+    r"embeddings\.(?:word|tok)_embeddings\.weight": ("vocab_size", "embedding_size"),
+    r"embeddings\.position_embeddings\.weight": ("max_position_embeddings", "embedding_size"),
+    r"embeddings\.token_type_embeddings\.weight": ("type_vocab_size", "embedding_size"),
+    LAYER + r"(?:intermediate\.dense|ffn\.lin1)\.weight": ("intermediate_size", "hidden_size"),
+}
 BEHIND_PADDING = {"roberta": 1, "xlm-roberta": 1, "mpnet": 1}  # whose positions begin behind this number, or their own
-WEIGHTS = ("**/*.safetensors", "**/*.bin")  # sentence-transformers may keep them in a folder of their own
 NO_WEIGHTS = "weights (model.safetensors or pytorch_model.bin)"
 TOKENIZERS = ("tokenizer.json", "vocab.txt", "vocab.json", "sentencepiece.bpe.model")
 PIECES = ("WordPiece", "BPE", "Unigram")  # the types, in tokenizer.json, of tokenizers
+WILDCARD = re.compile(r"[{}]|<[a-z][a-z0-9_]*>")  # in a path: what Snakemake replaces
 NAMED = 3  # files of a folder that are named where the right one is not there
 
 
@@ -47,42 +70,72 @@ class _Folder:
     def of(cls, model: str, keys: Keys, form: str) -> _Folder | None:
         """Look at a model: None is a possible name at the hub; raises `InputError` for what is no folder either.
 
-        A name below a folder that is there is a path: `models/mine` beside a folder `models`.
+        A name below an existing folder is a path: `models/mine` next to a folder `models`.
         """
-        path, self = Path(model), cls(model, keys, f"allowed: a folder in {form}, or a name at the hub")
-        if path.is_dir():
-            for file in path.iterdir():
-                check_plain(file, keys)
+        self = cls(model, keys, f"allowed: a folder in {form}, or a name at the hub")
+        path = Path(model)
+        try:
+            names = os.listdir(path) if path.is_dir() else None
+            below = path.parent != Path() and path.parent.is_dir()
+        except (OSError, ValueError) as error:  # a name that is too long, a folder that may not be read
+            raise self.wrong(f"which cannot be looked at: {getattr(error, 'strerror', None) or error}") from None
+        if names is not None:
+            filled_in = [name for name in names if WILDCARD.search(name)]
+            check_plain(path / filled_in[0] if filled_in else path, keys)
             return self
-        below = path.parent != Path() and path.parent.is_dir()
         if below or model.startswith((".", "/")) or not HUB_NAME.fullmatch(model):
-            raise self.wrong(f"and {path.absolute()} is no folder", "allowed: a folder, or a name at the hub")
+            raise self.wrong(
+                f"and {show(str(path.absolute()))} is no folder", "allowed: a folder, or a name at the hub"
+            )
         return None
 
     def wrong(self, words: str, allowed: str = "") -> InputError:
         """Make the error for a model of which `words` are true."""
         return refusal(self.keys, f" is {show(self.model)}, {words}; {allowed or self.allowed}")
 
-    def need(self, called: str, *patterns: str, more: str = "") -> None:
-        """Refuse a folder without a file of some patterns."""
+    def need(self, called: str, *names: str, more: str = "") -> None:
+        """Refuse a folder without a file of some names; the first one that is there must hold something."""
         folder = Path(self.model)
-        if not any(path for pattern in patterns for path in folder.glob(pattern)):
-            names = sorted(path.name for path in folder.iterdir())
-            others = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-            content = f"holds {', '.join(names[:NAMED])}{others} but no {called}" if names else "is empty"
+        found = [folder / name for name in names if os.path.lexists(folder / name)]
+        if not found:
+            there = sorted(path.name for path in folder.iterdir())
+            others = f" and {len(there) - NAMED} more" if len(there) > NAMED else ""
+            content = f"holds {', '.join(there[:NAMED])}{others} but no {called}" if there else "is empty"
             raise self.wrong(f"and {folder.absolute()} {content}", self.allowed + more)
+        try:
+            weight_files.check_file(found[0])
+        except (weight_files.Damaged, OSError) as error:
+            raise self.damaged(error, found[0]) from None
 
     def json(self, name: str, kind: type) -> Any:
         """Read a JSON file; refuse a damaged one, or one that holds something else."""
+        path = Path(self.model) / name
         try:
-            content = json.loads((Path(self.model) / name).read_text(encoding="utf-8"))
-        except OSError as error:
-            raise self.wrong(f"whose {name} cannot be read: {error.strerror}") from None
+            weight_files.check_file(path)
+            content = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, weight_files.Damaged) as error:
+            raise self.damaged(error, path) from None
         except (ValueError, RecursionError) as error:
             raise self.wrong(f"whose {name} is not JSON ({error})") from None
         if not isinstance(content, kind):
             raise self.wrong(f"whose {name} holds no {'object' if kind is dict else 'list'}")
         return content
+
+    def damaged(self, error: Exception, path: Path) -> InputError:
+        """Make the error for a file that cannot be read."""
+        if isinstance(error, OSError):
+            return self.wrong(f"whose {path.name} cannot be read: {error.strerror}")
+        return self.wrong(f"whose {error}")
+
+    def weights(self, place: Path) -> dict[str, Weight] | None:
+        """Return the weights in a folder by their names (None of pickles); refuse damaged files, and none at all."""
+        path = weight_files.find(place)
+        if path is None:
+            self.need(NO_WEIGHTS)
+        try:
+            return weight_files.read(path)
+        except (weight_files.Damaged, OSError) as error:
+            raise self.damaged(error, path) from None
 
 
 def check(model: str, keys: Keys) -> None:
@@ -92,71 +145,209 @@ def check(model: str, keys: Keys) -> None:
         return
     folder.need("config.json", "config.json")
     described = folder.json("config.json", dict)
-    kind = described.get("model_type")
-    limits = {"model_type": (kind in FAMILIES, ", ".join(FAMILIES))}
-    for key, most in SIZES.items():
-        size = described.get(key, 1)
-        limits[key] = (type(size) is int and 0 < size <= most, f"from 1 to {most:,}")
-    known = kind != "bert" or described.get("hidden_act", ACTIVATIONS[0]) in ACTIVATIONS
-    limits["hidden_act"] = (known, ", ".join(ACTIVATIONS))
-    for key, (fits, allowed) in limits.items():
-        if not fits:
-            says = f"says {key} {show(described[key])}" if key in described else f"tells no {key}"
-            raise folder.wrong(f"whose config.json {says}", f"allowed: {allowed}")
-    folder.need(NO_WEIGHTS, *WEIGHTS)
+    if words := contradiction(described):
+        raise folder.wrong(f"whose config.json {words[0]}", f"allowed: {words[1]}")
+    weights = folder.weights(Path(model))
+    if words := _misfit(described, weights, Path(model)):
+        raise folder.wrong(words, "allowed: a model whose config.json describes its weights")
     folder.need(" or ".join(TOKENIZERS), *TOKENIZERS, more=", with its tokenizer")
+    if os.path.lexists(Path(model) / "tokenizer_config.json"):
+        folder.json("tokenizer_config.json", dict)
     if (Path(model) / TOKENIZERS[0]).is_file():
+        what = f"{dotted(keys)} is {show(model)}, whose tokenizer"
+        parts = folder.json(TOKENIZERS[0], dict)
         try:
-            check_tokenizer(folder.json(TOKENIZERS[0], dict), f"{dotted(keys)} is {show(model)}, whose tokenizer")
+            check_tokenizer(parts, what, described.get("vocab_size"))
         except InputError as error:
             raise InputError(str(error), keys=keys) from None
 
 
-def check_tokenizer(parts: dict[str, Any], what: str) -> None:
-    """Refuse a tokenizer, as it stands in ``tokenizer.json``, that does not tell words, or does not frame a text."""
-    model = (parts.get("model") or {}).get("type")
-    if model not in PIECES:
-        raise InputError(f"{what} is of the type {show(model)}; allowed: {', '.join(PIECES)}")
+def contradiction(described: dict[str, Any]) -> tuple[str, str] | None:
+    """Return what is wrong in the config.json of a checkpoint, and what is allowed in its place; None if nothing is."""
+    kind = described.get("model_type")
+    known = isinstance(kind, str) and kind in FAMILIES
+    limits = {"model_type": (known, ", ".join(FAMILIES))}
+    for key, most in SIZES.items():
+        size = described.get(key, 1)
+        limits[key] = (type(size) is int and 0 < size <= most, f"from 1 to {most:,}")
+    for key in SHARES:
+        limits[key] = (_is_number(described.get(key), 0, 1), "from 0 to 1")
+    for key in POSITIVE:
+        limits[key] = (_is_number(described.get(key), 0, 1000), "a number from 0 to 1000")
+    for key in ("dtype", "torch_dtype"):
+        limits[key] = (described.get(key) in (None, *DTYPES), ", ".join(DTYPES))
+    limits["is_decoder"] = (described.get("is_decoder") in (None, False), "false")
+    absolute = described.get("position_embedding_type") in (None, "absolute")
+    limits["position_embedding_type"] = (absolute, "absolute")
+    usual = kind != "bert" or described.get("hidden_act", ACTIVATIONS[0]) in ACTIVATIONS
+    limits["hidden_act"] = (usual, ", ".join(ACTIVATIONS))
+    for key, (fits, allowed) in limits.items():
+        if not fits:
+            return (f"says {key} {show(described[key])}" if key in described else f"tells no {key}"), allowed
+    heads = size_in(described, "num_attention_heads")
+    width = size_in(described, "hidden_size")
+    if heads and width and width % heads:
+        return f"says {heads:,} attention heads and a width of {width:,}", "heads that divide the width"
+    padding = described.get("pad_token_id")
+    most = described.get("vocab_size", SIZES["vocab_size"])
+    if padding is not None and not (type(padding) is int and 0 <= padding < most):
+        return f"says pad_token_id {show(padding)}", f"from 0 to {most - 1:,}"
+    return None
+
+
+def _is_number(value: Any, low: float, high: float) -> bool:
+    """Tell whether a value is null or a number in a range."""
+    return value is None or (type(value) in (int, float) and low <= value <= high)
+
+
+def _misfit(described: dict[str, Any], weights: dict[str, Weight] | None, folder: Path) -> str:
+    """Say how weights differ from the sizes in config.json, as far as it gives them; nothing where they fit.
+
+    Of pickles only the length of the files is known: they cannot be shorter than the weights.
+    """
+    if weights is None:
+        least = weight_files.NARROWEST * _fewest(described)
+        size = weight_files.size_of(weight_files.files_of(weight_files.find(folder)))
+        if size < least:
+            return f"whose weights have {size:,} bytes, and by its config.json they should have {least:,} at least"
+        return ""
+    kind = described["model_type"]
+    layers = set()
+    for name, (dtype, shape) in weights.items():
+        part = re.sub(rf"^{BASES[kind]}\.", "", name)
+        if layer := re.match(LAYER, part):
+            layers.add(int(layer[1]))
+        keys = next((keys for pattern, keys in STORED.items() if re.fullmatch(pattern, part)), ())
+        sizes = [size_in(described, key) for key in keys]
+        if keys and dtype not in weight_files.FLOATS:
+            return f"which has {name} of the type {dtype} (allowed: {', '.join(weight_files.FLOATS)})"
+        if keys and (len(shape) != 2 or any(size not in (None, own) for size, own in zip(sizes, shape, strict=True))):
+            expected = [size or own for size, own in zip(sizes, shape, strict=False)]
+            return f"which has {name} of the size {[*shape]}, and its config.json says {expected}"
+    count = size_in(described, "num_hidden_layers")
+    if count is not None and layers != set(range(count)):
+        return f"whose weights are those of {len(layers)} layers, and its config.json says {count}"
+    return ""
+
+
+def _fewest(described: dict[str, Any]) -> int:
+    """Return how many weights a model has at least: word embeddings, and the four and two large matrices of a layer."""
+    layers, width, inner = (
+        size_in(described, key) or 0 for key in ("num_hidden_layers", "hidden_size", "intermediate_size")
+    )
+    words = (size_in(described, "vocab_size") or 0) * (size_in(described, "embedding_size") or 0)
+    return words + layers * (4 * width * width + 2 * width * inner)
+
+
+def size_in(described: dict[str, Any], key: str) -> int | None:
+    """Return a size in a config.json under BERT's name for it; None where it is not given, so that a default counts."""
+    if key == "embedding_size" and described.get("model_type") != "electra":
+        key = "hidden_size"
+    value = described.get(key, described.get(DISTILBERT.get(key, key)))
+    return value if type(value) is int else None
+
+
+def check_tokenizer(parts: dict[str, Any], what: str, known: int | None = None) -> None:
+    """Refuse a tokenizer, in the form of ``tokenizer.json``, that does not find words or does not frame a text.
+
+    what: the subject of the message; known: how many word-pieces its model has, where that is known.
+    """
+    if not isinstance(parts, dict):
+        raise InputError(f"{what} is no JSON object")
+    model = part(parts, "model")
+    kind = model.get("type")
+    if kind not in PIECES:
+        raise InputError(f"{what} is of the type {show(kind)}; allowed: {', '.join(PIECES)}")
     if not parts.get("pre_tokenizer"):
         raise InputError(f"{what} does not divide texts into words: it has no pre_tokenizer; allowed: one with it")
-    if not _frames(parts.get("post_processor") or {}):
+    try:
+        framed = _frames(part(parts, "post_processor"))
+    except RecursionError:
+        framed = False
+    if not framed:
         raise InputError(f"{what} does not put one special token before and one behind a text; allowed: one that does")
+    added = parts.get("added_tokens", [])
+    right = isinstance(added, list) and all(
+        isinstance(token, dict) and isinstance(token.get("content"), str) for token in added
+    )
+    if not right:
+        raise InputError(f"{what} has added_tokens that are no list of tokens with an id and content each")
+    listed = kind == "Unigram"  # whose ids are places in a list
+    vocabulary = model.get("vocab", [] if listed else {})
+    if not isinstance(vocabulary, list if listed else dict):
+        raise InputError(f"{what} has a vocab that is no {'list' if listed else 'object'}")
+    ids = [token.get("id") for token in added]
+    ids += [max(0, len(vocabulary) - 1)] if listed else vocabulary.values()
+    most = known or SIZES["vocab_size"]
+    for number in ids:
+        if type(number) is not int or not 0 <= number < most:
+            reason = f"from 0 to {most - 1:,}" + (", the word-pieces that its model has" if known else "")
+            raise InputError(f"{what} has the id {show(number)} for a word-piece; allowed: {reason}")
 
 
-def _frames(processor: dict[str, Any]) -> bool:
+def part(parts: dict[str, Any], name: str) -> dict[str, Any]:
+    """Return a part of a ``tokenizer.json``; an empty one where it is missing or no object."""
+    found = parts.get(name)
+    return found if isinstance(found, dict) else {}
+
+
+def _frames(processor: Any) -> bool:
     """Tell whether a tokenizer's post-processor puts a special token before a text and one behind it."""
+    if not isinstance(processor, dict):
+        return False
     kind = processor.get("type")
     if kind == "Sequence":
-        return any(map(_frames, processor.get("processors", [])))
+        processors = processor.get("processors")
+        return isinstance(processors, list) and any(map(_frames, processors))
     if kind == "TemplateProcessing":
-        return [next(iter(part)) for part in processor["single"]] == ["SpecialToken", "Sequence", "SpecialToken"]
+        single = processor.get("single")
+        if not isinstance(single, list):
+            return False
+        kinds = [list(piece)[:1] if isinstance(piece, dict) else [] for piece in single]
+        return kinds == [["SpecialToken"], ["Sequence"], ["SpecialToken"]]
     return kind in ("BertProcessing", "RobertaProcessing")
 
 
 def check_retriever(model: str, keys: Keys) -> None:
-    """Refuse a foreign retriever, at `keys` of the config, that sentence-transformers would not take for a model."""
+    """Refuse a third-party retriever, at `keys` of the config, that sentence-transformers would not take for a model.
+
+    Its weights are in its folder, or in the folders of its modules.
+    """
     folder = _Folder.of(model, keys, "the format of sentence-transformers or transformers")
     if folder is None:
         return
     folder.need("modules.json or config.json", "modules.json", "config.json")
-    if (Path(model) / "modules.json").is_file():
-        folder.json("modules.json", list)
-    elif "model_type" not in folder.json("config.json", dict):
-        raise folder.wrong("whose config.json tells no model_type")
-    folder.need(NO_WEIGHTS, *WEIGHTS)
+    composed = (Path(model) / "modules.json").is_file()
+    if composed:
+        modules = folder.json("modules.json", list)
+        if not all(isinstance(module, dict) and isinstance(module.get("path", ""), str) for module in modules):
+            raise folder.wrong("whose modules.json holds something else than modules with a path each")
+    if os.path.lexists(Path(model) / "config.json"):
+        described = folder.json("config.json", dict)
+        if not composed and not isinstance(described.get("model_type"), str):
+            raise folder.wrong("whose config.json tells no model_type")
+    inside = ((Path(place), {*folders, *files}) for place, folders, files in os.walk(model))
+    places = [place for place, names in inside if not names.isdisjoint(weight_files.NAMES)]
+    for place in places or [Path(model)]:
+        folder.weights(place)
+
+
+def divided(model: str) -> tuple[str, str]:
+    """Divide ``name@revision`` of a model at the hub; the revision of a name alone, and of a folder, is "main"."""
+    name, at, revision = model.partition("@")
+    return (name, revision) if at and not Path(model).is_dir() else (model, "main")
 
 
 def number(model: str, key: str) -> int | None:
     """Return a number in the config.json of a model, or None where there is none, as of a name at the hub."""
-    described = _described(model)
-    value = described.get(key, described.get(DISTILBERT.get(key, key)))
-    return value if isinstance(value, int) else None
+    return size_in(_described(model), key)
 
 
 def positions(model: str) -> int | None:
     """Return how many tokens a model reads, special ones included, or None where its config.json does not say."""
-    number_of, kind = number(model, "max_position_embeddings"), _described(model).get("model_type")
-    if number_of is None or kind not in BEHIND_PADDING:
+    number_of = number(model, "max_position_embeddings")
+    kind = _described(model).get("model_type")
+    if number_of is None or not isinstance(kind, str) or kind not in BEHIND_PADDING:
         return number_of
     padding = BEHIND_PADDING[kind] if kind == "mpnet" else number(model, "pad_token_id")
     return number_of - 1 - (BEHIND_PADDING[kind] if padding is None else padding)
@@ -165,7 +356,9 @@ def positions(model: str) -> int | None:
 def _described(model: str) -> dict[str, Any]:
     """Return the config.json of a model; nothing where it has none that can be read."""
     try:
-        described = json.loads((Path(model) / "config.json").read_text(encoding="utf-8"))
+        path = Path(model) / "config.json"
+        weight_files.check_file(path)
+        described = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return {}
     return described if isinstance(described, dict) else {}
@@ -173,5 +366,5 @@ def _described(model: str) -> dict[str, Any]:
 
 def check_plain(file: Path | str, keys: Keys) -> None:
     """Refuse a file, named at `keys` of the config, in whose name Snakemake would fill in what stands for a part."""
-    if part := re.search(r"[{}]|<[a-z][a-z0-9_]*>", str(file)):
+    if part := WILDCARD.search(str(file)):
         raise refusal(keys, f": the path {file} has {part[0]}, which Snakemake fills in; rename it")

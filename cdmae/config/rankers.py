@@ -152,7 +152,7 @@ class System:
     )  # fmt: skip
     model: HomePath = setting(
         "", only=("external",), needed=True, meaning="a retriever that sentence-transformers loads: a folder (a "
-        "relative path begins at the checkout), or a name at the hub",
+        "relative path begins at the checkout), or a name or name@revision at the hub",
     )  # fmt: skip
     query_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0, only=("external",))
     passage_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0, only=("external",))

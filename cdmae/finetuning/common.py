@@ -119,6 +119,8 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
                     "seconds": round(seconds, 1),
                     "notes": [*what.notes, *notes],
                 }
+                if commits := checkpoint.commits(checkpoint=encoder):
+                    about["commits"] = commits
                 with saved.finish(output) as aside:
                     checkpoint.save(aside, model, encoder, about)
 

@@ -28,8 +28,10 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from cdmae.config import pretrained, weight_files
 from cdmae.config.pretrained import FAMILIES
-from cdmae.errors import InputError
+from cdmae.errors import InputError, cause
+from cdmae.fields import show
 from cdmae.files import read_json, write_json
 from cdmae.log import say
 from cdmae.models import architectures, weights
@@ -43,6 +45,13 @@ if TYPE_CHECKING:
 LENGTHS = {"retriever": ("query_length", "passage_length"), "reranker": ("max_length",)}
 COMPARED = ("pooling", "similarity")  # of a retriever
 IDENTITY = "torch.nn.modules.linear.Identity"
+ALLOWED = {  # in cdmae.json; older retrievers lack the last two keys
+    "precision": ("auto", "fp32", "bf16"), "pooling": ("cls", "mean"), "similarity": ("dot", "cosine"),
+}  # fmt: skip
+PICKLED = (
+    "its pytorch_model.bin is damaged, or a pickle with Python code, which is not run; allowed: tensors alone, best as "
+    "model.safetensors (made from a trusted pickle by safetensors.torch.save_file)"
+)
 
 
 @dataclass(frozen=True)
@@ -91,7 +100,8 @@ def start_encoder(start: Start, tokenizer: Path | str, seed: int) -> PreTrainedM
         )
         return weights.language_model(config, torch.Generator().manual_seed(seed))
     name = start.checkpoint
-    if (name.startswith((".", "/", "~")) or name.count("/") > 1) and not Path(name).expanduser().is_dir():
+    path = name.startswith((".", "/", "~")) or pretrained.divided(name)[0].count("/") > 1
+    if path and not Path(name).expanduser().is_dir():
         raise InputError(
             f"the checkpoint {name} is not a folder; allowed: a folder in transformers format, or a name at the hub"
         )
@@ -171,11 +181,19 @@ def check(folder: Path | str, kind: str) -> dict[str, Any]:
     if not path.exists():
         raise InputError(f"{folder} holds no model trained here: it has no cdmae.json; train it, or check the path")
     described = read_json(path)
+    if not isinstance(described, dict):
+        raise InputError(f"{path} holds no JSON object; delete the folder and train it again")
     if described.get("kind") != kind:
         raise InputError(f"{folder} holds a {described.get('kind')}; here it must be a {kind}")
     for key in (*LENGTHS[kind], "precision"):
         if key not in described:
             raise InputError(f"{path} lacks {key}; delete the folder and train it again")
+    for key in LENGTHS[kind]:
+        if type(described[key]) is not int or described[key] < 2:
+            raise InputError(f"{path} says {key} {show(described[key])}; allowed: a whole number from 2")
+    for key, values in ALLOWED.items():
+        if key in described and described[key] not in values:
+            raise InputError(f"{path} says {key} {show(described[key])}; allowed: {', '.join(values)}")
     return described
 
 
@@ -206,35 +224,45 @@ def _load(folder: Path | str, kind: str, described: dict[str, Any], new: tuple[s
 def read(
     what: str, place: Path | str, kind: str, *, new: tuple[str, ...] = (), seed: int = 0, remedy: str = ""
 ) -> tuple[PreTrainedModel, list[str]]:
-    """Read the network in a folder, or of a name at the hub: float32, in evaluation mode.
+    """Read the network in a folder, or of a name at the hub (perhaps ``name@revision``): float32, in evaluation mode.
 
     kind: of `cdmae.models.architectures.KINDS`. new: beginnings of the names of weights that may be missing; they are
     then drawn with `seed`, and their names are the second result. Raises `InputError` for a missing or damaged file,
-    another type, weights of other sizes or layers than config.json says, and other missing weights; the message begins
-    with `what` and ends with the `remedy`.
+    another type, weights of other sizes or layers than config.json says, NaN or infinity among them, and other missing
+    weights; the message begins with `what` and ends with the `remedy`.
     """
     import transformers
 
+    name, revision = pretrained.divided(str(place))
+    if path := weight_files.find(Path(name)):
+        try:
+            weight_files.read(path)
+        except weight_files.Damaged as error:
+            raise InputError(f"{what} cannot be read: its {error}{remedy}") from None
     family = None
     try:
         with _quiet(), weights.seeded(seed):
-            described, _ = transformers.PreTrainedConfig.get_config_dict(place)
-            family = described.get("model_type") or transformers.AutoConfig.from_pretrained(place).model_type
-            if family in FAMILIES:
+            described, _ = transformers.PreTrainedConfig.get_config_dict(name, revision=revision)
+            family = described.get("model_type")
+            if not family:  # old folders say it by their names
+                config = transformers.AutoConfig.from_pretrained(name, revision=revision, trust_remote_code=False)
+                family = config.model_type
+            if isinstance(family, str) and family in FAMILIES:
+                if words := pretrained.contradiction({**described, "model_type": family}):
+                    raise InputError(f"its config.json {words[0]}; allowed: {words[1]}")
                 model, keys = getattr(transformers, FAMILIES[family] + architectures.KINDS[kind]).from_pretrained(
-                    place,
+                    name,
+                    revision=revision,
                     output_loading_info=True,
                     ignore_mismatched_sizes=True,  # or they would be shown in a table only
                     **({"add_pooling_layer": False} if kind == "retriever" and family in architectures.POOLED else {}),
                     **({"num_labels": 1} if kind == "reranker" else {}),
                 )
     except (EOFError, pickle.UnpicklingError):  # torch's own words are of other things
-        raise InputError(f"{what} cannot be read: its pytorch_model.bin is damaged{remedy}") from None
+        raise InputError(f"{what} cannot be read: {PICKLED}{remedy}") from None
     except Exception as error:  # of files that others wrote, transformers raises whatever Python does
-        cause = " ".join(str(error).split()) or type(error).__name__
-        said = cause if isinstance(error, OSError | RuntimeError | ValueError) else f"{type(error).__name__}: {cause}"
-        raise InputError(f"{what} cannot be read: {said}{remedy}") from None
-    if family not in FAMILIES:  # one that transformers does not know either is refused in our words
+        raise InputError(f"{what} cannot be read: {cause(error)}{remedy}") from None
+    if not isinstance(family, str) or family not in FAMILIES:  # also one that transformers does not know
         raise InputError(f"{what} is of the type {family!r}; allowed: {', '.join(FAMILIES)}")
     if keys["mismatched_keys"]:
         key, stored, expected = min(keys["mismatched_keys"])
@@ -247,7 +275,36 @@ def read(
         raise InputError(f"{what} lacks {_some(lacking)} of the model that its config.json describes{remedy}")
     if surplus := sorted(key for key in keys["unexpected_keys"] if re.search(r"\blayers?\.\d+\.", key)):
         raise InputError(f"{what} has {_some(surplus)}, which its config.json does not describe{remedy}")
-    return model.float().eval(), missing
+    model = model.float().eval()
+    for name, weight in model.named_parameters():
+        if not torch.isfinite(weight).all():
+            raise InputError(f"{what} has NaN or infinity in {name}: it is damaged, or its training diverged{remedy}")
+    model.name_or_path = str(place)  # with the revision
+    return model, missing
+
+
+def commits(**models: Path | str) -> dict[str, str]:
+    """Return the commits of models at the hub, under the given names; models that have none are left out.
+
+    The hub's cache knows the commit of a model that was read. An encoder that was made here records the commit of its
+    checkpoint.
+    """
+    found = {what: _commit(model, what) for what, model in models.items() if model}
+    return {what: commit for what, commit in found.items() if commit}
+
+
+def _commit(model: Path | str, what: str) -> str | None:
+    from huggingface_hub import try_to_load_from_cache
+
+    if not Path(model).is_dir():
+        name, revision = pretrained.divided(str(model))
+        file = try_to_load_from_cache(name, "config.json", revision=revision)
+        return Path(file).parent.name if isinstance(file, str) else None
+    try:
+        recorded = read_json(Path(model) / "about.json")["commits"][what]
+    except (InputError, OSError, LookupError, TypeError):  # a folder of others, which may have any file of this name
+        return None
+    return recorded if isinstance(recorded, str) else None
 
 
 def write(folder: Path, network: PreTrainedModel) -> None:

@@ -54,7 +54,7 @@ class Network:
             "inner": ("intermediate_size", "hidden_dim"), "heads": ("num_attention_heads", "n_heads"),
             "vocabulary": ("vocab_size",), "positions": ("max_position_embeddings",), "embedding": ("embedding_size",),
         }  # fmt: skip
-        sizes = {name: settings[key] for name, known in keys.items() for key in known if key in settings}
+        sizes = {name: settings[key] for name, known in keys.items() for key in known if _is_size(settings.get(key))}
         return cls(**sizes, modern=settings.get("model_type") == "modernbert")
 
     def narrowed(self, share: float) -> Network:
@@ -95,13 +95,14 @@ class Network:
 
 def settings_of(model: str) -> dict[str, Any]:
     """Return the config.json of a model that is here, else nothing."""
-    return _json(_folder(model) / "config.json")
+    return _object(_folder(model) / "config.json")
 
 
 def longest(model: str) -> int:
     """Return the word-pieces to which sentence-transformers cuts texts for a model; 512 where it does not tell."""
-    cut = _json(_folder(model) / "sentence_bert_config.json").get("max_seq_length")
-    return cut or pretrained.positions(str(_folder(model))) or Network().positions
+    cut = _object(_folder(model) / "sentence_bert_config.json").get("max_seq_length")
+    own = cut if _is_size(cut) else pretrained.positions(str(_folder(model)))
+    return own or Network().positions
 
 
 def cut_into_chunks(start: Start) -> bool:
@@ -111,7 +112,7 @@ def cut_into_chunks(start: Start) -> bool:
     if not start.checkpoint:
         return True
     folder = _folder(start.checkpoint)
-    if parts := _json(folder / "tokenizer.json"):
+    if parts := _object(folder / "tokenizer.json"):
         return is_bert(parts)
     return not any((folder / name).is_file() for name in ("vocab.json", "sentencepiece.bpe.model"))
 
@@ -122,14 +123,30 @@ def _folder(model: str) -> Path:
     if not folder.is_dir():
         from huggingface_hub import try_to_load_from_cache
 
-        cached = (try_to_load_from_cache(model, name) for name in ("modules.json", "config.json"))
+        name, revision = pretrained.divided(model)
+        files = ("modules.json", "config.json")
+        cached = [try_to_load_from_cache(name, file, revision=revision) for file in files]
         folder = next((Path(path).parent for path in cached if isinstance(path, str)), folder)
     modules = _json(folder / "modules.json")
     return folder / modules[0].get("path", "") if modules else folder
 
 
+def _is_size(value: Any) -> bool:
+    """Tell whether a value of somebody's JSON file is a size."""
+    return type(value) is int and value > 0
+
+
 def _json(path: Path) -> Any:
-    return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    """Read a JSON file; nothing where there is none that can be read: its job will name the fault."""
+    try:
+        return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
+    except (ValueError, RecursionError):
+        return {}
+
+
+def _object(path: Path) -> dict[str, Any]:
+    found = _json(path)
+    return found if isinstance(found, dict) else {}
 
 
 # --- pre-training ----------------------------------------------------------------------------------------------------

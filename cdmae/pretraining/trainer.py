@@ -76,6 +76,8 @@ def pretrain(
         "seed": seed,
         "parameters": sum(weight.numel() for weight in model.parameters()),
     }
+    if commits := checkpoint.commits(checkpoint=after or start.checkpoint, generator=settings.generator):
+        about["commits"] = commits
 
     def write(folder: Path, **further: Any) -> None:
         """Write the encoder with its LM head, tokenizer, pooling and origin into a folder."""

@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 from huggingface_hub import EvalResult, ModelCardData
 
-from cdmae.config.pretrained import HUB_NAME
+from cdmae.config.pretrained import HUB_NAME, divided
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures
 from cdmae.files import complete, link, read_json
@@ -68,13 +68,16 @@ def card(facts: dict[str, Any], measures: pd.DataFrame, lengths: dict[str, Any],
     shown = shown.rename(index=markdown)
     sides = ["left", "left", *["right"] * shown.shape[1]]
     reranker = lengths.get("kind") == "reranker"
+    settings = {part: facts[part] for part in PARTS if facts.get(part)}
+    if commit := training.get("commits", {}).get("checkpoint"):
+        settings["start"] = {**facts["start"], "commit": commit}
     text = fill(
         "card.md.j2", **facts, **{**POOLED, **lengths}, reranker=reranker, uses=uses,
         place=json.dumps(without_folders(place), ensure_ascii=False),
         measures=shown.reset_index().to_markdown(index=False, colalign=sides, disable_numparse=True),
         front_matter=_front_matter(facts, base_model, means, reranker=reranker).to_yaml(),
         taken=training if {"steps", "queries", "seconds", "parameters"} <= training.keys() else None,
-        settings={part: facts[part] for part in PARTS if facts.get(part)},
+        settings=settings,
     )  # fmt: skip
     return f"{text}\n"
 
@@ -101,7 +104,7 @@ def _front_matter(
         library_name="sentence-transformers",
         pipeline_tag="text-ranking" if reranker else "sentence-similarity",
         tags=["sentence-transformers", *tags, "passage-retrieval", "masked-auto-encoder", "cdmae"],
-        base_model=base_model if at_hub else None,
+        base_model=divided(base_model)[0] if at_hub else None,
         model_name=facts["name"] if results else None,  # a part of the results
         eval_results=results or None,
     )

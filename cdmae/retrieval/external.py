@@ -6,15 +6,19 @@ same thing; one made for a distance is refused.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import torch
 
 from cdmae.collections.store import count_passages, stream_passages
-from cdmae.errors import InputError
+from cdmae.config import pretrained
+from cdmae.errors import InputError, cause
 from cdmae.log import Progress, say
+from cdmae.models import checkpoint
 from cdmae.retrieval import vectors
 from cdmae.retrieval.vectors import Shard
 
@@ -31,27 +35,36 @@ def load(model: str, length: int = 0) -> SentenceTransformer:
     word-pieces, or at the model's own.
     """
     import huggingface_hub
+    from huggingface_hub import try_to_load_from_cache
     from sentence_transformers import SentenceTransformer
     from transformers.utils import logging
 
-    local = Path(model).is_dir()
+    name, revision = pretrained.divided(model)
+    local = Path(name).is_dir()
     logging.disable_progress_bar()  # one bar per file
     try:
-        local = local or isinstance(huggingface_hub.try_to_load_from_cache(model, "config.json"), str)
         if not local:
-            huggingface_hub.model_info(model, timeout=10)  # asked once; loading would ask, and wait, for every file
-        loaded = SentenceTransformer(model, local_files_only=local)
+            local = isinstance(try_to_load_from_cache(name, "config.json", revision=revision), str)
+        if not local:  # asked once; loading would ask, and wait, for every file
+            huggingface_hub.model_info(name, revision=revision, timeout=10)
+        loaded = SentenceTransformer(name, revision=revision, local_files_only=local, trust_remote_code=False)
     except Exception as error:  # of many libraries
         where = "" if local else ", neither a folder here nor in the cache of the hub"
-        reason = str(error).strip().partition("\n")[0] or type(error).__name__
+        pickled = isinstance(error, EOFError | pickle.UnpicklingError)
+        reason = checkpoint.PICKLED if pickled else cause(error)
         raise InputError(f"sentence-transformers cannot load the model {model}{where}: {reason}") from None
     finally:
         logging.enable_progress_bar()
     if loaded.similarity_fn_name not in ("dot", "cosine"):
         raise InputError(f"the model {model} compares vectors by {loaded.similarity_fn_name}; allowed: dot, cosine")
+    for commit in checkpoint.commits(model=model).values():
+        say(f"{model} is commit {commit} of the hub")
     # where a model has lengths of its own for queries and passages, they count, not that of all texts
     for holder, key in ((loaded, "max_seq_length"), (loaded[0], "query_length"), (loaded[0], "document_length")):
-        if length and (own := getattr(holder, key, None)):
+        own = getattr(holder, key, None)
+        if own is not None and not (isinstance(own, int | float) and own >= 1):
+            raise InputError(f"the model {model} has a {key} of {own}; allowed: a number from 1")
+        if length and own:
             setattr(holder, key, min(length, own))
             if length > own:
                 say(f"the model has a {key} of {own} word-pieces: texts are cut there, not at {length}")
@@ -78,7 +91,7 @@ def shards(model: str, collection: Path, length: int, progress: Progress | None 
         columns = passages.to_pydict()
         texts = [f"{title} {text}" if title else text for title, text in zip(*columns.values(), strict=True)]
         batches = (texts[begin : begin + 16 * BATCH] for begin in range(0, len(texts), 16 * BATCH))
-        return np.concatenate([_encode(loaded.encode_document, batch, loaded, progress) for batch in batches])
+        return np.concatenate([_encode(model, loaded.encode_document, batch, loaded, progress) for batch in batches])
 
     return vectors.cut(count_passages(collection), loaded.get_embedding_dimension(), make)
 
@@ -86,14 +99,29 @@ def shards(model: str, collection: Path, length: int, progress: Progress | None 
 def encode_queries(model: str, texts: list[str], length: int) -> np.ndarray:
     """Encode queries cut to `length` word-pieces, float32 [Q, D]."""
     loaded = load(model, length)
-    return _encode(loaded.encode_query, texts or [""], loaded)[: len(texts)]
+    return _encode(model, loaded.encode_query, texts or [""], loaded)[: len(texts)]
 
 
 def _encode(
-    function: Callable[..., Any], texts: list[str], model: SentenceTransformer, progress: Progress | None = None
+    name: str,
+    function: Callable[..., Any],
+    texts: list[str],
+    model: SentenceTransformer,
+    progress: Progress | None = None,
 ) -> np.ndarray:
+    """Encode texts, float32 [n, D]; raises `InputError` where the model `name` cannot, or gives no numbers."""
     normalised = model.similarity_fn_name == "cosine"
-    encoded = function(texts, batch_size=BATCH, show_progress_bar=False, normalize_embeddings=normalised)
+    try:
+        encoded = function(texts, batch_size=BATCH, show_progress_bar=False, normalize_embeddings=normalised)
+    except (MemoryError, OSError, torch.OutOfMemoryError):
+        raise
+    except Exception as error:  # of many libraries
+        raise InputError(f"sentence-transformers cannot encode texts with the model {name}: {cause(error)}") from None
+    found = np.asarray(encoded, np.float32)
+    if found.shape != (len(texts), model.get_embedding_dimension()):
+        raise InputError(f"the model {name} gives an array of the shape {found.shape} for {len(texts)} texts")
+    if not np.isfinite(found).all():
+        raise InputError(f"the model {name} gives vectors with NaN or infinity: it is damaged; use another one")
     if progress:
         progress.advance(len(texts))
-    return np.asarray(encoded, np.float32)
+    return found

@@ -58,11 +58,15 @@ def read_vectors(folder: Path | str) -> list[Shard]:
     paths = sorted(Path(folder).glob("[0-9]*.npy"))
     if not paths:
         raise InputError(f"{folder} holds no vectors; delete it and run again")
-    shapes = [map_array(path).shape for path in paths]
-    for path, shape in zip(paths, shapes, strict=True):
-        if len(shape) != 2:
-            raise InputError(f"{path} is damaged: its shape is {list(shape)}; {remedy(path)}")
-    return [Shard(shape, partial(read_array, path)) for path, shape in zip(paths, shapes, strict=True)]
+    shards = []
+    for path in paths:
+        found = map_array(path)
+        width = shards[0].shape[1] if shards else found.shape[-1]
+        if found.ndim != 2 or found.dtype != np.float32 or found.shape[1] != width:
+            what = f"an array of {found.dtype} of the shape {list(found.shape)}"
+            raise InputError(f"{path} holds {what}; allowed: float32 in two dimensions; {remedy(path)}")
+        shards.append(Shard(found.shape, partial(read_array, path)))
+    return shards
 
 
 def cut(count: int, width: int, make: Callable[[int, int], np.ndarray]) -> list[Shard]:

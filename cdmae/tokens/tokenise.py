@@ -21,7 +21,8 @@ import pyarrow as pa
 
 from cdmae.collections.store import stream_passages
 from cdmae.compiled import Threads
-from cdmae.errors import InputError
+from cdmae.config import pretrained
+from cdmae.errors import InputError, cause
 from cdmae.tokens.corpus import Tokens, stream_tokens
 from cdmae.tokens.vocabulary import SPECIALS, Vocabulary, check, read_backend
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 
 ALPHABET = 1000  # single characters that a trained vocabulary keeps at most, the commonest, as BERT's has about 1,000
 LONGEST = 1000  # letters of a word in training, whose time grows with their square; what is longer is cut
+SAMPLE = "a 1 é я 中 ا"  # every tokenizer makes word-pieces of some of it
 ROWS_AT_ONCE = 1024  # passages that a thread tokenises together
 
 
@@ -92,10 +94,10 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
     from transformers import AutoTokenizer
 
     try:
-        tokenizer = AutoTokenizer.from_pretrained(str(folder))
-    except (OSError, ValueError) as error:
-        cause = str(error).splitlines()[0]
-        raise InputError(f"{folder} holds no tokenizer that transformers can load: {cause}") from None
+        name, revision = pretrained.divided(str(folder))
+        tokenizer = AutoTokenizer.from_pretrained(name, revision=revision, trust_remote_code=False)
+    except Exception as error:  # of files that others wrote, the libraries raise whatever Python and Rust do
+        raise InputError(f"{folder} holds no tokenizer that transformers can load: {cause(error)}") from None
     if set(tokenizer.get_vocab()) <= set(tokenizer.all_special_tokens):  # what transformers makes up without files
         raise InputError(
             f"{folder} holds no tokenizer; allowed: one with the word-pieces of a tokenizer.json or vocab.txt"
@@ -108,6 +110,8 @@ def load_tokenizer(folder: Path | str) -> PreTrainedTokenizerBase:
         raise InputError(
             f"the tokenizer in {folder} has no {lacking[0]} token; allowed: that of a masked language model"
         )
+    if not backend.encode(SAMPLE, add_special_tokens=False).ids:
+        raise InputError(f"the tokenizer in {folder} makes no word-pieces of a text; allowed: one that does")
     return tokenizer
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from cdmae.config import pretrained
-from cdmae.errors import InputError
+from cdmae.errors import InputError, cause
 from cdmae.files import read_json
 
 if TYPE_CHECKING:
@@ -87,7 +87,10 @@ class Vocabulary:
 
 def special_tokens(folder: Path | str) -> dict[str, str]:
     """Return the special tokens that a tokenizer's config names, by their roles: ``{"mask_token": "<mask>", ...}``."""
-    options = read_json(Path(folder) / "tokenizer_config.json")
+    path = Path(folder) / "tokenizer_config.json"
+    options = read_json(path)
+    if not isinstance(options, dict):
+        raise InputError(f"{path} holds no JSON object; allowed: the tokenizer of a masked language model")
     named = {key: value for key, value in options.items() if key.endswith("_token") and value}
     tokens = {key: value["content"] if isinstance(value, dict) else value for key, value in named.items()}
     return {key: value for key, value in tokens.items() if isinstance(value, str)}
@@ -130,7 +133,10 @@ def read_backend(folder: Path | str) -> Tokenizer:
     if not path.exists():
         raise InputError(f"{folder} holds no tokenizer.json; make it with the rule tokenizer")
     check(read_json(path), folder)
-    tokenizer = Tokenizer.from_file(str(path))
+    try:
+        tokenizer = Tokenizer.from_file(str(path))
+    except Exception as error:  # the library raises nothing narrower
+        raise InputError(f"{path} cannot be read as a tokenizer: {cause(error)}") from None
     tokenizer.no_truncation()
     tokenizer.no_padding()
     return tokenizer
@@ -138,7 +144,7 @@ def read_backend(folder: Path | str) -> Tokenizer:
 
 def is_bert(parts: dict[str, Any]) -> bool:
     """Tell whether a tokenizer, as it stands in ``tokenizer.json``, is BERT's WordPiece."""
-    types = [(parts.get(name) or {}).get("type") for name in ("model", "normalizer", "pre_tokenizer")]
+    types = [pretrained.part(parts, name).get("type") for name in ("model", "normalizer", "pre_tokenizer")]
     return types == ["WordPiece", "BertNormalizer", "BertPreTokenizer"]
 
 

@@ -218,7 +218,9 @@ def resume(saved: State, parts: dict[str, Any]) -> float:
         payload = saved.latest()
         for part, owner in parts.items() if payload is not None else ():
             owner.load_state_dict(payload[part])
-    except (KeyError, RuntimeError, ValueError) as error:
+    except InputError:
+        raise
+    except (AttributeError, KeyError, RuntimeError, TypeError, ValueError) as error:
         if isinstance(error, RuntimeError) and "state_dict" not in str(error):  # of the device
             raise
         raise InputError(

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 import os
+import pickle
 import shutil
 import sys
 import time
@@ -92,7 +93,7 @@ class State:
                 print(f"{path} is damaged; going on from the state before it", file=sys.stderr, flush=True)
                 path.unlink()
                 continue
-            payload = torch.load(path, map_location="cpu", weights_only=True)
+            payload = _load(path)
             self.step, self.tables = payload.pop("step"), payload.pop("tables")
             return payload
         return None
@@ -179,6 +180,21 @@ def _save(payload: dict[str, Any], path: Path) -> None:
         if not isinstance(cause, OSError):
             raise
         raise OSError(cause.errno, cause.strerror, str(path)) from None
+
+
+def _load(path: Path) -> dict[str, Any]:
+    """Read what `State.save` wrote; raises `InputError` for a file of another program, whose code is not run."""
+    try:
+        payload = torch.load(path, map_location="cpu", weights_only=True)
+    except (pickle.UnpicklingError, EOFError, LookupError, TypeError, ValueError, RuntimeError) as error:
+        if "alloc" in str(error):  # of the memory
+            raise
+        raise InputError(
+            f"{path} is no state of a training that was written here ({type(error).__name__}); delete it and run again"
+        ) from None
+    if not isinstance(payload, dict):
+        raise InputError(f"{path} is no state of a training that was written here; delete it and run again")
+    return payload
 
 
 def _checksum(path: Path) -> int:

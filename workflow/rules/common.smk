@@ -43,11 +43,12 @@ results = os.path.normpath(settings.results)
 
 # Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
 # state and ends (cdmae/cli.py), instead of going on beside the next run. `tee -i` outlives a Ctrl-C to log its end.
-# The progress bars of other libraries are off: ours has lines.
+# The progress bars of other libraries are off: ours has lines. No library reports a model's name to a service, or asks a
+# question on the terminal: standard input is empty.
 shell.executable("bash")
 shell.prefix(
     f"set -euo pipefail; export PYTHONPATH={shlex.quote(str(workflow.basedir))} CDMAE_PARENT={os.getpid()}"
-    " TQDM_DISABLE=1; "
+    " TQDM_DISABLE=1 DISABLE_SAFETENSORS_CONVERSION=1 HF_HUB_DISABLE_TELEMETRY=1; exec </dev/null; "
 )
 
 # SLURM warns all processes of a job before its time limit. Trainers save their state upon it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 from cdmae.collections.judged import File
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.errors import InputError
+from cdmae.files import write_text
+from cdmae.log import say
 
 MSMARCO = "msmarco-passage"
 TITLES = "https://rocketqa.bj.bcebos.com/corpus/marco.tar.gz"  # Qu et al. 2021; no checksum is published
@@ -127,7 +130,26 @@ def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
         util, place = package().util, places(dataset)[TITLES]
         archive = util.Download([util.RequestsDownload(TITLES)], cache_path=place)
         path = util.Cache(util.TarExtract(archive, MEMBER), place.with_name("para.title.txt")).path()
+        check_unchanged(Path(path))
     return (row for _, row in File(path, parse).rows())
+
+
+def check_unchanged(path: Path) -> None:
+    """Record the SHA-256 of a downloaded file at its first use; raises `InputError` if the file is another one later.
+
+    For files without a published checksum.
+    """
+    with path.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    record = path.with_name(f"{path.name}.sha256")
+    if not record.exists():
+        write_text(record, f"{digest}\n")
+        say(f"{path} has the SHA-256 {digest}, which is recorded: later downloads must have it, too")
+    elif (known := record.read_text(encoding="utf-8").strip()) != digest:
+        raise InputError(
+            f"{path} has the SHA-256 {digest}, and the file that was used first had {known}; delete {path} to download "
+            f"it again, or delete {record} to accept it"
+        )
 
 
 def queries(dataset: str) -> Iterator[tuple[str, str]]:
