@@ -42,6 +42,7 @@ OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where the entries of a section have theirs
 KIND = {"encoders": "objective", "stages": "kind", "systems": "kind"}  # the setting that decides which others count
 MOST_MISTAKES = 10  # that are told at once
+TEMPLATE = ("__use_yte__", "__definitions__", "__variables__")  # keys with which Snakemake runs code in a config file
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # as in 3e-4, which is text in YAML 1.1
 
 Place = tuple[str, int]  # a file and a line
@@ -88,6 +89,8 @@ class Loader(yaml.SafeLoader):
                 raise self.refusal(key, f"a key is a {kind}; allowed: text")
             if not key.tag.endswith((":str", ":merge")):
                 raise self.refusal(key, f"the key {key.value} is not text; put it in quotation marks")
+            if key.value in TEMPLATE:
+                raise self.refusal(key, f"the key {key.value} makes a config file run code; leave it out")
             if key.value in seen and not key.tag.endswith(":merge"):
                 raise self.refusal(key, f"the key {key.value} is there twice")
             seen.add(key.value)
