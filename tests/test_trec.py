@@ -36,7 +36,9 @@ def test_ties_are_told_apart_by_as_little_as_possible():
     assert trec.distinct(same) is same
 
 
-@pytest.mark.parametrize("odd", ["a b", "", "tab\t", "no\u00a0break", "line\n", "\x1c", "wide\u3000", "\x85", "a\x0bb"])
+@pytest.mark.parametrize(
+    "odd", ["a b", "", "tab\t", "no\u00a0break", "line\n", "\x1c", "wide\u3000", "\x85", "a\x0bb", "\ufeffq"]
+)
 def test_ids_with_white_space_are_escaped_aloud(tmp_path, capsys, odd):
     queries, passages = ["q-1", odd, "%20"], ["a%20b", *PASSAGES[1:4], odd, "%"]
     trec.write_run(tmp_path / "run", RUN, queries, passages, "us")

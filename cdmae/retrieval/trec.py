@@ -23,7 +23,8 @@ from cdmae.files import complete
 from cdmae.log import say
 from cdmae.runs import Run
 
-WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$"  # what str.split() splits at, and nothing at all
+# what str.split() splits at; nothing at all; and a byte order mark, which readers drop at the beginning of a file
+WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$|^\x{feff}"
 COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
 
 
@@ -66,7 +67,7 @@ def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
         return ids
     say(f"{odd:,} {what} ids hold white space, which separates the columns: written as in addresses, a%20b")
     ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids
-    return [re.sub(r"[\s%\x1c-\x1f]", lambda match: quote(match[0]), name) or "%" for name in ids]
+    return [re.sub(r"[\s%\x1c-\x1f]|^\ufeff", lambda match: quote(match[0]), name) or "%" for name in ids]
 
 
 def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[str] | pa.Array, depth: int) -> Run:
