@@ -12,6 +12,7 @@ import dataclasses
 import errno
 import functools
 import inspect
+import io
 import json
 import os
 import re
@@ -27,6 +28,7 @@ from typing import Any, NoReturn
 
 from cdmae import fields as settings
 from cdmae.errors import InputError, Interrupted, said
+from cdmae.terminal import printable
 
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: try again, it goes on
 PARENT = "CDMAE_PARENT"  # the process id of the workflow engine; the job ends itself when that process has gone
@@ -128,6 +130,8 @@ def _is_json(hint: Any) -> bool:
 
 def ending(work: Callable[[], Any]) -> NoReturn:
     """Do some work and end the process: with status 0, or with a sentence and the status of what ended it."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a locale of ASCII cannot write every letter
     try:
         work()
         sys.stdout.flush()
@@ -173,7 +177,7 @@ def last_words(logs: Path | str, since: float) -> list[str]:
         written = path.stat().st_mtime
         words = re.findall(r"^cdmae: .*", path.read_text(errors="replace"), re.MULTILINE)
         if words and written >= since:
-            sentences.append((written, f"{path}: {words[-1]}"))
+            sentences.append((written, printable(f"{path}: {words[-1]}")))
     return [text for _, text in sorted(sentences)]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from cdmae.terminal import printable
+
 
 class InputError(ValueError):
     """Something the user gave is wrong: the message says what was found, where, and what is allowed.
@@ -25,5 +27,5 @@ class Interrupted(BaseException):
 
 
 def said(sentences: object) -> str:
-    """Say what is printed of them: every line begins with who says it."""
-    return "\n".join(f"cdmae: {line}" for line in str(sentences).split("\n"))
+    """Return what is printed of sentences: every line begins with ``cdmae:`` and is fit for a terminal."""
+    return "\n".join(f"cdmae: {printable(line)}" for line in str(sentences).split("\n"))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import fcntl
 import os
-import sys
 from pathlib import Path
 from typing import TextIO
 
 from cdmae.errors import InputError
 from cdmae.fields import show
+from cdmae.log import say
 
 DEVICE = "CDMAE_DEVICE"
 DEVICES = ("cpu", "gpu")  # the locked environments in envs/
@@ -67,7 +67,7 @@ def lock(results: str) -> TextIO:
         other = file.read().strip() or "unknown"
         raise InputError(f"another run ({other}) is working on {results}; wait for it") from None
     except OSError as error:  # a network file system without locks
-        print(f"{results} cannot be locked ({error.strerror}): start one run at a time", file=sys.stderr)
+        say(f"{results} cannot be locked ({error.strerror}): start one run at a time")
     file.truncate(0)
     file.write(f"process {os.getpid()} on {os.uname().nodename}")
     file.flush()

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from cdmae.collections import Source
 from cdmae.errors import InputError
 from cdmae.log import Progress
+from cdmae.terminal import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _GRADE = re.compile(r"[+-]?[0-9]+")  # int() would take 1_0 and digits of other scripts, too
 _SAMPLE = 1000  # lines from which the size of a file is estimated
+_SHOWN = 100  # characters of an id or a column, in messages
+_MOST_DIGITS = 10  # of a grade, zeros in front included
 _PACKED = 3  # how many times a text shrinks in a .gz
 
 
@@ -121,7 +124,9 @@ def _queries(queries: Rows) -> pd.DataFrame:
         raise InputError(f"{queries.path} holds no queries")
     frame = table.to_pandas()
     for at in frame.index[frame["text"].str.strip() == ""][:1]:
-        raise InputError(f"{queries.path}, line {_line(queries, at)}: the query {frame['query_id'][at]} has no text")
+        raise InputError(
+            f"{queries.path}, line {_line(queries, at)}: the query {_short(frame['query_id'][at])} has no text"
+        )
     _check_unique(queries, table["query_id"])
     return frame
 
@@ -155,7 +160,7 @@ def _qrels(
     for fault, rows in odd.items():
         if rows.any() and not parts.published:
             at = int(rows.argmax())
-            query, passage = frame.loc[at, ["query_id", "passage_id"]]
+            query, passage = map(_short, frame.loc[at, ["query_id", "passage_id"]])
             words = {
                 "of unknown queries": f": the query {query} is not in {parts.queries[split].path}",
                 "of unknown passages": f": the passage {passage} is not in {parts.passages.path}",
@@ -194,7 +199,12 @@ def _check_unique(rows: Rows, ids: pa.ChunkedArray) -> None:
         names = ids.to_pandas()
         again = int(names.duplicated().argmax())
         first, second = (_line(rows, at) for at in (int((names == names[again]).argmax()), again))
-        raise InputError(f"{rows.path}, line {second}: the id {names[again]} came already in line {first}")
+        raise InputError(f"{rows.path}, line {second}: the id {_short(names[again])} is already on line {first}")
+
+
+def _short(value: str) -> str:
+    """Show an id or a column in a message."""
+    return printable(value, _SHOWN)
 
 
 def _line(rows: Rows, at: int) -> int:
@@ -273,10 +283,11 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 def grade(text: str) -> int:
     """Read the grade of a judgment; raises ValueError, as parsers of lines do, for anything but a small number."""
     if not _GRADE.fullmatch(text.strip()):
-        raise ValueError(f"the grade is {text!r}; allowed: a whole number")
-    if not -(2**15) <= (number := int(text)) < 2**15:
-        raise ValueError(f"the grade is {number}; allowed: a small whole number")
-    return number
+        raise ValueError(f"the grade is {_short(text)}; allowed: a whole number")
+    # int() refuses numbers of thousands of digits
+    if len(text) > _MOST_DIGITS or not -(2**15) <= int(text) < 2**15:
+        raise ValueError(f"the grade is {_short(text)}; allowed: a whole number from -32768 to 32767")
+    return int(text)
 
 
 def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
