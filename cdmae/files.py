@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -57,8 +58,22 @@ def read_json(path: Path | str) -> Any:
     """Read a JSON file; raises `InputError` where it is not one."""
     try:
         return json.loads(Path(path).read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, json.JSONDecodeError) as error:
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, endless digits or brackets
         raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
+
+
+def check_file(path: Path | str) -> None:
+    """Refuse a pipe, a device or a socket, which may make its reader wait for ever; errors of opening are the reader's.
+
+    A pipe that somebody writes to is refused as well: most files are read more than once.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        raise InputError(f"{path} is {kind}; allowed: a file")
 
 
 def remedy(path: Path | str) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from cdmae import collections
 from cdmae.collections import store
+from cdmae.collections.judged import unpacked
 from cdmae.collections.sources import beir, msmarco
 from cdmae.collections.store import read_passages, write_collection
 from cdmae.errors import InputError
@@ -226,6 +227,30 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
 )  # fmt: skip
 def test_beir_names_what_is_wrong(tmp_path, name, content, message):
     assert message in refused(beir, beir_folder(tmp_path, **{name: content}))
+
+
+def test_a_pipe_in_a_collection_is_not_waited_for(tmp_path):
+    path = beir_folder(tmp_path)
+    (tmp_path / "corpus.jsonl").unlink()
+    os.mkfifo(tmp_path / "corpus.jsonl")
+    assert refused(beir, path).endswith("corpus.jsonl is a pipe; allowed: a file")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            b'{"_id": "p", "text": "' + b"x" * 2**26,
+            "corpus.jsonl.gz, line 1 has more than 64 MB; allowed: shorter lines",
+        ),
+        (GOOD.encode() + b"\n" * 2**20, "corpus.jsonl.gz, line 2 is empty; every line holds one entry"),
+    ],
+)
+def test_an_archive_that_holds_far_more_than_its_size_is_not_read_to_its_end(tmp_path, content, message):
+    packed = gzip.compress(content, 1)
+    path = beir_folder(tmp_path, **{"corpus.jsonl": None, "corpus.jsonl.gz": packed})
+    assert message in refused(beir, path)
+    assert unpacked(tmp_path / "corpus.jsonl.gz", 1000) == 1000, "so that a config's check leaves it to the job"
 
 
 def test_beir_refuses_an_archive_that_breaks_off(tmp_path):

@@ -16,12 +16,14 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cdmae.collections import Source
 from cdmae.errors import InputError
+from cdmae.files import check_file
 from cdmae.log import Progress
 from cdmae.terminal import printable
 
@@ -34,6 +36,8 @@ if TYPE_CHECKING:
 
 _GRADE = re.compile(r"[+-]?[0-9]+")  # int() would take 1_0 and digits of other scripts, too
 _SAMPLE = 1000  # lines from which the size of a file is estimated
+_LONGEST = 2**26  # bytes of a line
+_MOST_EMPTY = 1000  # lines at the end of a file
 _SHOWN = 100  # characters of an id or a column, in messages
 _MOST_DIGITS = 10  # of a grade, zeros in front included
 _PACKED = 3  # how many times a text shrinks in a .gz
@@ -255,10 +259,13 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
     Empty lines at the end are passed over; one in the middle, bytes that are not UTF-8 and damaged archives are errors.
     """
+    check_file(path)
     number, empty = 0, 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-            for number, raw in enumerate(file, start=1):
+            for number, raw in enumerate(iter(partial(file.readline, _LONGEST), b""), start=1):
+                if len(raw) == _LONGEST:
+                    raise InputError(f"{path}, line {number} has more than {_LONGEST >> 20} MB; allowed: shorter lines")
                 if number == 1:
                     if raw[:2] == b"\x1f\x8b":
                         raise InputError(f"{path} is a gzip archive; name it {path.name}.gz or unpack it")
@@ -266,7 +273,8 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                 line = raw.decode("utf-8").rstrip("\r\n")
                 if not line or line.isspace():
                     empty = empty or number
-                    continue
+                    if number - empty < _MOST_EMPTY:
+                        continue
                 if empty:
                     raise InputError(f"{path}, line {empty} is empty; every line holds one entry")
                 yield number, line
@@ -278,6 +286,17 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{path} is not a complete gzip archive ({where}: {error}); fetch it again") from None
     except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
         raise InputError(f"{path} cannot be read ({error.strerror}); allowed: a file") from None
+
+
+def unpacked(path: Path, most: int) -> int:
+    """Count the bytes of a file, of a ``.gz`` those that it holds; from `most` on it may be more."""
+    if path.suffix != ".gz" or not path.is_file():
+        return path.stat().st_size
+    try:
+        with gzip.open(path) as file:
+            return len(file.read(most))
+    except (OSError, EOFError, zlib.error):  # its reader tells what is wrong
+        return path.stat().st_size
 
 
 def grade(text: str) -> int:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from cdmae import collections
+from cdmae.collections.judged import unpacked
 from cdmae.config import pretrained, systems
 from cdmae.config.checks import check_cycles, check_results, read_measure
 from cdmae.config.encoders import Encoder
@@ -66,7 +67,7 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
     files = _ask(config, name, "depends")
     for file in files:
         pretrained.check_plain(file, ("collections", name))
-    small = sum(Path(file).stat().st_size for file in files) <= SMALL
+    small = sum(unpacked(Path(file), SMALL) for file in files) < SMALL
     return _ask(config, name, "check") if small else {}
 
 
