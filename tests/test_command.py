@@ -102,6 +102,10 @@ def failing(error):
         (Exception("No space left on device (os error 28)"), 1, "the disk is full; free some space and run again"),
         (FileNotFoundError(errno.ENOENT, "No such file", "a/b"), 1, "a/b: No such file or directory"),
         (PermissionError(errno.EACCES, "denied", "a/b"), 1, "a/b: Permission denied"),
+        (OSError(errno.ESTALE, "stale", "a/b"), 1, "a/b: Stale file handle"),
+        (OSError(errno.EIO, "bad disk"), 1, "Input/output error"),
+        (OSError(errno.ENAMETOOLONG, "long", "a" * 5000), 1, "aaa"),
+        (Exception("stale (os error 116)"), 1, "Stale file handle"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import fcntl
 import os
+import re
 from pathlib import Path
 from typing import TextIO
 
@@ -29,7 +30,9 @@ def device_here() -> str:
 
 
 def check_records(checkout: Path) -> None:
-    """Refuse a checkout in which Snakemake cannot keep its records; a dry run opens them, too."""
+    """Refuse a checkout with braces in its path, or in which Snakemake cannot keep its records, as in a dry run."""
+    if re.search("[{}]", str(checkout)):
+        raise InputError(f"the checkout {checkout} has braces in its path, which Snakemake replaces; rename the folder")
     records = checkout / RECORDS
     folder = records if records.exists() else checkout
     if not _writable(folder):
@@ -71,6 +74,7 @@ def lock(results: str) -> TextIO:
     file.truncate(0)
     file.write(f"process {os.getpid()} on {os.uname().nodename}")
     file.flush()
+    os.utime(file.fileno())  # now, by the clock of a file server
     return file
 
 

@@ -336,7 +336,7 @@ def check_folder(path: str) -> Path:
     """Return the folder of a collection's files; raises `InputError` where it is none."""
     if not path.strip():
         raise InputError("path is empty; allowed: a folder")
-    folder = Path(path).expanduser()
+    folder = Path(os.path.expanduser(path))
     check_readable(folder, f"path is {path}, and {folder.absolute()}")
     return folder
 

@@ -8,6 +8,7 @@ files that end in ``.md``.
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -63,7 +64,7 @@ class Settings(Source):
 
     def rows(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yield the number of each passage, from 1, and its id, title and text."""
-        folder, number = Path(self.path).expanduser(), 0
+        folder, number = Path(os.path.expanduser(self.path)), 0
         for file in self.depends():
             title = re.sub(r"[\W_]+", " ", file.stem).strip()
             try:
