@@ -172,8 +172,9 @@ def _report(error: Exception) -> int:
     number = error.errno if isinstance(error, OSError) else int(words[1]) if words else None
     if number is None:
         raise error
+    sentence = _REMEDY.get(number) or getattr(error, "strerror", None) or str(error)
     path = getattr(error, "filename", None)
-    return _say((f"{path}: " if path else "") + _REMEDY.get(number, os.strerror(number)), 1)
+    return _say(f"{path}: {sentence}" if path else sentence, 1)
 
 
 def _say(sentence: str, status: int) -> int:
