@@ -12,6 +12,7 @@ import dataclasses
 import errno
 import functools
 import inspect
+import io
 import json
 import os
 import re
@@ -27,6 +28,7 @@ from typing import Any, NoReturn
 
 from cdmae import fields as settings
 from cdmae.errors import InputError, Interrupted, said
+from cdmae.terminal import printable
 
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: try again, it goes on
 PARENT = "CDMAE_PARENT"  # the process id of the workflow engine; the job ends itself when that process has gone
@@ -35,7 +37,6 @@ _REMEDY = {
     errno.ENOSPC: "the disk is full; free some space and run again, finished steps are kept",
     errno.EDQUOT: "the disk quota is used up; free some space and run again, finished steps are kept",
     errno.EFBIG: "the file is larger than is allowed here (ulimit -f, or the file system)",
-    **{code: os.strerror(code) for code in (errno.EROFS, errno.EACCES, errno.ENOENT, errno.ENOTDIR, errno.EISDIR)},
 }
 
 
@@ -79,6 +80,7 @@ def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name:
     parser = _Parser(prog=name, description=inspect.getdoc(function), formatter_class=form, allow_abbrev=False)
     hints = typing.get_type_hints(function)
     hints = {key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint for key, hint in hints.items()}
+    single = []  # options with one value
     for key, parameter in inspect.signature(function).parameters.items():
         required = parameter.default is inspect.Parameter.empty
         options: dict[str, Any] = {"required": True} if required else {"default": parameter.default}
@@ -90,6 +92,8 @@ def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name:
             options["nargs"], hint = "+" if required else "*", typing.get_args(hint)[0]
         elif hint is Path and not required:
             options["nargs"] = "?"  # a job without this input gives the option without a value
+        if "nargs" not in options and hint is not bool:
+            single.append(_option(key))
         if hint is bool:
             options["action"] = argparse.BooleanOptionalAction
         elif _is_json(hint):
@@ -97,7 +101,19 @@ def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name:
         else:
             options |= {"type": hint, "metavar": _METAVAR.get(hint, hint.__name__.upper())}
         parser.add_argument(_option(key), **options)
-    return {key: _read(hints[key], value, key) for key, value in vars(parser.parse_intermixed_args(arguments)).items()}
+    found = vars(parser.parse_intermixed_args(_attached(arguments, single, set(map(_option, hints)))))
+    return {key: _read(hints[key], value, key) for key, value in found.items()}
+
+
+def _attached(arguments: Sequence[str], single: Sequence[str], known: set[str]) -> list[str]:
+    """Join an option and a value that begins with a dash, which argparse would take for another option."""
+    words: list[str] = []
+    for word in arguments:
+        if words and words[-1] in single and word.startswith("-") and word not in known:
+            words[-1] += f"={word}"
+        else:
+            words.append(word)
+    return words
 
 
 class _Parser(argparse.ArgumentParser):
@@ -128,6 +144,8 @@ def _is_json(hint: Any) -> bool:
 
 def ending(work: Callable[[], Any]) -> NoReturn:
     """Do some work and end the process: with status 0, or with a sentence and the status of what ended it."""
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a locale of ASCII cannot write every letter
     try:
         work()
         sys.stdout.flush()
@@ -152,10 +170,11 @@ def _report(error: Exception) -> int:
         return _say(f"out of memory ({cause}); give it more, or lower the batch or chunk", 1)
     words = re.search(r"\(os error (\d+)\)", str(error))  # how a library in Rust tells the number of the system's error
     number = error.errno if isinstance(error, OSError) else int(words[1]) if words else None
-    if number in _REMEDY:
-        where = f"{error.filename}: " if getattr(error, "filename", None) else ""
-        return _say(where + _REMEDY[number], 1)
-    raise error
+    if number is None:
+        raise error
+    sentence = _REMEDY.get(number) or getattr(error, "strerror", None) or str(error)
+    path = getattr(error, "filename", None)
+    return _say(f"{path}: {sentence}" if path else sentence, 1)
 
 
 def _say(sentence: str, status: int) -> int:
@@ -173,7 +192,7 @@ def last_words(logs: Path | str, since: float) -> list[str]:
         written = path.stat().st_mtime
         words = re.findall(r"^cdmae: .*", path.read_text(errors="replace"), re.MULTILINE)
         if words and written >= since:
-            sentences.append((written, f"{path}: {words[-1]}"))
+            sentences.append((written, printable(f"{path}: {words[-1]}")))
     return [text for _, text in sorted(sentences)]
 
 

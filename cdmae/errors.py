@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 
-LONGEST = 600  # letters of what a library says
+from cdmae.terminal import printable
+
+LONGEST = 600  # characters of a library's error
 
 
 class InputError(ValueError):
@@ -29,15 +31,14 @@ class Interrupted(BaseException):
 
 
 def cause(error: BaseException) -> str:
-    """Return a library's error in a line: printable, not long, and with its type where its words need that."""
-    words = " ".join(re.sub(r"\x1b\[[\d;]*m", "", str(error)).split())
-    words = "".join(letter if letter.isprintable() else "?" for letter in words) or type(error).__name__
-    if len(words) > LONGEST:
-        words = f"{words[:LONGEST]}..."
+    """Return a library's error as one printable line, with its type if the message alone is unclear."""
+    uncoloured = re.sub(r"\x1b\[[\d;]*m", "", str(error))
+    line = " ".join(uncoloured.split()) or type(error).__name__
+    words = printable(line, LONGEST)
     usual = isinstance(error, OSError | RuntimeError | ValueError) or type(error) is Exception
     return words if usual else f"{type(error).__name__}: {words}"
 
 
 def said(sentences: object) -> str:
-    """Say what is printed of them: every line begins with who says it."""
-    return "\n".join(f"cdmae: {line}" for line in str(sentences).split("\n"))
+    """Return what is printed of sentences: every line begins with ``cdmae:`` and is fit for a terminal."""
+    return "\n".join(f"cdmae: {printable(line)}" for line in str(sentences).split("\n"))

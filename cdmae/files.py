@@ -8,6 +8,7 @@ import platform
 import re
 import secrets
 import shutil
+import stat
 import time
 import zlib
 from collections.abc import Iterator
@@ -80,6 +81,20 @@ def read_json(path: Path | str) -> Any:
         raise InputError(f"{path} is not JSON (it is nested too deeply); {remedy(path)}") from None
     except ValueError as error:  # of bytes that are not UTF-8, too, and of numbers with thousands of digits
         raise InputError(f"{path} is not JSON ({error}); {remedy(path)}") from None
+
+
+def check_file(path: Path | str) -> None:
+    """Refuse a pipe, a device or a socket, which may make its reader wait for ever; errors of opening are the reader's.
+
+    A pipe that somebody writes to is refused as well: most files are read more than once.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        kind = "a pipe" if stat.S_ISFIFO(mode) else "a socket" if stat.S_ISSOCK(mode) else "a device"
+        raise InputError(f"{path} is {kind}; allowed: a file")
 
 
 def remedy(path: Path | str) -> str:

@@ -10,13 +10,15 @@ import sys
 import time
 from typing import Any
 
+from cdmae.terminal import printable
+
 FIRST, EVERY = 2.0, 10.0  # seconds to the first line, and between lines
 
 
 def say(text: str) -> None:
     """Print one line to standard error; of several processes of one job only the first does."""
     if os.environ.get("RANK", "0") == "0":  # set by torchrun
-        print(text, file=sys.stderr, flush=True)
+        print(printable(text), file=sys.stderr, flush=True)
 
 
 class Progress:

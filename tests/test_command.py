@@ -55,9 +55,15 @@ def test_annotations_are_options_and_those_that_may_be_left_out_may_be_empty():
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("value", ["-rf", "-1", "--dashes", "- a dash"])
+def test_a_value_may_begin_with_a_dash(value):
+    assert read_arguments(takes, [*REQUIRED, "--name", value, "--fresh"])["name"] == value
+
+
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
+        ([*REQUIRED, "--name", "--fresh"], "argument --name: expected one argument"),
         ([], "the following arguments are required: --name, --settings, --facts, --indexes"),
         ([*REQUIRED, "--thread", "2"], "unrecognized arguments: --thread 2"),
         ([*REQUIRED, "--threads", "two"], "argument --threads: invalid int value: 'two'"),
@@ -100,8 +106,12 @@ def failing(error):
         (type("OutOfMemoryError", (RuntimeError,), {})("CUDA"), 1, "out of memory (CUDA)"),
         (OSError(errno.ENOSPC, "No space", "a/b"), 1, "a/b: the disk is full; free some space and run again"),
         (Exception("No space left on device (os error 28)"), 1, "the disk is full; free some space and run again"),
-        (FileNotFoundError(errno.ENOENT, "No such file", "a/b"), 1, "a/b: No such file or directory"),
-        (PermissionError(errno.EACCES, "denied", "a/b"), 1, "a/b: Permission denied"),
+        (FileNotFoundError(errno.ENOENT, "No such file", "a/b"), 1, "a/b: No such file"),
+        (PermissionError(errno.EACCES, "denied", "a/b"), 1, "a/b: denied"),
+        (OSError(errno.ESTALE, "Stale file handle", "a/b"), 1, "a/b: Stale file handle"),
+        (OSError(errno.EIO, "Input/output error"), 1, "Input/output error"),
+        (OSError(errno.ENAMETOOLONG, "long", "a" * 5000), 1, "aaa"),
+        (Exception("stale (os error 116)"), 1, "stale (os error 116)"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, BaseException) else None,
 )

@@ -1,6 +1,7 @@
 """A config is refused before any job starts, in one sentence that names the key, the value and what is allowed."""
 
 import dataclasses
+import os
 from functools import reduce
 from pathlib import Path
 
@@ -71,6 +72,12 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("results", "", 'results is ""; allowed: a folder without spaces, wildcards, control'),
         ("results", "a<logs>", "results is a<logs>; allowed: a folder without spaces, wildcards, "),
         ("results", "a\tb", 'results is "a\\tb"; allowed: a folder without spaces, wildcards, control'),
+        ("results", "-rf", "results is -rf; allowed: a folder whose path does not begin with - or ~"),
+        ("results", "./-rf", "results is ./-rf; allowed: a folder whose path does not begin with - or ~"),
+        ("results", "~nobody7/x", "results is ~nobody7/x; allowed: a folder whose path does not begin with - or ~"),
+        ("results", "r:x/y", "results is r:x/y; allowed: no colon before the first slash, as in an address"),
+        ("results", "s3://bucket/x", "results is s3://bucket/x; allowed: no colon before the first slash"),
+        ("report", {"example": "x" * 10_001}, "report.example has 10,001 characters; allowed: up to 10,000"),
         ("results", "/", "results is /, in which the checkout lies; allowed: a folder of its own"),
         ("results", f"{__file__}/x", f"results is {__file__}/x, but {__file__} is a file; allowed: a folder"),
         ("results", "a/" + 256 * "b", f"results is a/{256 * 'b'}; allowed: up to 255 bytes between two slashes"),
@@ -225,6 +232,36 @@ def test_names_that_cannot_be_part_of_a_path(values, name):
     values["encoders"][name] = {}
     assert refusal(values).startswith("encoders has the name ")
     assert refusal(values).endswith("; allowed: up to 64 letters, digits, - and _")
+
+
+def test_results_leave_room_for_the_paths_below_them(values):
+    said = refusal(values | {"results": "/tmp" + 19 * f"/{'x' * 200}"})
+    assert said.endswith("; allowed: up to 1,000 bytes, since longer paths follow below it")
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("a{b}.run", ": the path a{b}.run has {, which Snakemake fills in; rename it"),
+        ("-x.run", " is -x.run, which a job would take for an option; allowed: an absolute path"),
+        ("a" * 5000, f" is {'a' * 57}..., which is no file; allowed: a run as TREC text"),
+        ("future.run", ": future.run has a time in the future, so that its results would seem old; `touch` it"),
+    ],
+)
+def test_files_that_a_job_could_not_read_are_refused_before(values, tmp_path, monkeypatch, name, sentence):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / name[:100]).touch()
+    if name == "future.run":
+        os.utime(name, (4_000_000_000, 4_000_000_000))
+    values["systems"]["theirs"] = {"kind": "run", "runs": {"docs": {"dev": name}}}
+    assert refusal(values).startswith(f"systems.theirs.runs.docs.dev{sentence}")
+
+
+@pytest.mark.parametrize(
+    ("split", "fits"), [("dev.small", True), ("s" * 65, False), ("\u00e9" * 33, False), ("a b", False)]
+)
+def test_a_split_is_part_of_paths(split, fits):
+    assert checks.fits_in_paths(split) == fits
 
 
 @pytest.mark.parametrize("folder", checks.SOURCES)

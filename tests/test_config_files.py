@@ -4,6 +4,7 @@ import copy
 import dataclasses
 import json
 import math
+import os
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,10 @@ def written(folder, text):
     return path
 
 
+ALIASES = "x0: &x0 [lol]\n" + "".join(f"x{i}: &x{i} [{', '.join([f'*x{i - 1}'] * 10)}]\n" for i in range(1, 9))
+MERGES = "x0: &x0 {k: 1}\n" + "".join(f"x{i}: &x{i} {{<<: [{', '.join([f'*x{i - 1}'] * 10)}]}}\n" for i in range(1, 9))
+
+
 def test_a_config_file_is_read(tmp_path):
     text = "base: &base {rate: 1}\nother:\n  <<: *base\n  rate: 2  # over the anchor\n"
     assert read_yaml(written(tmp_path, text)) == {"base": {"rate": 1}, "other": {"rate": 2}}
@@ -73,6 +78,15 @@ def test_a_config_file_is_read(tmp_path):
         ("a: 1\nb: 2001-02-30\n", "own.yaml, line 2: 2001-02-30 looks like a number or a date and is none; put text"),
         ("a: {b: [0x_]}\n", "own.yaml, line 1: 0x_ looks like a number or a date and is none; put text in"),
         ("a: " + 5000 * "1", "1... looks like a number or a date and is none; put text in quotation marks"),
+        ("seed: 010\n", "own.yaml, line 1: 010 is not the same number for all programs; write plain digits, or put"),
+        ("a: [1:30]\n", "own.yaml, line 1: 1:30 is not the same number for all programs"),
+        ("a: 1_0.5\n", "own.yaml, line 1: 1_0.5 is not the same number for all programs"),
+        ('a: "x\\uD800"\n', "own.yaml, line 1: a text has half a surrogate pair, which is no character; leave it out"),
+        ('"a\\uDC00": 1\n', "own.yaml, line 1: a text has half a surrogate pair"),
+        ("a: !!binary AAAA\n", "own.yaml, line 1: a value is !!binary; allowed: numbers, text, lists and mappings"),
+        ("a: 1\n__definitions__: []\n", "own.yaml, line 2: the key __definitions__ makes a config file run code"),
+        (ALIASES, "own.yaml holds more than 100,000 values, counting what aliases (*) stand for"),
+        (MERGES, "own.yaml holds more than 100,000 values, counting what aliases (*) stand for"),
         ("a: " + 5000 * "[", "own.yaml is nested too deeply; allowed: entries with settings"),
     ],
 )
@@ -87,6 +101,24 @@ def test_text_of_the_command_line_that_only_looks_like_a_number_stays_text(tmp_p
     typed = {"report": {"title": "0x_", "noise": "1e0", "example": "2001-02-30"}}
     report = gather(written(tmp_path, "seed: 1\n"), [], typed)["report"]
     assert report == {"title": "0x_", "noise": 1, "example": "2001-02-30"}
+
+
+def test_an_emoji_as_json_writes_it_is_one_character(tmp_path):
+    text = {"title": "caf\u00e9 \U0001f600", "\U0001f600": 1}
+    assert read_yaml(written(tmp_path, json.dumps(text))) == text
+
+
+def test_text_of_the_command_line_is_utf8_and_its_numbers_are_plain(tmp_path):
+    default = written(tmp_path, "a: 1\n")
+    assert gather(default, [], {"a": ["010", "1_0", "10"]}) == {"a": ["010", "1_0", 10]}
+    with pytest.raises(InputError, match=r"--config has 'caf\\udce9', which is not UTF-8"):
+        gather(default, [], {"a": {"b": "caf\udce9"}})
+
+
+def test_a_pipe_as_a_config_file_is_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe.yaml")
+    with pytest.raises(InputError, match="pipe.yaml is a pipe; allowed: a file"):
+        read_yaml(tmp_path / "pipe.yaml")
 
 
 def test_a_missing_config_file(tmp_path):

@@ -12,6 +12,7 @@ import pytest
 
 from cdmae import collections
 from cdmae.collections import store
+from cdmae.collections.judged import unpacked
 from cdmae.collections.sources import beir, msmarco
 from cdmae.collections.store import read_passages, write_collection
 from cdmae.errors import InputError
@@ -187,14 +188,19 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("corpus.jsonl", GOOD + "{'_id': 1}\n", "corpus.jsonl, line 2: not JSON (Expecting property name"),
         ("corpus.jsonl", GOOD + 100_000 * "[" + "\n", "corpus.jsonl, line 2: JSON that is nested too deeply; "),
         ("corpus.jsonl", GOOD + "[1]\n", "corpus.jsonl, line 2: not a JSON object but list"),
-        ("corpus.jsonl", GOOD + '{"_id": "p", "body": "x"}', "line 2: lacks the key 'text'; it has ['_id', 'body']"),
+        ("corpus.jsonl", GOOD + '{"_id": "p", "body": "x"}', 'lacks the key \'text\'; it has ["_id", "body"]'),
         ("corpus.jsonl", '{"id": "p", "text": "x"}', "line 1: lacks the key '_id'"),
         ("corpus.jsonl", '{"_id": "", "text": "x"}', "line 1: '_id' is empty"),
         ("corpus.jsonl", '{"_id": true, "text": "x"}', "line 1: '_id' is true; allowed: text"),
         ("corpus.jsonl", '{"_id": "p", "text": null}', "line 1: 'text' is null; allowed: text"),
         ("corpus.jsonl", '{"_id": "p", "title": 3, "text": "x"}', "line 1: 'title' is 3; allowed: text"),
         ("corpus.jsonl", '{"_id": "p", "text": "\\ud83d"}', "line 1: 'text' holds half a surrogate pair"),
-        ("corpus.jsonl", GOOD * 2, "corpus.jsonl, line 2: the id p1 came already in line 1"),
+        ("corpus.jsonl", '{"_id": "p", "text": "x", "text": "y"}', "line 1: has the key text twice; allowed: "),
+        ("corpus.jsonl", f'{{"_id": {"9" * 5000}, "text": "x"}}', "line 1: a number has 5,000 digits; put it in"),
+        ("corpus.jsonl", '{"_id": "p\\u001b[2J", "text": "x"}\n' * 2, r"line 2: the id p\x1b[2J is already on line 1"),
+        ("queries.jsonl", jsonl([{"_id": "q" * 10**6, "text": "x"}] * 2), "qq ... (999,901 characters left out) ... q"),
+        ("qrels/test.tsv", f"q1\tp1\t{'9' * 5000}\n", "999; allowed: a whole number from -32768 to 32767"),
+        ("corpus.jsonl", GOOD * 2, "corpus.jsonl, line 2: the id p1 is already on line 1"),
         ("corpus.jsonl", GOOD.encode() + b'{"_id": "p2", "text": "caf\xe9"}', "line 2 is not UTF-8 (byte 0xe9)"),
         ("corpus.jsonl", GOOD.encode("utf-16"), "corpus.jsonl, line 1 is not UTF-8"),
         ("corpus.jsonl", gzipped(GOOD.encode()), "is a gzip archive; name it corpus.jsonl.gz or unpack it"),
@@ -202,25 +208,49 @@ GOOD = json.dumps(CORPUS[0]) + "\n"
         ("queries.jsonl", None, "holds judgments in qrels but no queries.jsonl"),
         ("queries.jsonl", "", "queries.jsonl holds no queries"),
         ("queries.jsonl", '{"_id": "q1", "text": ""}', "queries.jsonl, line 1: the query q1 has no text"),
-        ("queries.jsonl", jsonl(QUERIES * 2), "queries.jsonl, line 4: the id q1 came already in line 1"),
+        ("queries.jsonl", jsonl(QUERIES * 2), "queries.jsonl, line 4: the id q1 is already on line 1"),
         ("qrels/test.tsv", "", "qrels/test.tsv holds no judgments"),
         ("qrels/test.tsv", "q1\tp1\t0\nq3\tp2\t-1\n",
          "qrels/test.tsv calls no passage relevant for split test: the highest grade is 0; allowed: judgments with a "),
         ("qrels/test.tsv", QRELS + "q9\tp1\t1\n", "qrels/test.tsv, line 6: the query q9 is not in queries.jsonl"),
         ("qrels/test.tsv", QRELS + "q2\tp9\t1\n", "qrels/test.tsv, line 6: the passage p9 is not in corpus.jsonl"),
         ("qrels/test.tsv", QRELS + "q1\tp1\t0\n", "line 6 judges query q1, passage p1 a second time"),
-        ("qrels/test.tsv", QRELS + "q2\tp1\thigh\n", "line 6: the grade is 'high'; allowed: a whole number"),
-        ("qrels/test.tsv", QRELS + "q2\tp1\t99999\n", "line 6: the grade is 99999; allowed: a small whole number"),
-        ("qrels/test.tsv", QRELS + "q2\tp1\t1_0\n", "line 6: the grade is '1_0'; allowed: a whole number"),
-        ("qrels/test.tsv", "q1\tp1\t0.5\n", "line 1: the grade is '0.5'"),
+        ("qrels/test.tsv", QRELS + "q2\tp1\thigh\n", "line 6: the grade is high; allowed: a whole number"),
+        ("qrels/test.tsv", QRELS + "q2\tp1\t99999\n", "the grade is 99999; allowed: a whole number from -32768 "),
+        ("qrels/test.tsv", QRELS + "q2\tp1\t1_0\n", "line 6: the grade is 1_0; allowed: a whole number"),
+        ("qrels/test.tsv", "q1\tp1\t0.5\n", "line 1: the grade is 0.5"),
         ("qrels/test.tsv", "q1\tp1\thigh\nq2\tp3\t1\n",
-         "line 1: the grade is 'high'; allowed: a whole number, or in a header one of score, grade"),
+         "line 1: the grade is high; allowed: a whole number, or in a header one of score, grade"),
         ("qrels/test.tsv", "q1 0 p1 1\n", "line 1: 1 columns separated by tabs (TREC's form has four"),
         ("qrels/test.tsv", "q1 p1 1\n", "line 1: 1 columns separated by tabs; allowed: query id, passage id and grade"),
     ],
 )  # fmt: skip
 def test_beir_names_what_is_wrong(tmp_path, name, content, message):
     assert message in refused(beir, beir_folder(tmp_path, **{name: content}))
+
+
+def test_a_pipe_in_a_collection_is_not_waited_for(tmp_path):
+    path = beir_folder(tmp_path)
+    (tmp_path / "corpus.jsonl").unlink()
+    os.mkfifo(tmp_path / "corpus.jsonl")
+    assert refused(beir, path).endswith("corpus.jsonl is a pipe; allowed: a file")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            b'{"_id": "p", "text": "' + b"x" * 2**26,
+            "corpus.jsonl.gz, line 1 has more than 64 MB; allowed: shorter lines",
+        ),
+        (GOOD.encode() + b"\n" * 2**20, "corpus.jsonl.gz, line 2 is empty; every line holds one entry"),
+    ],
+)
+def test_an_archive_that_holds_far_more_than_its_size_is_not_read_to_its_end(tmp_path, content, message):
+    packed = gzip.compress(content, 1)
+    path = beir_folder(tmp_path, **{"corpus.jsonl": None, "corpus.jsonl.gz": packed})
+    assert message in refused(beir, path)
+    assert unpacked(tmp_path / "corpus.jsonl.gz", 1000) == 1000, "so that a config's check leaves it to the job"
 
 
 def test_beir_refuses_an_archive_that_breaks_off(tmp_path):
@@ -297,13 +327,13 @@ def test_msmarco_titles_are_a_variant_of_three_columns(tmp_path):
         ("collection.tsv", "0\ta\n1\tb\tc\n", "line 2: 3 columns separated by tabs, but line 1 has 2; allowed: "),
         ("collection.tsv", "0\ta\tb\n1\tc\n", "line 2: 2 columns separated by tabs, but line 1 has 3; allowed: "),
         ("collection.tsv", "\ta\n", "collection.tsv, line 1: the id is empty"),
-        ("collection.tsv", "0\ta\n0\tb\n", "collection.tsv, line 2: the id 0 came already in line 1"),
+        ("collection.tsv", "0\ta\n0\tb\n", "collection.tsv, line 2: the id 0 is already on line 1"),
         ("queries.train.tsv", None, "qrels.train.tsv has no queries beside it; allowed: queries.train.tsv"),
         ("queries.train.tsv", "10\tone\ttwo\n", "queries.train.tsv, line 1: 3 columns"),
         ("queries.train.tsv", "10\t \n", "queries.train.tsv, line 1: the query 10 has no text"),
         ("qrels.train.tsv", "10\t2\t1\n", "qrels.train.tsv, line 1: 3 columns; allowed: the four of TREC"),
-        ("qrels.train.tsv", "10\t0\t2\tyes\n", "qrels.train.tsv, line 1: the grade is 'yes'"),
-        ("qrels.train.tsv", "10\t0\t2\t1_0\n", "qrels.train.tsv, line 1: the grade is '1_0'"),
+        ("qrels.train.tsv", "10\t0\t2\tyes\n", "qrels.train.tsv, line 1: the grade is yes"),
+        ("qrels.train.tsv", "10\t0\t2\t1_0\n", "qrels.train.tsv, line 1: the grade is 1_0"),
         ("qrels.train.tsv", "10\t0\t7\t1\n", "qrels.train.tsv, line 1: the passage 7 is not in collection.tsv"),
         ("qrels.train.tsv", "30\t0\t2\t1\n", "qrels.train.tsv, line 1: the query 30 is not in queries.train.tsv"),
     ],

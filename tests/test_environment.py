@@ -22,10 +22,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from snakemake import cli
 from snakemake.api import DAGApi
+from snakemake.settings import types
 
 from cdmae.errors import InputError
 from tests.conftest import together
-from workflow import commands, targets
+from workflow import commands, dry_run, overlays, targets
 from workflow import start as run_start
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -244,7 +245,8 @@ def handed(monkeypatch):
         with pytest.raises(SystemExit) as ended:
             run_start.main(list(words))
         assert ended.value.code == 0
-        return asked[-1].targets, asked[-1].configfile
+        assert not asked[-1].configfile, "Snakemake would run code in them"
+        return asked[-1].targets, list(overlays.FILES)
 
     return run
 
@@ -347,6 +349,33 @@ def test_a_relative_path_of_a_config_begins_at_the_checkout(setting, said, word,
     (tmp_path / "own.yaml").write_text(f"standalone: true\n{setting}\n")
     sentence = f"{tmp_path}/own.yaml, line 2: {said.format(ROOT / 'no/where')}; allowed: a"
     assert refusal(word, "--configfile", "own.yaml").startswith(sentence)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "-n --configfile code.yaml",
+        "-n --configfile code.yaml null.yaml",
+        "-n --configfile code.yaml --config __use_yte__=null",
+        "plan --configfile code.yaml null.yaml",
+    ],
+)
+def test_a_config_file_runs_no_code(line, tmp_path, refusal, monkeypatch):
+    """Snakemake evaluates values of a file that asks for it; a file is refused even where another removes the key."""
+    code = f'__use_yte__: true\nreport: {{title: \'?open("{tmp_path}/ran", "w")\'}}\n'
+    (tmp_path / "code.yaml").write_text(code)
+    (tmp_path / "null.yaml").write_text("__use_yte__: null\n")
+    monkeypatch.chdir(tmp_path)
+    said = f"{tmp_path}/code.yaml, line 1: the key __use_yte__ makes a config file run code; leave it out"
+    assert refusal(*line.split()) == said
+    assert not (tmp_path / "ran").exists()
+
+
+def test_snakemake_reads_no_config_file_and_jobs_of_a_cluster_get_them(monkeypatch):
+    monkeypatch.setattr(types, "load_configfile", lambda file: pytest.fail(f"{file} was read by Snakemake"))
+    smoke = ROOT / "config/smoke.yaml"
+    job = next(iter(dry_run.dry_run([str(smoke)], ["results/smoke/collections/pydocs/about.json"]).values()))
+    assert f"--configfiles {smoke}" in job.dag.workflow.spawned_job_args_factory.get_configfiles_arg()
 
 
 @pytest.mark.parametrize("name", ["search", "importance"])

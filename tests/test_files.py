@@ -26,7 +26,7 @@ from cdmae.collections.store import (
     write_collection,
 )
 from cdmae.errors import InputError
-from cdmae.evaluation.per_query import read_measures, read_table
+from cdmae.evaluation.per_query import MEASURES, read_measures, read_table, write_measures
 from cdmae.files import complete, link, read_json
 from cdmae.retrieval.vectors import read_vectors
 from cdmae.runs import Run, count_queries, read_run, write_run
@@ -220,6 +220,14 @@ def test_damaged_measures_are_named(tmp_path, text):
     path.write_text(text)
     with pytest.raises(InputError, match="measures.tsv is damaged .*; delete it and run again"):
         read_measures(path)
+
+
+@pytest.mark.parametrize("name", ["2019", "007", "1e5", "true", "inf", "NA", "a\rb", 'a"\tb\n', "\ufeffq"])
+def test_names_and_ids_in_measures_stay_text(tmp_path, name):
+    values = pd.DataFrame({"measure": ["RR@10", "R@50"], "value": [0.5, 1.0]})
+    frame = values.assign(collection=name, split=name, query_id=name)[MEASURES]
+    write_measures(tmp_path / "measures.tsv", frame)
+    assert read_measures(tmp_path / "measures.tsv").to_dict("list") == frame.to_dict("list")
 
 
 def flipped(path):

@@ -352,6 +352,7 @@ def test_machines_that_cannot_be_are_refused(values, sentence):
 def test_a_damaged_record_tells_nothing(tmp_path, text):
     (tmp_path / "pretrain").mkdir()
     (tmp_path / "pretrain/cdmae.tsv").write_bytes(text.encode("latin-1"))
+    (tmp_path / "long.tsv").write_text("s\tmax_rss\n1.0\t" + "x" * 200_000)
     assert machine.records(tmp_path) == {}
 
 

@@ -1,6 +1,7 @@
 """What a run needs around it is looked at before it starts."""
 
 import os
+import time
 
 import pytest
 
@@ -30,6 +31,21 @@ def test_a_checkout_without_room_for_the_records_of_snakemake(tmp_path, read_onl
     read_only(tmp_path / ".snakemake")
     with pytest.raises(InputError, match=f"^{tmp_path}/.snakemake cannot be written to"):
         surroundings.check_records(tmp_path)
+
+
+def test_a_checkout_with_braces_in_its_path_is_refused(tmp_path):
+    folder = tmp_path / "a{b}c"
+    folder.mkdir()
+    with pytest.raises(InputError, match="has braces in its path, which Snakemake replaces; rename the folder"):
+        surroundings.check_records(folder)
+
+
+def test_a_lock_has_the_time_of_its_run(tmp_path):
+    """By it the logs of a run are found, whatever the clocks of this machine and of a file server say."""
+    (tmp_path / ".lock").touch()
+    os.utime(tmp_path / ".lock", (0, 0))
+    with surroundings.lock(str(tmp_path)) as file:
+        assert os.fstat(file.fileno()).st_mtime > time.time() - 60
 
 
 def test_a_cache_is_a_folder_to_which_one_may_write(tmp_path, monkeypatch, read_only):

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from cdmae.errors import InputError
 from cdmae.plan.work import Job
+from workflow import overlays
 from workflow.targets import ask
 
 if TYPE_CHECKING:
@@ -34,12 +35,13 @@ def dry_run(
     from snakemake.settings.enums import RerunTrigger
     from snakemake.settings.types import ConfigSettings, DAGSettings, OutputSettings, Quietness, ResourceSettings
 
+    overlays.hand_over(configfiles)
     asked = ask(targets)
     with SnakemakeApi(OutputSettings(quiet={Quietness.ALL})) as api:
         try:
             engine = api.workflow(
                 ResourceSettings(cores=cores, resources={"gpu": gpus}),
-                ConfigSettings(config=values or {}, configfiles=[Path(path) for path in configfiles]),
+                ConfigSettings(config=values or {}),
                 snakefile=ROOT / "Snakefile",
             )
             triggers = RerunTrigger.all() - {RerunTrigger.SOFTWARE_ENV}  # those of the profiles

@@ -29,6 +29,7 @@ def main(arguments: list[str]) -> None:
     from snakemake import cli
     from snakemake.exceptions import CliException
 
+    from workflow import overlays
     from workflow.targets import ask
 
     if arguments[:1] == ["--help-snakemake"]:
@@ -45,7 +46,9 @@ def main(arguments: list[str]) -> None:
     if profile not in (None, "none") and not list(Path(profile).glob("*.yaml")):
         raise InputError(f"--workflow-profile is {profile}; allowed: a folder with a profile.yaml, or none")
     parser, options = cli.parse_args(arguments)  # with those of the profile
-    options.targets, options.configfile = asked, list(map(Path, files)) or options.configfile
+    overlays.hand_over(files or options.configfile)
+    options.targets = asked
+    options.configfile = []  # the Snakefile reads them: Snakemake would run code in one with __use_yte__
     sys.exit(0 if cli.args_to_api(options, parser) else 1)
 
 

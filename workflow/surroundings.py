@@ -8,13 +8,14 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import re
 import stat
-import sys
 from pathlib import Path
 from typing import TextIO
 
 from cdmae.errors import InputError
 from cdmae.fields import show
+from cdmae.log import say
 
 DEVICE = "CDMAE_DEVICE"
 DEVICES = ("cpu", "gpu")  # the locked environments in envs/
@@ -31,7 +32,9 @@ def device_here() -> str:
 
 
 def check_records(checkout: Path) -> None:
-    """Refuse a checkout in which Snakemake cannot keep its records; a dry run opens them, too."""
+    """Refuse a checkout with braces in its path, or in which Snakemake cannot keep its records, as in a dry run."""
+    if re.search("[{}]", str(checkout)):
+        raise InputError(f"the checkout {checkout} has braces in its path, which Snakemake replaces; rename the folder")
     records = checkout / RECORDS
     folder = records if records.exists() else checkout
     if not _writable(folder):
@@ -64,10 +67,11 @@ def lock(results: str) -> TextIO:
         other = show(file.read(200).strip() or "unknown")
         raise InputError(f"another run ({other}) is working on {results}; wait for it") from None
     except OSError as error:  # a network file system without locks
-        print(f"{results} cannot be locked ({error.strerror}): start one run at a time", file=sys.stderr)
+        say(f"{results} cannot be locked ({error.strerror}): start one run at a time")
     file.truncate(0)
     file.write(f"process {os.getpid()} on {os.uname().nodename}")
     file.flush()
+    os.utime(file.fileno())  # now, by the clock of a file server
     return file
 
 

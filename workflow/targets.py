@@ -62,7 +62,7 @@ def check(rules: Sequence[Rule], config: Config) -> None:
             exhibit(config, Path(target).stem)
         if Path(target).suffix in YAML:
             raise InputError(f"{target} is nothing that this config makes; config files follow --configfile")
-        if target in known or target in alone or Path(target).is_file():
+        if target in known or target in alone or os.path.isfile(target):
             continue
         several = outputs.get(target) or [path for path in known if path.startswith(f"{target}/")]
         if several:

@@ -16,13 +16,16 @@ import re
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cdmae.collections import Source
 from cdmae.errors import InputError
+from cdmae.files import check_file
 from cdmae.log import Progress
+from cdmae.terminal import printable
 
 if TYPE_CHECKING:
     import numpy as np
@@ -33,6 +36,10 @@ if TYPE_CHECKING:
 
 _GRADE = re.compile(r"[+-]?[0-9]+")  # int() would take 1_0 and digits of other scripts, too
 _SAMPLE = 1000  # lines from which the size of a file is estimated
+_LONGEST = 2**26  # bytes of a line
+_MOST_EMPTY = 1000  # lines at the end of a file
+_SHOWN = 100  # characters of an id or a column, in messages
+_MOST_DIGITS = 10  # of a grade, zeros in front included
 _PACKED = 3  # how many times a text shrinks in a .gz
 
 
@@ -131,7 +138,9 @@ def _queries(queries: Rows) -> pd.DataFrame:
         raise InputError(f"{queries.path} holds no queries")
     frame = table.to_pandas()
     for at in frame.index[frame["text"].str.strip() == ""][:1]:
-        raise InputError(f"{queries.path}, line {_line(queries, at)}: the query {frame['query_id'][at]} has no text")
+        raise InputError(
+            f"{queries.path}, line {_line(queries, at)}: the query {_short(frame['query_id'][at])} has no text"
+        )
     _check_unique(queries, table["query_id"])
     return frame
 
@@ -165,7 +174,7 @@ def _qrels(
     for fault, rows in odd.items():
         if rows.any() and not parts.published:
             at = int(rows.argmax())
-            query, passage = frame.loc[at, ["query_id", "passage_id"]]
+            query, passage = map(_short, frame.loc[at, ["query_id", "passage_id"]])
             words = {
                 "of unknown queries": f": the query {query} is not in {parts.queries[split].path}",
                 "of unknown passages": f": the passage {passage} is not in {parts.passages.path}",
@@ -204,7 +213,12 @@ def _check_unique(rows: Rows, ids: pa.ChunkedArray) -> None:
         names = ids.to_pandas()
         again = int(names.duplicated().argmax())
         first, second = (_line(rows, at) for at in (int((names == names[again]).argmax()), again))
-        raise InputError(f"{rows.path}, line {second}: the id {names[again]} came already in line {first}")
+        raise InputError(f"{rows.path}, line {second}: the id {_short(names[again])} is already on line {first}")
+
+
+def _short(value: str) -> str:
+    """Show an id or a column in a message."""
+    return printable(value, _SHOWN)
 
 
 def _line(rows: Rows, at: int) -> int:
@@ -255,10 +269,13 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
 
     Empty lines at the end are passed over; one in the middle, bytes that are not UTF-8 and damaged archives are errors.
     """
+    check_file(path)
     number, empty = 0, 0
     try:
         with gzip.open(path) if path.suffix == ".gz" else open(path, "rb") as file:
-            for number, raw in enumerate(file, start=1):
+            for number, raw in enumerate(iter(partial(file.readline, _LONGEST), b""), start=1):
+                if len(raw) == _LONGEST:
+                    raise InputError(f"{path}, line {number} has more than {_LONGEST >> 20} MB; allowed: shorter lines")
                 if number == 1:
                     if raw[:2] == b"\x1f\x8b":
                         raise InputError(f"{path} is a gzip archive; name it {path.name}.gz or unpack it")
@@ -266,7 +283,8 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
                 line = raw.decode("utf-8").rstrip("\r\n")
                 if not line or line.isspace():
                     empty = empty or number
-                    continue
+                    if number - empty < _MOST_EMPTY:
+                        continue
                 if empty:
                     raise InputError(f"{path}, line {empty} is empty; every line holds one entry")
                 yield number, line
@@ -280,13 +298,25 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
         raise InputError(f"{path} cannot be read ({error.strerror}); allowed: a file") from None
 
 
+def unpacked(path: Path, most: int) -> int:
+    """Count the bytes of a file, of a ``.gz`` those that it holds; from `most` on it may be more."""
+    if path.suffix != ".gz" or not path.is_file():
+        return path.stat().st_size
+    try:
+        with gzip.open(path) as file:
+            return len(file.read(most))
+    except (OSError, EOFError, zlib.error):  # its reader tells what is wrong
+        return path.stat().st_size
+
+
 def grade(text: str) -> int:
     """Read the grade of a judgment; raises ValueError, as parsers of lines do, for anything but a small number."""
     if not _GRADE.fullmatch(text.strip()):
-        raise ValueError(f"the grade is {text!r}; allowed: a whole number")
-    if not -(2**15) <= (number := int(text)) < 2**15:
-        raise ValueError(f"the grade is {number}; allowed: a small whole number")
-    return number
+        raise ValueError(f"the grade is {_short(text)}; allowed: a whole number")
+    # int() refuses numbers of thousands of digits
+    if len(text) > _MOST_DIGITS or not -(2**15) <= int(text) < 2**15:
+        raise ValueError(f"the grade is {_short(text)}; allowed: a whole number from -32768 to 32767")
+    return int(text)
 
 
 def find(folder: Path, stem: str, suffix: str, layout: str = "") -> Path | None:
@@ -316,7 +346,7 @@ def check_folder(path: str) -> Path:
     """Return the folder of a collection's files; raises `InputError` where it is none."""
     if not path.strip():
         raise InputError("path is empty; allowed: a folder")
-    folder = Path(path).expanduser()
+    folder = Path(os.path.expanduser(path))
     check_readable(folder, f"path is {path}, and {folder.absolute()}")
     return folder
 

@@ -16,6 +16,7 @@ import pyarrow as pa
 from pyarrow import csv
 
 from cdmae.errors import InputError
+from cdmae.files import check_file
 from cdmae.log import Progress
 from cdmae.runs import Run
 
@@ -50,6 +51,7 @@ def read(path: Path | str, queries: pa.Array, passages: pa.Array, depth: int) ->
 
 
 def _batches(path: Path | str) -> Iterator[pa.RecordBatch]:
+    check_file(path)
     try:
         with pa.input_stream(str(path), compression="gzip" if str(path).endswith(".gz") else None) as stream:
             yield from csv.open_csv(

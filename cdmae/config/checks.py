@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import os
 import re
+import time
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdmae.errors import InputError
-from cdmae.fields import refusal, show
+from cdmae.fields import Keys, refusal, show
 
 if TYPE_CHECKING:
     from ir_measures import Measure
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{0,63}")  # a path may join three; file systems take 255 bytes between /
+SPLIT = re.compile(r"\w[\w.-]*")  # MS MARCO has a dev.small
+MOST_SPLIT = 64  # bytes, as of names
+MOST_RESULTS = 1000  # bytes of the path of the results: a command line of 128 kB holds it many times
+SKEW = 60  # seconds by which the clock of a file server may differ
+MOST_EXAMPLE = 10_000  # characters of the text that is shaded
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = (".ci", ".git", ".snakemake", ".venv", "benchmarks", "cdmae", "config", "docs", "envs", "tests", "workflow")
 # Of ir_measures, those whose packages are pinned, so that the same one computes a measure everywhere. Accuracy's is
@@ -35,6 +41,13 @@ def check_results(results: str) -> None:
     def refused(words: str) -> InputError:
         return refusal(("results",), f" is {show(results)}{words}")
 
+    path = os.path.normpath(results)
+    if path.startswith(("-", "~")):
+        raise refused("; allowed: a folder whose path does not begin with - or ~, which mean options and homes")
+    if ":" in path.partition("/")[0]:
+        raise refused("; allowed: no colon before the first slash, as in an address")
+    if len(os.fsencode(os.path.abspath(path))) > MOST_RESULTS:
+        raise refused(f"; allowed: up to {MOST_RESULTS:,} bytes, since longer paths follow below it")
     if not results.strip() or not results.isprintable() or re.search(r"[\s*?\[\]{}<>]", results):
         raise refused("; allowed: a folder without spaces, wildcards, control characters, < and >")
     if any(len(os.fsencode(part)) > 255 for part in Path(results).parts):
@@ -48,6 +61,24 @@ def check_results(results: str) -> None:
     for source in SOURCES:
         if folder.is_relative_to((ROOT / source).resolve()):
             raise refused(f", inside {source} of the checkout; allowed: a folder of its own")
+
+
+def check_example(example: str) -> None:
+    """Refuse a text that is too long for the command line of a job."""
+    if len(example) > MOST_EXAMPLE:
+        words = f" has {len(example):,} characters; allowed: up to {MOST_EXAMPLE:,}"
+        raise refusal(("report", "example"), words)
+
+
+def check_time(file: Path | str, keys: Keys) -> None:
+    """Refuse a file of a later time than now: Snakemake would find its results older than it, and delete them."""
+    if os.stat(file).st_mtime > time.time() + SKEW:
+        raise refusal(keys, f": {file} has a time in the future, so that its results would seem old; `touch` it")
+
+
+def fits_in_paths(split: str) -> bool:
+    """Tell whether the name of a split can be part of a path, together with other names."""
+    return SPLIT.fullmatch(split) is not None and len(os.fsencode(split)) <= MOST_SPLIT
 
 
 def check_cycles(section: str, needs: dict[str, list[str]]) -> None:

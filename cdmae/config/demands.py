@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from cdmae import collections
+from cdmae.collections.judged import unpacked
 from cdmae.config import pretrained, systems
-from cdmae.config.checks import check_cycles, check_results, read_measure
+from cdmae.config.checks import (
+    check_cycles,
+    check_example,
+    check_results,
+    check_time,
+    fits_in_paths,
+    read_measure,
+)
 from cdmae.config.encoders import Encoder
 from cdmae.config.rankers import Stage, System
 from cdmae.config.schema import SECTIONS, Config
@@ -17,7 +26,6 @@ from cdmae.errors import InputError
 from cdmae.fields import named, refusal, show, suggestion
 
 Mistakes = Iterator[tuple[str, str]]  # in an entry: the key of a setting, and what is said behind its value
-SPLIT = re.compile(r"\w[\w.-]*")  # part of paths, too; MS MARCO has a dev.small
 SMALL = 2**24  # bytes of files that are read whenever the config is checked: less than a second
 MOST_TUNED = 4  # systems of a fusion whose weights are chosen
 MINED = ("bm25", "retriever", "external", "run", "fusion")  # kinds that search a whole collection, and so can be mined
@@ -26,6 +34,7 @@ MINED = ("bm25", "retriever", "external", "run", "fusion")  # kinds that search 
 def check(config: Config) -> None:
     """Check a config whose entries are right, each by itself."""
     check_results(config.results)
+    check_example(config.report.example)
     relevant = {name: _check_collection(config, name) for name in config.collections}
     entries = [((part, name), entry) for part in SECTIONS for name, entry in getattr(config, part).items()]
     for place, entry in [*entries, (("evaluation",), config.evaluation)]:
@@ -67,7 +76,8 @@ def _check_collection(config: Config, name: str) -> dict[str, int]:
     files = _ask(config, name, "depends")
     for file in files:
         pretrained.check_plain(file, ("collections", name))
-    small = sum(Path(file).stat().st_size for file in files) <= SMALL
+        check_time(file, ("collections", name))
+    small = sum(unpacked(Path(file), SMALL) for file in files) < SMALL
     return _ask(config, name, "check") if small else {}
 
 
@@ -103,8 +113,8 @@ def _unfit(config: Config, collection: str, split: str) -> str:
     judged = _ask(config, collection, "judged")
     if split not in judged:
         return f"; {suggestion(split, judged)} (splits of collections.{collection})"
-    if not SPLIT.fullmatch(split):
-        what = f"splits of collections.{collection} named by letters, digits, ., - and _"
+    if not fits_in_paths(split):
+        what = f"splits of collections.{collection} named by up to 64 letters, digits, ., - and _"
         return f", which cannot be part of a path; allowed: {what}"
     names = ", ".join(name for name in judged if judged[name]) or "none"
     return "" if judged[split] else f", which has no judgments; allowed: {names}"
@@ -226,8 +236,13 @@ def _check_runs(config: Config, name: str, system: System) -> None:
         for split, file in files.items():
             if words := _unfit(config, collection, split):
                 raise refusal((*keys, collection, split), f": the split is {split}{words}")
-            if not Path(file).is_file():
-                raise refusal((*keys, collection, split), f" is {file}, which is no file; allowed: a run as TREC text")
+            place = (*keys, collection, split)
+            pretrained.check_plain(file, place)
+            if file.startswith("-"):
+                raise refusal(place, f" is {file}, which a job would take for an option; allowed: an absolute path")
+            if not os.path.isfile(file):
+                raise refusal(place, f" is {show(file)}, which is no file; allowed: a run as TREC text")
+            check_time(file, place)
     for collection, split in systems.targets(config):
         if split not in system.runs.get(collection, {}):
             raise refusal(keys, f" lacks {split} of {collection}, where the system is measured")

@@ -34,6 +34,7 @@ from cdmae.fields import (
     show,
     suggestion,
 )
+from cdmae.files import check_file
 
 Entries = dict[str, dict[str, Any]]  # of a section: the values of each by its name
 
@@ -42,7 +43,12 @@ OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where the entries of a section have theirs
 KIND = {"encoders": "objective", "stages": "kind", "systems": "kind"}  # the setting that decides which others count
 MOST_MISTAKES = 10  # that are told at once
+TEMPLATE = ("__use_yte__", "__definitions__", "__variables__")  # keys with which Snakemake runs code in a config file
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # as in 3e-4, which is text in YAML 1.1
+
+# Octal, base 60 and digits in groups, as YAML 1.1 reads 010, 1:30 and 1_0. In YAML 1.2 they are 10, text and text.
+AMBIGUOUS = re.compile(r"[-+]?0[0-9_]+|.*[:_].*")
+MOST_VALUES = 100_000  # of a config file
 
 Place = tuple[str, int]  # a file and a line
 
@@ -67,17 +73,40 @@ class Section(dict):
 
 
 class Loader(yaml.SafeLoader):
-    """A loader that keeps the lines of keys, and refuses keys that are no text or repeated, and NUL in text."""
+    """A loader that keeps the lines of keys, and refuses what YAML allows and a config cannot mean.
+
+    These are repeated keys and keys that are not text; numbers that look like others (``010`` is 8 in YAML 1.1);
+    aliases that stand for more values than memory holds; and text that no file name or command line can hold.
+    """
+
+    def get_single_node(self) -> yaml.Node | None:
+        """Read the document; an alias counts with all values that it stands for."""
+        node = super().get_single_node()
+        if node is not None and self._values(node, {}) > MOST_VALUES:
+            raise InputError(f"{self.name} holds more than {MOST_VALUES:,} values, counting what aliases (*) stand for")
+        return node
+
+    def _values(self, node: yaml.Node, known: dict[yaml.Node, int]) -> int:
+        if node not in known:
+            known[node] = 0  # of an alias inside of what it stands for, which is refused later
+            parts = [] if isinstance(node, yaml.ScalarNode) else node.value
+            pairs = [part if isinstance(part, tuple) else (part,) for part in parts]
+            known[node] = 1 + sum(self._values(part, known) for pair in pairs for part in pair)
+        return known[node]
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
         """Make a value of a node."""
         try:
-            return super().construct_object(node, deep)
+            value = super().construct_object(node, deep)
         except InputError:
             raise
         except (ValueError, OverflowError):  # of a 2001-02-30, of a whole number with thousands of digits
             words = f"{show(node.value)} looks like a number or a date and is none; put text in quotation marks"
             raise self.refusal(node, words) from None
+        if node.tag.endswith((":int", ":float")) and AMBIGUOUS.fullmatch(node.value):
+            words = f"{node.value} is not the same number for all programs; write plain digits, or put text in"
+            raise self.refusal(node, f"{words} quotation marks")
+        return value
 
     def construct_yaml_map(self, node: yaml.MappingNode) -> Section:
         """Make a mapping of a node."""
@@ -88,6 +117,8 @@ class Loader(yaml.SafeLoader):
                 raise self.refusal(key, f"a key is a {kind}; allowed: text")
             if not key.tag.endswith((":str", ":merge")):
                 raise self.refusal(key, f"the key {key.value} is not text; put it in quotation marks")
+            if key.value in TEMPLATE:
+                raise self.refusal(key, f"the key {key.value} makes a config file run code; leave it out")
             if key.value in seen and not key.tag.endswith(":merge"):
                 raise self.refusal(key, f"the key {key.value} is there twice")
             seen.add(key.value)
@@ -99,7 +130,14 @@ class Loader(yaml.SafeLoader):
         """Make a text of a node."""
         if "\0" in node.value:
             raise self.refusal(node, "a text has a NUL, which no command line can hold; leave it out")
-        return node.value
+        try:
+            return joined(node.value)
+        except UnicodeDecodeError:
+            raise self.refusal(node, "a text has half a surrogate pair, which is no character; leave it out") from None
+
+    def construct_yaml_binary(self, node: yaml.ScalarNode) -> bytes:
+        """Refuse binary values: no setting is one."""
+        raise self.refusal(node, "a value is !!binary; allowed: numbers, text, lists and mappings")
 
     def construct_exponent(self, node: yaml.ScalarNode) -> float:
         """Make a number of a node: a whole one where it can be one."""
@@ -113,12 +151,19 @@ class Loader(yaml.SafeLoader):
 
 Loader.add_constructor("tag:yaml.org,2002:map", Loader.construct_yaml_map)
 Loader.add_constructor("tag:yaml.org,2002:str", Loader.construct_yaml_str)
+Loader.add_constructor("tag:yaml.org,2002:binary", Loader.construct_yaml_binary)
 Loader.add_constructor("!exponent", Loader.construct_exponent)
 Loader.add_implicit_resolver("!exponent", EXPONENT, list("+-.0123456789"))
 
 
+def joined(text: str) -> str:
+    r"""Join surrogate pairs, as JSON writes emoji (``\ud83d\ude00``); raises UnicodeDecodeError for half a pair."""
+    return text.encode("utf-16", "surrogatepass").decode("utf-16")
+
+
 def read_yaml(path: Path | str) -> dict[str, Any]:
     """Read a config file; raise `InputError` for a missing or malformed one, and for a repeated key."""
+    check_file(path)
     try:
         loader = Loader(Path(path).read_text(encoding="utf-8"))
         loader.name = str(path)
@@ -157,7 +202,11 @@ def _typed(values: Any) -> Any:
         return {key: _typed(value) for key, value in values.items()}
     if isinstance(values, list):
         return [_typed(value) for value in values]
+    if isinstance(values, str) and re.search(r"[\ud800-\udfff]", values):
+        raise InputError(f"--config has {values!a}, which is not UTF-8; allowed: text in UTF-8")
     tag = Loader("").resolve(yaml.ScalarNode, values, (True, False)) if isinstance(values, str) and values else ""
+    if tag.endswith((":int", ":float")) and AMBIGUOUS.fullmatch(values):
+        return values  # text, which a number is not
     if tag.endswith((":null", ":bool", ":int", ":float", "!exponent")):
         with contextlib.suppress(ValueError):  # of text that only looks like a number, such as 0x_
             return yaml.SafeLoader.construct_object(Loader(""), yaml.ScalarNode(tag, values))

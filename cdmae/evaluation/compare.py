@@ -13,6 +13,7 @@ from cdmae.evaluation.measures import measure
 from cdmae.evaluation.significance import holm, paired
 from cdmae.log import say
 from cdmae.retrieval import trec
+from cdmae.terminal import printable
 
 
 def compare(runs: Sequence[Path], qrels: Path, measures: Sequence[str]) -> pd.DataFrame:
@@ -67,7 +68,8 @@ def table(compared: pd.DataFrame) -> str:
     what = compared.columns[: compared.columns.get_loc("mean")]
 
     def shown(row: pd.Series) -> dict[str, str]:
-        words = {**row[what], "mean": f"{row['mean']:.4f}"}
+        named = {column: printable(str(value)) for column, value in row[what].items()}
+        words = {**named, "mean": f"{row['mean']:.4f}"}
         if row["p"] is None:
             return words
         interval = f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"

@@ -21,8 +21,10 @@ def write_measures(path: Path | str, measures: pd.DataFrame) -> None:
 
 
 def read_measures(path: Path | str) -> pd.DataFrame:
-    """Read per-query measures; query ids stay strings."""
-    frame = read_table(path, dtype={"query_id": str, "value": float}, keep_default_na=False)
+    """Read per-query measures; names and ids are text, also where they look like numbers."""
+    types = {**dict.fromkeys(MEASURES, str), "value": float}
+    # An id may hold a carriage return, which pandas would take for the end of a line.
+    frame = read_table(path, dtype=types, keep_default_na=False, lineterminator="\n")
     if frame.columns.tolist() != MEASURES:
         raise InputError(f"{path} has the columns {frame.columns.tolist()} instead of {MEASURES}; delete it")
     return frame

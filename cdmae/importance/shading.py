@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from cdmae.errors import InputError
 from cdmae.importance import ami
+from cdmae.terminal import printable
 from cdmae.tokens.tokenise import tokenise
 from cdmae.tokens.vocabulary import Vocabulary, read_pieces
 
@@ -39,11 +40,11 @@ def for_terminal(words: list[tuple[str, float]]) -> str:
     top = max([value for _, value in words if value > 0], default=1.0)
     grounds = [GROUNDS[round(max(0.0, min(1.0, value / top)) * (len(GROUNDS) - 1))] for _, value in words]
     return " ".join(
-        word if ground is None else f"\x1b[48;5;{ground}m\x1b[38;5;16m{word}\x1b[0m"
+        printable(word) if ground is None else f"\x1b[48;5;{ground}m\x1b[38;5;16m{printable(word)}\x1b[0m"
         for (word, _), ground in zip(words, grounds, strict=True)
     )
 
 
 def as_numbers(words: list[tuple[str, float]]) -> str:
     """Write one word a line: word, tab, importance."""
-    return "\n".join(f"{word}\t{value:.2f}" for word, value in words)
+    return "\n".join(f"{printable(word)}\t{value:.2f}" for word, value in words)

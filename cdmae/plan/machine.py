@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 from cdmae.errors import InputError
 from cdmae.plan.work import PLAIN, Job, Planned, Work
@@ -131,7 +131,7 @@ def records(folder: Path | str) -> dict[tuple[str, str], Record]:
     for path in sorted(Path(folder).rglob("*.tsv")):
         rule, *names = path.relative_to(folder).with_suffix("").parts
         with open(path, newline="", encoding="utf-8", errors="replace") as file:
-            last = [{}, *csv.DictReader(file, delimiter="\t")][-1]
+            last = _last_row(file)
         seconds, mebibytes = (
             float(text) if re.fullmatch(r"\d+(\.\d*)?", text := last.get(name) or "") else 0.0
             for name in ("s", "max_rss")
@@ -139,6 +139,13 @@ def records(folder: Path | str) -> dict[tuple[str, str], Record]:
         if seconds:
             taken[rule, ".".join(names).replace("/", ".")] = Record(seconds, mebibytes * 2**20)
     return taken
+
+
+def _last_row(file: TextIO) -> dict[str, str]:
+    try:
+        return [{}, *csv.DictReader(file, delimiter="\t")][-1]
+    except csv.Error:  # a field that is longer than its limit
+        return {}
 
 
 def here() -> Machine:

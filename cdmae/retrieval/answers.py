@@ -8,10 +8,12 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from cdmae.masking.terms import STOP_WORDS
+from cdmae.terminal import printable
 
 BOLD, DIM, PLAIN = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 INDENT = " " * 4
 LINES = 6  # of a passage that are shown
+TITLE = 300  # characters of a title, and of an id, that are shown
 
 
 class Answer(NamedTuple):
@@ -28,7 +30,8 @@ def show(question: str, answers: Iterable[Answer], *, width: int, coloured: bool
     words, dim, plain = (question_words(question), DIM, PLAIN) if coloured else (set(), "", "")
     blocks = []
     for rank, answer in enumerate(answers, 1):
-        title, name = _emphasised(_clean(answer.title), words), _clean(answer.passage_id)
+        title = _emphasised(printable(_clean(answer.title), TITLE), words)
+        name = printable(_clean(answer.passage_id), TITLE)
         head = f"{rank}. {title}{'  ' * bool(title)}{dim}{answer.score:.2f}  {name}{plain}"
         lines = textwrap.wrap(
             _clean(answer.text),

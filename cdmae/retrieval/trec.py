@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import re
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
@@ -19,11 +20,15 @@ import pyarrow.compute as pc
 
 from cdmae.errors import InputError
 from cdmae.fields import show
-from cdmae.files import complete
+from cdmae.files import check_file, complete
 from cdmae.log import say
 from cdmae.runs import Run
 
-WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$"  # what str.split() splits at, and nothing at all
+# what str.split() splits at; nothing at all; and a byte order mark, which readers drop at the beginning of a file
+WHITE = r"[\s\p{Z}\x{0b}\x{1c}-\x{1f}\x{85}]|^$|^\x{feff}"
+LARGEST = float(np.finfo(np.float32).max)  # of a score: beyond it float32 is infinite
+PACKED = (".7z", ".bz2", ".tar", ".tgz", ".xz", ".zip", ".zst")  # what is not unpacked
+GRADES = 2**15  # those of collections are int16
 COLUMNS = ("query_id", "Q0", "passage_id", "rank", "score", "system")
 
 
@@ -66,7 +71,7 @@ def names(ids: Sequence[str] | pa.Array, what: str) -> Sequence[str] | pa.Array:
         return ids
     say(f"{odd:,} {what} ids hold white space, which separates the columns: written as in addresses, a%20b")
     ids = ids.to_pylist() if isinstance(ids, pa.Array) else ids
-    return [re.sub(r"[\s%\x1c-\x1f]", lambda match: quote(match[0]), name) or "%" for name in ids]
+    return [re.sub(r"[\s%\x1c-\x1f]|^\ufeff", lambda match: quote(match[0]), name) or "%" for name in ids]
 
 
 def read_run(path: Path | str, query_ids: Sequence[str], passage_ids: Sequence[str] | pa.Array, depth: int) -> Run:
@@ -102,7 +107,7 @@ def read_lines(path: Path | str) -> pd.DataFrame:
     lines = _columns(path, COLUMNS)
     for column in ("rank", "score"):
         numbers = pd.to_numeric(lines[column], errors="coerce").astype(np.float64)
-        _refuse(~np.isfinite(numbers), path, lines[column], f"{column} is", "allowed: a number")
+        _refuse(~(numbers.abs() <= LARGEST), path, lines[column], f"{column} is", "allowed: a number of float32")
         lines[column] = numbers
     twice = lines.duplicated(["query_id", "passage_id"])
     _refuse(twice, path, lines["passage_id"], "the query has a second line for", "allowed: one line for each passage")
@@ -114,8 +119,10 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
     lines = _columns(path, ("query_id", "Q0", "passage_id", "grade"))
     if lines.empty:
         raise InputError(f"{path} is empty; allowed: lines of query_id Q0 passage_id grade")
-    grades = pd.to_numeric(lines["grade"], errors="coerce")
-    _refuse(grades.isna() | (grades % 1 != 0), path, lines["grade"], "the grade is", "allowed: a whole number")
+    grades = pd.to_numeric(lines["grade"], errors="coerce").astype(np.float64)
+    small = grades.between(-GRADES, GRADES - 1) & (grades % 1 == 0)
+    allowed = f"allowed: a whole number from {-GRADES} to {GRADES - 1}"
+    _refuse(~small, path, lines["grade"], "the grade is", allowed)
     lines["grade"] = grades.astype(int)
     twice = lines.duplicated(["query_id", "passage_id"])
     _refuse(twice, path, lines["passage_id"], "the query has a second judgment of", "allowed: one for each passage")
@@ -123,15 +130,20 @@ def read_qrels(path: Path | str) -> pd.DataFrame:
 
 
 def _columns(path: Path | str, columns: tuple[str, ...]) -> pd.DataFrame:
-    """Read a file of so many columns as text; it may be packed, as its name says. Below a header of BEIR, without Q0.
+    """Read a file of so many columns as text; it may end in ``.gz``. Below a header of BEIR, without Q0.
 
     The index is the line number, from 1, because no line is left out.
     """
     options = {"sep": r"\s+", "header": None, "dtype": str, "quoting": csv.QUOTE_NONE, "skip_blank_lines": False}
     options |= {"keep_default_na": False, "na_values": [""], "index_col": False}  # too many columns would be an index
+    check_file(path)
+    suffix = Path(path).suffix.lower()
+    if suffix in PACKED:
+        raise InputError(f"{path} is packed as {suffix}; allowed: plain text, or text packed as .gz")
+    packed = "gzip" if suffix == ".gz" else None
     try:
-        lines = pd.read_csv(path, names=[*columns, "rest"], **options)
-    except (OSError, EOFError, ValueError) as error:  # of pandas' parser, too
+        lines = pd.read_csv(path, names=[*columns, "rest"], compression=packed, **options)
+    except (OSError, EOFError, ValueError, zlib.error) as error:  # of pandas' parser, too
         if longer := re.search(r"in line (\d+), saw (\d+)", str(error)):
             expected = f"allowed: the {len(columns)} columns {' '.join(columns)}"
             raise InputError(f"{path}, line {longer[1]}: {longer[2]} columns; {expected}") from None

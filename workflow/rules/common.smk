@@ -21,6 +21,7 @@ from cdmae.config.systems import TRAINED
 from cdmae.errors import InputError, said
 from cdmae.plan import sizes
 from cdmae.plan.work import asked
+from workflow import overlays
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
 from workflow.state import key_of
@@ -33,7 +34,9 @@ try:
     if workflow.workflow_settings.cache is not None:
         check_cache()
     default = Path(workflow.basedir, "config/config.yaml")
-    settings = load(gather(default, workflow.configfiles, workflow.config_settings.config))
+    config_files = overlays.of(workflow)
+    settings = load(gather(default, config_files, workflow.config_settings.config))
+    overlays.pass_on(workflow, config_files)
     if workflow.is_main_process:  # once a run, not in every job
         check_records(Path(workflow.basedir))
         sizes.check(settings)

@@ -1,7 +1,6 @@
 # How a run begins, alone on its results, and what it says last.
 
 import atexit
-import time
 
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import logger
@@ -10,7 +9,7 @@ from cdmae.cli import last_words
 from cdmae.files import write_json
 from workflow import surroundings
 
-begun, locks = time.time(), []
+locks = []
 
 
 onstart:
@@ -29,6 +28,7 @@ def say_last(words):
 
 
 onerror:
+    begun = os.fstat(locks[0].fileno()).st_mtime  # by the clock of the file system, as are the times of logs
     for words in reversed(last_words(f"{results}/logs", begun)):
         say_last(words)
 

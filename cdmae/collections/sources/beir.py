@@ -19,9 +19,10 @@ from typing import Any
 
 from cdmae.collections.judged import File, Folder, Parts, by_split, check_folder, check_readable, find, grade
 from cdmae.errors import InputError
-from cdmae.fields import setting
+from cdmae.fields import setting, show
 
 _COLUMNS = "query id, passage id and grade, separated by tabs"
+_MOST_DIGITS = 1000  # of a number; Python itself stops at 4,300
 _HEADERS = ("score", "grade", "relevance", "relevancy", "rel", "label")  # of the grades
 
 
@@ -63,9 +64,25 @@ def _qrels_paths(folder: Path) -> dict[str, Path]:
     return paths
 
 
+def _whole(digits: str) -> int:
+    if len(digits) > _MOST_DIGITS:
+        raise ValueError(f"a number has {len(digits):,} digits; put it in quotation marks")
+    return int(digits)
+
+
+def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Make an object of keys and values; the last value of a repeated key would hide the others."""
+    entry = dict(pairs)
+    if len(entry) < len(pairs):
+        keys = [key for key, _ in pairs]
+        repeated = next(key for key in keys if keys.count(key) > 1)
+        raise ValueError(f"has the key {show(repeated)} twice; allowed: each key once")
+    return entry
+
+
 def _object(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
     try:
-        entry = json.loads(line)
+        entry = json.loads(line, object_pairs_hook=_each_once, parse_int=_whole)
     except json.JSONDecodeError as error:
         raise ValueError(f"not JSON ({error.msg} at column {error.colno}); allowed: one object a line") from None
     except RecursionError:
@@ -74,7 +91,7 @@ def _object(line: str, keys: tuple[str, ...]) -> dict[str, Any]:
         raise ValueError(f"not a JSON object but {type(entry).__name__}; allowed: an object with the keys {keys}")
     for key in keys:
         if key not in entry:
-            raise ValueError(f"lacks the key {key!r}; it has {sorted(entry)}")
+            raise ValueError(f"lacks the key {key!r}; it has {show(sorted(entry))}")
     if isinstance(entry["_id"], int) and not isinstance(entry["_id"], bool):
         entry["_id"] = str(entry["_id"])
     for key in (*keys, "title"):

@@ -96,7 +96,7 @@ class Settings(Source):
 
     def rows(self) -> Iterator[tuple[int, tuple[str, str, str]]]:
         """Yield the number of each passage, from 1, and its id, title and text."""
-        folder, number = Path(self.path).expanduser(), 0
+        folder, number = Path(os.path.expanduser(self.path)), 0
         for file in self.depends():
             title = re.sub(r"[\W_]+", " ", file.stem).strip()
             try:

@@ -11,6 +11,7 @@ on, is the same passages with the titles of RocketQA's release.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version as installed
@@ -98,7 +99,7 @@ class Settings(Source):
 
     def depends(self) -> list[Path]:
         """Return the file of titles, if there is one; what ir_datasets keeps has checksums and does not change."""
-        return [Path(self.title_file).expanduser()] if self.title_file else []
+        return [Path(os.path.expanduser(self.title_file))] if self.title_file else []
 
     def version(self) -> dict[str, str]:
         """Return the version of the package that reads the files."""
@@ -109,7 +110,7 @@ class Settings(Source):
 
         Returns nothing: how many of the judged queries have a relevant passage, no catalogue says.
         """
-        folder, titles = (Path(path).expanduser().absolute() for path in (self.files, self.title_file))
+        folder, titles = (Path(os.path.expanduser(path)).absolute() for path in (self.files, self.title_file))
         if self.files != PUBLISHED and not folder.is_dir():
             raise InputError(f"files is {self.files}, and {folder} is no folder; allowed: a folder")
         if self.title_file and not titles.is_file():
@@ -134,7 +135,7 @@ class Settings(Source):
         Archives have their published sizes; ir_datasets unpacks the passages of MS MARCO and, compressed, those of
         BEIR. The size of RocketQA's titles is not published.
         """
-        home, offered = catalogue.home(), Path(self.files).expanduser()
+        home, offered = catalogue.home(), Path(os.path.expanduser(self.files))
         sizes = {
             home / "downloads" / file.checksum: file.size
             for name in (self.dataset, *self.ids().values())

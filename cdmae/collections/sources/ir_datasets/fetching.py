@@ -44,7 +44,7 @@ def offer(folder: str, dataset: str) -> None:
     """Put links to the published files in a folder where ir_datasets looks for them."""
     named = {file.url: file.place for file in catalogue.files(dataset.split("/")[0]).values()}
     for address, place in places(dataset).items():
-        path = Path(folder).expanduser().resolve() / named.get(address, place.name)
+        path = Path(os.path.expanduser(folder)).resolve() / named.get(address, place.name)
         if path.exists() and not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)
             place.unlink(missing_ok=True)  # a link to where the file was before
@@ -125,7 +125,7 @@ def titles(dataset: str, file: str) -> Iterator[tuple[int, str]]:
             raise ValueError(f"{line[:40]!r}; allowed: passage id (0 to {count - 1}), tab, title")
         return int(passage), title.strip()
 
-    path = Path(file).expanduser()
+    path = Path(os.path.expanduser(file))
     if not file:
         util, place = package().util, places(dataset)[TITLES]
         archive = util.Download([util.RequestsDownload(TITLES)], cache_path=place)

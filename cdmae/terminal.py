@@ -1,0 +1,22 @@
+"""Text of unknown origin, such as ids and paths, as a terminal or a log may show it."""
+
+from __future__ import annotations
+
+LONGEST = 2000  # characters of a line
+
+
+def printable(line: str, longest: int = LONGEST) -> str:
+    r"""Return one line without what a terminal would obey, ESC as ``\x1b``, and without the middle of a long one."""
+    short = _shorten(line, longest)
+    if short.isprintable():
+        return short
+    escaped = (letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in short)
+    return _shorten("".join(escaped), longest)
+
+
+def _shorten(line: str, longest: int) -> str:
+    if len(line) <= longest:
+        return line
+    head = longest * 2 // 3
+    tail = longest // 3
+    return f"{line[:head]} ... ({len(line) - head - tail:,} characters left out) ... {line[-tail:]}"

@@ -1,0 +1,31 @@
+"""The config files of a run, which only the Snakefile reads.
+
+Snakemake would run code in a file that says ``__use_yte__``, before the Snakefile could refuse it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from snakemake.workflow import Workflow
+
+FILES: list[Path] = []  # of this process: Snakemake itself gets none
+
+
+def hand_over(files: Iterable[str | Path]) -> None:
+    """Set the config files of the next run of this process."""
+    FILES[:] = [Path(file).absolute() for file in files]
+
+
+def of(workflow: Workflow) -> list[Path]:
+    """List the config files of a run: those that were handed over, or, without ``./run``, Snakemake's own."""
+    return FILES or list(workflow.configfiles)
+
+
+def pass_on(workflow: Workflow, files: list[Path]) -> None:
+    """Give files that have been checked to the processes that Snakemake starts for jobs of a cluster."""
+    workflow.configfiles[:] = files
+    workflow.config_settings.configfiles = files
