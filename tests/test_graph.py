@@ -28,7 +28,7 @@ def test_the_jobs_of_a_whole_run(whole):
         [
             ("collection", "docs"), ("collection", "other"), ("tokenizer", "small"), ("tokens", "small/docs"),
             ("tokens", "small/other"), ("ngrams", "ami/small/docs"), ("importance", "ami/small/docs"),
-            ("pretrain", "cdmae"), ("pretrain", "mae"), ("pretrain", "none"), ("masked_terms", "cdmae"),
+            ("pretrain", "cdmae"), ("pretrain", "mae"), ("untrained", "none"), ("masked_terms", "cdmae"),
             ("index_bm25", "docs"), ("index_bm25", "other"), ("mine_bm25", "bm25/docs/train"),
             ("mine", "one/docs/train"), ("search_bm25", "bm25"), ("search", "one"), ("search", "three"),
             ("search_external", "foreign"), ("vectors", "one/docs"), ("vectors", "one/other"),
@@ -159,7 +159,7 @@ def test_a_fusion_reads_the_systems_target_by_target(whole):
 def test_plugins_are_the_modules_that_the_settings_name(whole):
     modules = ("pretraining.objectives.mae", "masking.strategies.whole_word", "masking.strategies.importance")
     assert whole["pretrain", "cdmae"].params["plugins"] == [f"cdmae.{module} 1" for module in modules]
-    assert whole["pretrain", "none"].params["plugins"] == []
+    assert whole["untrained", "none"].params["plugins"] == []
     assert whole["collection", "docs"].params["plugins"] == ["cdmae.collections.sources.toy 1"]
 
 
@@ -186,9 +186,9 @@ def edited(values, edits):
          "release one, three; search_bm25 bm25; mine_bm25 bm25/docs/train"),
         ({"stages.rerank.depth": 40, "training.rdrop": 0.1},
          "train_reranker cross; mine one/docs/train; release cross"),
-        ({"starts.small.layers": 3}, "pretrain none, mae, cdmae; release one, cross, three"),
+        ({"starts.small.layers": 3}, "untrained none; pretrain mae, cdmae; release one, cross, three"),
         ({"collections.docs.size": 5}, "collection docs; release one, cross, three"),
-        ({"seed": 8}, "pretrain none, mae, cdmae; masked_terms cdmae; train_retriever one, three; train_reranker "
+        ({"seed": 8}, "untrained none; pretrain mae, cdmae; masked_terms cdmae; train_retriever one, three; train_reranker "
          "cross; teacher three; release one, cross, three"),
     ],
 )  # fmt: skip
@@ -296,15 +296,24 @@ def test_what_most_trainings_wait_for_goes_first(values, gpus, first, monkeypatc
     """Before it collections, and what takes several GPUs, which the other jobs would take one by one."""
     monkeypatch.delenv("CDMAE_DEVICE", raising=False)
     priorities = {name: job.priority for name, job in plan(values, gpus=gpus).items()}
-    pretraining = {name: priorities.pop(("pretrain", name)) for name in values["encoders"]}
+    pretraining = {name: priorities.pop(("pretrain", name)) for name in ("mae", "cdmae")}
     assert (min(pretraining.values()) > sum(priorities.values())) == first
-    assert {name: priority % 1000 for name, priority in pretraining.items()} == {"cdmae": 4, "mae": 3, "none": 0}
+    assert {name: priority % 1000 for name, priority in pretraining.items()} == {"cdmae": 4, "mae": 3}
     waiting = {"bm25": 4, "one": 3, "cross": 2, "three": 1, "fused": 0, "foreign": 0}
     rules = ("search_bm25", "train_retriever", "search", "train_reranker", "rerank", "fuse", "search_external")
     for (rule, name), priority in priorities.items():
         if rule in rules:
             assert priority == waiting[name]
         assert rule != "collection" or priority == 100
+
+
+def test_an_encoder_without_pretraining_asks_for_no_gpu_and_little_time(values, monkeypatch):
+    monkeypatch.delenv("CDMAE_DEVICE", raising=False)
+    jobs = plan(values, gpus=8)
+    assert {job.record.gpus for (rule, _), job in jobs.items() if rule == "pretrain"} == {8}
+    untrained = jobs["untrained", "none"]
+    assert (untrained.record.gpus, untrained.priority) == (0, 0)
+    assert untrained.rule.resources["runtime"].value <= 60
 
 
 def test_without_training_queries_and_with_a_collection_alone(values):
@@ -369,7 +378,7 @@ def test_a_state_is_named_by_settings_and_code(values, whole):
 
     before = keys(whole)
     assert before.keys() == {
-        ("pretrain", "none"), ("pretrain", "mae"), ("pretrain", "cdmae"), ("train_retriever", "one"),
+        ("untrained", "none"), ("pretrain", "mae"), ("pretrain", "cdmae"), ("train_retriever", "one"),
         ("train_retriever", "three"), ("train_reranker", "cross"),
     }  # fmt: skip
     assert len(set(before.values())) == len(before)
