@@ -188,8 +188,8 @@ def edited(values, edits):
          "train_reranker cross; mine one/docs/train; release cross"),
         ({"starts.small.layers": 3}, "untrained none; pretrain mae, cdmae; release one, cross, three"),
         ({"collections.docs.size": 5}, "collection docs; release one, cross, three"),
-        ({"seed": 8}, "untrained none; pretrain mae, cdmae; masked_terms cdmae; train_retriever one, three; train_reranker "
-         "cross; teacher three; release one, cross, three"),
+        ({"seed": 8}, "untrained none; pretrain mae, cdmae; masked_terms cdmae; train_retriever one, three; "
+         "train_reranker cross; teacher three; release one, cross, three"),
     ],
 )  # fmt: skip
 def test_a_setting_restarts_only_what_depends_on_it(whole, values, edits, expected):

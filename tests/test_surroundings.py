@@ -30,15 +30,3 @@ def test_a_checkout_without_room_for_the_records_of_snakemake(tmp_path, read_onl
     read_only(tmp_path / ".snakemake")
     with pytest.raises(InputError, match=f"^{tmp_path}/.snakemake cannot be written to"):
         surroundings.check_records(tmp_path)
-
-
-def test_a_cache_is_a_folder_to_which_one_may_write(tmp_path, monkeypatch, read_only):
-    for place in (tmp_path, "s3://bucket/cache"):
-        monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(place))
-        surroundings.check_cache()
-    read_only(tmp_path)
-    for place in (tmp_path, tmp_path / "nowhere", ""):
-        monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(place))
-        said = f"variable SNAKEMAKE_OUTPUT_CACHE, which is {place or 'not set'}; allowed: a folder that is there, and"
-        with pytest.raises(InputError, match=f"^--cache needs the environment {said}"):
-            surroundings.check_cache()

@@ -16,7 +16,6 @@ from cdmae.fields import show
 
 DEVICE = "CDMAE_DEVICE"
 DEVICES = ("cpu", "gpu")  # the locked environments in envs/
-CACHE = "SNAKEMAKE_OUTPUT_CACHE"
 RECORDS = ".snakemake"  # Snakemake's folder in a checkout
 
 
@@ -32,21 +31,10 @@ def check_records(checkout: Path) -> None:
     """Refuse a checkout in which Snakemake cannot keep its records; a dry run opens them, too."""
     records = checkout / RECORDS
     folder = records if records.exists() else checkout
-    if not _writable(folder):
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         raise InputError(
             f"{folder} cannot be written to, where Snakemake keeps its records; allowed: a checkout of your own, such "
             "as a clone"
-        )
-
-
-def check_cache() -> None:
-    """Refuse ``--cache`` without a folder for what is shared."""
-    folder = os.environ.get(CACHE, "")
-    known = "://" in folder or (folder and _writable(Path(folder)))  # with ://, a storage plugin of Snakemake knows it
-    if not known:
-        raise InputError(
-            f"--cache needs the environment variable {CACHE}, which is {folder or 'not set'}; allowed: a folder that "
-            "is there, and to which all who share results may write"
         )
 
 
@@ -72,7 +60,3 @@ def lock(results: str) -> TextIO:
     file.write(f"process {os.getpid()} on {os.uname().nodename}")
     file.flush()
     return file
-
-
-def _writable(folder: Path) -> bool:
-    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)

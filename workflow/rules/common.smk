@@ -24,14 +24,12 @@ from cdmae.plan.work import asked
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
 from workflow.state import key_of
-from workflow.surroundings import check_cache, check_records, device_here
+from workflow.surroundings import check_records, device_here
 from workflow.targets import check
 
 # What is wrong ends in its sentence, whoever started Snakemake, which would put its own words around an `Exception`.
 try:
     device = device_here()
-    if workflow.workflow_settings.cache is not None:
-        check_cache()
     default = Path(workflow.basedir, "config/config.yaml")
     settings = load(gather(default, workflow.configfiles, workflow.config_settings.config))
     if workflow.is_main_process:  # once a run, not in every job
