@@ -37,7 +37,8 @@ def test_the_jobs_of_a_whole_run(whole):
             ("train_retriever", "one"), ("train_retriever", "three"), ("train_reranker", "cross"), ("teacher", "three"),
             ("rerank", "cross"), ("weights", "fused"), ("fuse", "fused"),
             ("release", "one"), ("release", "three"), ("release", "cross"),
-            *(("measures", name) for name in ("bm25", "one", "cross", "three", "fused", "foreign")), ("report", ""),
+            *(("measures", name) for name in ("bm25", "one", "cross", "three", "fused", "foreign")),
+            ("facts", "report"), ("report", ""),
         ]
     )  # fmt: skip
 
@@ -246,12 +247,22 @@ def test_words_of_the_user_may_have_braces_and_be_longer_than_linux_takes_in_a_c
     values["report"] = {"title": "Of {some} <words>", "example": "a {word} of {5,6} <or> more"}
     jobs = plan(values)
     assert jobs["masked_terms", "cdmae"].params["example"] == "a {word} of {5,6} <or> more"
-    assert "Of {some} <words>" in jobs["report", ""].params["facts"]
-    # 128 KiB: what the report is made from grows with the config, and goes by a file.
+    assert jobs["facts", "report"].params["facts"]["config"]["report"]["title"] == "Of {some} <words>"
+    # 128 KiB: the facts of the report grow with the config, so they go by a file.
     values["report"] = {"title": "long" * 50_000}
     jobs = plan(values, "report", "table_main")
-    assert len(jobs["report", ""].params["facts"]) > 2**17
+    assert len(str(jobs["facts", "report"].params["facts"])) > 2**17
     assert max(len(job.command) for job in jobs.values()) < 2**12
+
+
+def test_the_report_and_exhibits_read_what_a_job_writes_in_the_order_of_the_config(values):
+    """So that they are made with `--no-hooks`, too."""
+    values["systems"] = dict(reversed(values["systems"].items()))
+    jobs = plan(values, "report", "table_main")
+    for rule, page in (("report", ""), ("table", "table_main")):
+        written = jobs["facts", page or rule]
+        assert jobs[rule, page].inputs["facts"] == written.outputs
+        assert list(written.params["facts"]["config"]["systems"]) == list(values["systems"])
 
 
 def test_what_snakemake_refuses_is_refused_by_a_dry_run(values):
@@ -325,7 +336,7 @@ def test_without_training_queries_and_with_a_collection_alone(values):
     assert {"search_bm25", "vectors_external", "report", "pretrain"} <= rules
     assert not rules & {"train_retriever", "mine_bm25", "release", "teacher"}
     alone = {"results": "out", "collections": values["collections"]}
-    assert [rule for rule, _ in plan(alone)] == ["collection", "collection", "report"]
+    assert [rule for rule, _ in plan(alone)] == ["collection", "collection", "facts", "report"]
     assert facts(load(alone))["measures"] == {}
 
 

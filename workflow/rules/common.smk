@@ -21,6 +21,7 @@ from cdmae.config.systems import TRAINED
 from cdmae.errors import InputError, said
 from cdmae.plan import sizes
 from cdmae.plan.work import asked
+from workflow.circumstances import STARTED, now
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
 from workflow.state import key_of
@@ -33,6 +34,7 @@ try:
     default = Path(workflow.basedir, "config/config.yaml")
     settings = load(gather(default, workflow.configfiles, workflow.config_settings.config))
     if workflow.is_main_process:  # once a run, not in every job
+        os.environ[STARTED] = now()
         check_records(Path(workflow.basedir))
         for name in settings.collections:
             sizes.count(settings, name)
@@ -213,24 +215,9 @@ def example(wildcards):
     return settings.report.example
 
 
-def facts_of(wildcards):
-    """List what the report is made from, or the wildcard's exhibit."""
-    return exhibit(settings, wildcards.exhibit) if "exhibit" in wildcards.keys() else facts(settings)
-
-
-def facts_inputs(wildcards):
-    """Name the files and folders among them."""
-    return inputs(facts_of(wildcards))
-
-
-def facts_text(wildcards):
-    """Write them as JSON: the reason to make the report or exhibit again."""
-    return json.dumps(facts_of(wildcards), sort_keys=True)
-
-
-def facts_file(wildcards, output):
-    """Name the file from which the job reads them: a run writes it as it starts, since no command line is so long."""
-    return f"{results}/.facts/{wildcards.get('exhibit', 'report')}.json"
+def facts_of(page):
+    """List the contents of the report, or of an exhibit, in the order of the config."""
+    return facts(settings) if page == "report" else exhibit(settings, page)
 
 
 @cache

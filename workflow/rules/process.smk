@@ -7,7 +7,6 @@ from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import logger
 
 from cdmae.cli import last_words
-from cdmae.files import write_json
 from workflow import surroundings
 
 begun, locks = time.time(), []
@@ -18,9 +17,6 @@ onstart:
         locks.append(surroundings.lock(results))
     except InputError as error:
         raise SystemExit(said(error)) from error
-    for job in workflow.dag.needrun_jobs():
-        if "facts" in job.params.keys() and "file" in job.params.keys():
-            write_json(job.params.file, {**json.loads(job.params.facts), **circumstances})
 
 
 def say_last(words):
