@@ -1,5 +1,7 @@
 """Jobs in an environment of conda or in an image of apptainer; stand-ins show what Snakemake asks these two for."""
 
+import os
+import subprocess
 import sys
 
 import pytest
@@ -52,6 +54,15 @@ def tools(tmp_path, programs):
         })  # fmt: skip
 
     return put
+
+
+def test_jobs_run_with_the_python_of_snakemake_where_its_environment_is_not_activated(finished, programs):
+    """Although another Python, without any packages, is first on the PATH."""
+    bare = programs({"python": "echo no packages >&2; exit 1"})
+    command = [sys.executable, "-m", "snakemake", *SMOKE, TARGET, "--force"]
+    environment = os.environ | {"PATH": f"{bare}:/usr/bin:/bin"}
+    ended = subprocess.run(command, cwd=finished.folder, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
 
 
 def test_jobs_run_in_the_environment_that_conda_makes(finished, tmp_path, tools):

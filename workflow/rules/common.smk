@@ -51,6 +51,11 @@ shell.prefix(
     " TQDM_DISABLE=1; "
 )
 
+# Jobs run with the Python that runs Snakemake, also where its environment is not activated. Environments of conda and
+# images have their own.
+if workflow.deployment_settings.deployment_method.isdisjoint({DeploymentMethod.CONDA, DeploymentMethod.APPTAINER}):
+    os.environ["PATH"] = os.pathsep.join([dirname(sys.executable), os.environ.get("PATH", os.defpath)])
+
 # SLURM warns all processes of a job before its time limit. Trainers save their state upon it
 # (cdmae/training/setup.py); this process, the shell and tee would die of it and take the trainer along. What they start
 # inherits that it is ignored.
