@@ -163,20 +163,6 @@ def _say(sentence: str, status: int) -> int:
     return status
 
 
-def last_words(logs: Path | str, since: float) -> list[str]:
-    """Return the sentences with which commands failed, from the logs below a folder, oldest first.
-
-    Each stands behind the path of its log. Logs last written before `since`, in seconds since the epoch, do not count.
-    """
-    sentences = []
-    for path in Path(logs).rglob("*.log"):
-        written = path.stat().st_mtime
-        words = re.findall(r"^cdmae: .*", path.read_text(errors="replace"), re.MULTILINE)
-        if words and written >= since:
-            sentences.append((written, f"{path}: {words[-1]}"))
-    return [text for _, text in sorted(sentences)]
-
-
 def _end_on_sigterm() -> None:
     """Let SIGTERM unwind the stack, so that no half-written file stays; a second one ends the process at once."""
 

@@ -1,15 +1,23 @@
 # How a run begins, alone on its results, and what it says last.
 
 import atexit
-import time
 
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import logger
 
-from cdmae.cli import last_words
 from workflow import surroundings
+from workflow.failures import Failures
 
-begun, locks = time.time(), []
+
+def megabytes(number):
+    """Return the memory that a job asked for."""
+    asked_for = (job.resources.get("mem_mb", 0) for job in workflow.dag.jobs if job.jobid == number)
+    return next(asked_for, 0)
+
+
+locks = []
+failures = Failures(megabytes)
+logger.addFilter(failures)
 
 
 onstart:
@@ -25,8 +33,8 @@ def say_last(words):
 
 
 onerror:
-    for words in reversed(last_words(f"{results}/logs", begun)):
-        say_last(words)
+    for failure in reversed(list(failures)):
+        say_last(failure)
 
 
 def say_where():
