@@ -32,10 +32,8 @@ include: "workflow/rules/runs.smk"
 include: "workflow/rules/evaluation.smk"
 
 
-try:
+with in_a_sentence():
     check(workflow.rules, settings)
-except InputError as error:
-    raise SystemExit(said(error)) from error
 
 
 # For --sdm conda all jobs have one environment. (Snakemake's own directive for that is for its process, not for jobs.)

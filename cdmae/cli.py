@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cdmae import fields as settings
-from cdmae.errors import InputError, Interrupted, said
+from cdmae.errors import InputError, Interrupted, not_python, said
 
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: try again, it goes on
 PARENT = "CDMAE_PARENT"  # the process id of the workflow engine; the job ends itself when that process has gone
@@ -144,6 +144,8 @@ def _report(error: Exception) -> int:
     """Say the sentence that belongs to an error and return the exit status; an unforeseen error is raised again."""
     if isinstance(error, InputError):
         return _say(str(error), 1)
+    if isinstance(error, SyntaxError) and Path(error.filename or "").is_file():  # of a module that is imported late
+        return _say(not_python(error.filename, error), 1)
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains while it ends
         return 128 + signal.SIGPIPE

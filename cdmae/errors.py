@@ -27,3 +27,9 @@ class Interrupted(BaseException):
 def said(sentences: object) -> str:
     """Say what is printed of them: every line begins with who says it."""
     return "\n".join(f"cdmae: {line}" for line in str(sentences).split("\n"))
+
+
+def not_python(path: str, error: Exception) -> str:
+    """Write which line of a source file is not valid Python, and why."""
+    line = f", line {error.lineno}," if isinstance(error, SyntaxError) and error.lineno else ""
+    return f"{path}{line} is not valid Python: {getattr(error, 'msg', error)}; correct it and run again"

@@ -1,6 +1,7 @@
 """Commands: what the command line gives, and how a command ends."""
 
 import errno
+import importlib
 import os
 import signal
 import subprocess
@@ -108,6 +109,17 @@ def failing(error):
 def test_what_a_user_can_cause_ends_in_one_sentence(capsys, error, status, sentence):
     code, printed = ends(failing(error), capsys)
     assert code == status and printed.startswith(f"cdmae: {sentence}") and printed.count("\n") == 1
+
+
+def test_a_module_that_is_not_python_is_named_with_its_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "cut_off.py").write_text("x = 1\ndef (\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def work():
+        importlib.import_module("cut_off")
+
+    said = f"cdmae: {tmp_path}/cut_off.py, line 2, is not valid Python: invalid syntax; correct it and run again\n"
+    assert ends(work, capsys) == (1, said)
 
 
 def test_success_ends_with_status_0_and_an_unforeseen_error_with_its_traceback(capsys):

@@ -1,15 +1,17 @@
 """The graph of a config, as Snakemake plans it: complete, without surprises, each job dependent on its own settings."""
 
 import re
+from unittest import mock
 
 import pytest
 from made_up import make_model
-from planned import changed, plan
+from planned import ROOT, changed, plan
 
 from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.layout import PLACES
+from workflow.dry_run import dry_run
 from workflow.facts import facts
 from workflow.targets import paths
 
@@ -268,6 +270,14 @@ def test_the_report_and_exhibits_read_what_a_job_writes_in_the_order_of_the_conf
 def test_what_snakemake_refuses_is_refused_by_a_dry_run(values):
     with pytest.raises(InputError, match="No rule to produce no/where.txt"):
         plan(values, "no/where.txt")
+
+
+def test_a_script_that_is_not_python_is_refused_in_a_sentence(monkeypatch):
+    sentence = "workflow/scripts/fuse.py, line 3, is not valid Python: invalid syntax"
+    monkeypatch.setattr("workflow.fingerprint.fingerprint", mock.Mock(side_effect=InputError(sentence)))
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(InputError, match=f"^{sentence}$"):
+        dry_run()
 
 
 @pytest.mark.parametrize("name", ["a<b>", "a{b}"])

@@ -12,7 +12,6 @@ sys.path.insert(0, str(ROOT))
 
 from cdmae.cli import ending  # noqa: E402 (the checkout is not installed)
 from cdmae.errors import InputError  # noqa: E402
-from workflow.commands import COMMANDS, command, configured, divided  # noqa: E402
 
 
 def main(arguments: list[str]) -> None:
@@ -21,6 +20,8 @@ def main(arguments: list[str]) -> None:
     Raises `InputError` for arguments with which Snakemake would end in a traceback, or run without its profile.
     """
     os.environ["PYTHONPATH"] = str(ROOT)
+    from workflow.commands import COMMANDS, command, configured, divided
+
     if arguments and arguments[0] in COMMANDS:
         command(arguments)
         return

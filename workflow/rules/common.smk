@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import sys
+from contextlib import contextmanager
 from functools import cache, partial
 from os.path import dirname
 from pathlib import Path
@@ -28,8 +29,17 @@ from workflow.state import key_of
 from workflow.surroundings import check_records, device_here
 from workflow.targets import check
 
-# What is wrong ends in its sentence, whoever started Snakemake, which would put its own words around an `Exception`.
-try:
+
+@contextmanager
+def in_a_sentence():
+    """End the process with the sentence of an `InputError`; Snakemake would put its own words around an `Exception`."""
+    try:
+        yield
+    except InputError as error:
+        raise SystemExit(said(error)) from error
+
+
+with in_a_sentence():
     device = device_here()
     default = Path(workflow.basedir, "config/config.yaml")
     settings = load(gather(default, workflow.configfiles, workflow.config_settings.config))
@@ -38,8 +48,6 @@ try:
         check_records(Path(workflow.basedir))
         for name in settings.collections:
             sizes.count(settings, name)
-except InputError as error:
-    raise SystemExit(said(error)) from error
 results = os.path.normpath(settings.results)
 
 # Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
@@ -231,7 +239,8 @@ def code(rule, *modules):
 
     modules: others that the settings name and no import shows.
     """
-    known = fingerprint(f"workflow/scripts/{rule}.py", modules)
+    with in_a_sentence():
+        known = fingerprint(f"workflow/scripts/{rule}.py", modules)
     return [f"{module} {known[module]}" for module in known]
 
 

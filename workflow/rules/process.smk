@@ -21,10 +21,8 @@ logger.addFilter(failures)
 
 
 onstart:
-    try:
+    with in_a_sentence():
         locks.append(surroundings.lock(results))
-    except InputError as error:
-        raise SystemExit(said(error)) from error
 
 
 def say_last(words):
