@@ -61,7 +61,7 @@ def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
     made = "\n".join(path for several in known.values() for path in several)
     for place in set(PLACES.values()) - {"benchmarks"}:
         assert re.search(f"^out/{re.sub('{.*?}', '[^/]+', place)}(/|$)", made, flags=re.MULTILINE), place
-    parts = ("measures", "encoders", "trained", "masked_terms", "importance", "mined", "teachers", "runs")
+    parts = ("measures", "encoders", "trained", "masked_terms", "mined", "teachers", "runs")
     expected = {path for job in whole.values() for path in job.outputs}
     assert {path for part in parts for path in facts(config)[part].values()} <= expected
 
@@ -270,6 +270,13 @@ def test_the_report_and_exhibits_read_what_a_job_writes_in_the_order_of_the_conf
 def test_what_snakemake_refuses_is_refused_by_a_dry_run(values):
     with pytest.raises(InputError, match="No rule to produce no/where.txt"):
         plan(values, "no/where.txt")
+
+
+def test_the_report_waits_for_no_importance(whole):
+    """Which only masks read, whose training it does wait for."""
+    read = {path for several in whole["report", ""].inputs.values() for path in several}
+    assert not [path for path in read if path.startswith("out/importance/")]
+    assert "out/encoders/cdmae" in read
 
 
 def test_a_script_that_is_not_python_is_refused_in_a_sentence(monkeypatch):
