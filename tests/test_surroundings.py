@@ -30,3 +30,19 @@ def test_a_checkout_without_room_for_the_records_of_snakemake(tmp_path, read_onl
     read_only(tmp_path / ".snakemake")
     with pytest.raises(InputError, match=f"^{tmp_path}/.snakemake cannot be written to"):
         surroundings.check_records(tmp_path)
+
+
+def test_an_image_is_a_file_or_an_address_from_which_apptainer_pulls_it(tmp_path, monkeypatch):
+    monkeypatch.delenv("CDMAE_IMAGE", raising=False)
+    (tmp_path / "envs").mkdir()
+    with pytest.raises(InputError, match=f"^the image {tmp_path}/envs/cdmae.sif does not exist; build it with `appt"):
+        surroundings.image_here(tmp_path)
+    (tmp_path / "envs/cdmae.sif").touch()
+    assert surroundings.image_here(tmp_path) == f"{tmp_path}/envs/cdmae.sif"
+    for address in ("docker://registry.example/cdmae:1", "oras://registry.example/cdmae:1", "library://me/cdmae"):
+        monkeypatch.setenv("CDMAE_IMAGE", address)
+        assert surroundings.image_here(tmp_path) == address
+    for wrong in ("dcoker://cdmae", "https://example.org/cdmae.sif", str(tmp_path / "envs")):
+        monkeypatch.setenv("CDMAE_IMAGE", wrong)
+        with pytest.raises(InputError, match="an address with docker://, oras://, library://$"):
+            surroundings.image_here(tmp_path)

@@ -16,6 +16,8 @@ from cdmae.fields import show
 
 DEVICE = "CDMAE_DEVICE"
 DEVICES = ("cpu", "gpu")  # the locked environments in envs/
+IMAGE = "CDMAE_IMAGE"
+REGISTRIES = ("docker://", "oras://", "library://")  # from which apptainer pulls images
 RECORDS = ".snakemake"  # Snakemake's folder in a checkout
 
 
@@ -36,6 +38,21 @@ def check_records(checkout: Path) -> None:
             f"{folder} cannot be written to, where Snakemake keeps its records; allowed: a checkout of your own, such "
             "as a clone"
         )
+
+
+def image_here(checkout: Path) -> str:
+    """Return the image for ``--sdm apptainer``: a file, or an address from which apptainer pulls it."""
+    image = os.environ.get(IMAGE, str(checkout / "envs/cdmae.sif"))
+    if image.startswith(REGISTRIES):
+        return image
+    if "://" in image:
+        raise InputError(f"{IMAGE} is {show(image)}; allowed: a file, or an address with {', '.join(REGISTRIES)}")
+    if not Path(image).is_file():
+        raise InputError(
+            f"the image {image} does not exist; build it with `apptainer build {image} envs/cdmae.def`, or set {IMAGE} "
+            f"to another file or to an address with {', '.join(REGISTRIES)}"
+        )
+    return image
 
 
 def lock(results: str) -> TextIO:

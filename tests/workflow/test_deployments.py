@@ -80,7 +80,9 @@ def test_jobs_run_in_the_image_of_apptainer(finished, tmp_path, tools):
     run = (*SMOKE, TARGET, "--force", "--sdm", "apptainer", "--apptainer-args=--bind /scratch")
     tools(apptainer=APPTAINER)
     said = finished.run(*run, status=1, CDMAE_IMAGE=str(image))
-    assert f"cdmae: there is no image {image}; make it by `apptainer build {image} envs/cdmae.def`" in said
+    assert f"cdmae: the image {image} does not exist; build it with `apptainer build {image} envs/cdmae.def`" in said
+    said = finished.run(*run, "-n", CDMAE_IMAGE="oras://registry.example/cdmae:1")
+    assert "image oras://registry.example/cdmae:1 will be pulled" in said
     image.touch()
     finished.run(*run, CDMAE_IMAGE=str(image))
     ran = (tmp_path / "ran").read_text().splitlines()

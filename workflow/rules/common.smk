@@ -26,7 +26,7 @@ from workflow.circumstances import STARTED, now
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
 from workflow.state import key_of
-from workflow.surroundings import check_records, device_here
+from workflow.surroundings import check_records, device_here, image_here
 from workflow.targets import check
 
 
@@ -72,11 +72,8 @@ signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 # For --sdm apptainer: the image that envs/cdmae.def makes, or another one.
 if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
-    image = os.environ.get("CDMAE_IMAGE", str(Path(workflow.basedir, "envs/cdmae.sif")))
-    if not Path(image).exists():
-        raise SystemExit(
-            said(f"there is no image {image}; make it by `apptainer build {image} envs/cdmae.def`, or set CDMAE_IMAGE")
-        )
+    with in_a_sentence():
+        image = image_here(Path(workflow.basedir))
 
     container: image
 
