@@ -32,10 +32,8 @@ include: "workflow/rules/runs.smk"
 include: "workflow/rules/evaluation.smk"
 
 
-try:
+with in_a_sentence():
     check(workflow.rules, settings)
-except InputError as error:
-    raise SystemExit(said(error)) from error
 
 
 # For --sdm conda all jobs have one environment. (Snakemake's own directive for that is for its process, not for jobs.)
@@ -44,14 +42,3 @@ for rule_of_jobs in workflow.rules:
     if rule_of_jobs.shellcmd:
         rule_of_jobs.conda_env = str(Path(workflow.basedir, f"envs/{device or 'cpu'}.yaml"))
         rule_of_jobs.shellcmd = f"rm -f {{log:q}}; {rule_of_jobs.shellcmd}"
-
-
-# Rules named after --cache share what they make with other workflows (docs/clusters.md). Snakemake wants them without a
-# benchmark, since one for what was taken from the cache would be a lie; and it sorts the parameters of all rules that
-# they depend on by their names, so that all must have one.
-for shared in workflow.rules if workflow.workflow_settings.cache else ():
-    if shared.name in workflow.workflow_settings.cache:
-        shared._benchmark = None
-    named = {place for place, _ in dict(shared.params._get_names()).values()}
-    for place in set(range(len(shared.params))) - named:
-        shared.params._set_name(f"part_{place}", place)

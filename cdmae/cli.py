@@ -27,8 +27,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from cdmae import fields as settings
-from cdmae.errors import InputError, Interrupted, said
-from cdmae.terminal import printable
+from cdmae.errors import InputError, Interrupted, not_python, said
 
 INTERRUPTED = 75  # EX_TEMPFAIL of sysexits.h: try again, it goes on
 PARENT = "CDMAE_PARENT"  # the process id of the workflow engine; the job ends itself when that process has gone
@@ -162,6 +161,8 @@ def _report(error: Exception) -> int:
     """Say the sentence that belongs to an error and return the exit status; an unforeseen error is raised again."""
     if isinstance(error, InputError):
         return _say(str(error), 1)
+    if isinstance(error, SyntaxError) and Path(error.filename or "").is_file():  # of a module that is imported late
+        return _say(not_python(error.filename, error), 1)
     if isinstance(error, BrokenPipeError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or the interpreter complains while it ends
         return 128 + signal.SIGPIPE
@@ -180,20 +181,6 @@ def _report(error: Exception) -> int:
 def _say(sentence: str, status: int) -> int:
     print(said(sentence), file=sys.stderr, flush=True)
     return status
-
-
-def last_words(logs: Path | str, since: float) -> list[str]:
-    """Return the sentences with which commands failed, from the logs below a folder, oldest first.
-
-    Each stands behind the path of its log. Logs last written before `since`, in seconds since the epoch, do not count.
-    """
-    sentences = []
-    for path in Path(logs).rglob("*.log"):
-        written = path.stat().st_mtime
-        words = re.findall(r"^cdmae: .*", path.read_text(errors="replace"), re.MULTILINE)
-        if words and written >= since:
-            sentences.append((written, printable(f"{path}: {words[-1]}")))
-    return [text for _, text in sorted(sentences)]
 
 
 def _end_on_sigterm() -> None:

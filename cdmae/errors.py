@@ -40,5 +40,11 @@ def cause(error: BaseException) -> str:
 
 
 def said(sentences: object) -> str:
-    """Return what is printed of sentences: every line begins with ``cdmae:`` and is fit for a terminal."""
+    """Return the printed form of sentences: every line begins with ``cdmae:`` and is printable."""
     return "\n".join(f"cdmae: {printable(line)}" for line in str(sentences).split("\n"))
+
+
+def not_python(path: str, error: Exception) -> str:
+    """Write which line of a source file is not valid Python, and why."""
+    line = f", line {error.lineno}," if isinstance(error, SyntaxError) and error.lineno else ""
+    return f"{path}{line} is not valid Python: {getattr(error, 'msg', error)}; correct it and run again"

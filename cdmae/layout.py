@@ -11,7 +11,8 @@ module                  path below ``results/``                  format
                                                                  [P + 1], ``text_starts.npy`` int64 [P],
                                                                  ``word_starts.npy`` bool [V]
 `importance.ami`        ``importance/{importance}/{start}/``     ``values.npy`` float16 [T], aligned with the tokens'
-                        ``{collection}/``                        ``ids.npy``; and the table that scores new text
+                        ``{collection}/``                        ``ids.npy``; ``ngrams.json`` refers to the n-grams,
+                                                                 whose table scores new text
 `runs`                  ``runs/{system}/{collection}.{split}``   Parquet, one row per query in the order of the split:
                         ``.parquet``                             ``passages`` list<int32>, ``scores`` list<float32>
 `retrieval.vectors`     ``vectors/{system}/{collection}/``       ``00000.npy``, ``00001.npy``, ... float32 [p, D]

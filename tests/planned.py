@@ -39,7 +39,7 @@ def plan(values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0) 
             dict(detail.params.items()),
             {str(reason) for reason in detail.non_derived_params},
             job,
-            detail.resources["mem_mb"],
+            detail.resources.get("mem_mb", 0),
             priority(detail.wildcards) if callable(priority := detail.rule.priority) else priority,
             detail.shellcmd or "",
             detail.rule,
@@ -60,4 +60,4 @@ def _ones(script: str, modules: Sequence[str] = ()) -> dict[str, str]:
 def changed(before: dict, after: dict) -> set[tuple[str, str]]:
     """Name the jobs that another config runs again for their own parameters; the report shows every setting."""
     names = before.keys() & after.keys()
-    return {name for name in names if before[name].reasons != after[name].reasons} - {("report", "")}
+    return {name for name in names if before[name].reasons != after[name].reasons} - {("facts", "report")}

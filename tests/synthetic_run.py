@@ -211,7 +211,8 @@ def _benchmarks(folder, values):
         "mine_bm25/bm25/pydocs/train": (19, 1000), "train_reranker/cdmae-reranker": (88, 2100),
         "teacher/cdmae-stage3": (40, 900), "measures/bm25": (0.4, math.nan),
     }  # fmt: skip
-    jobs |= {f"pretrain/{name}": (190 if name != "none" else 3.2, 1210) for name in values["encoders"]}
+    jobs |= {f"pretrain/{name}": (190, 1210) for name in values["encoders"] if name != "none"}
+    jobs |= {"untrained/none": (3.2, 1210)}
     retrievers = [name for name, entry in values["systems"].items() if entry["kind"] == "retriever"]
     costs = {"train_retriever/{}": (61, 1830), "vectors/{}/pydocs": (9, 700), "search/{}": (6, 650)}
     jobs |= {job.format(name): cost for name in retrievers for job, cost in costs.items()}

@@ -103,9 +103,9 @@ def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path)
     """On words of its own tokenizer; what comes out is an encoder of the same kind, with other weights."""
     tokens = tokenise.tokenise(pa.table({"title": ["", "e-mail"] * 4, "text": (TEXTS + SPOKEN)[:7] + [""]}), encoder, 1)
     write_tokens(tmp_path / "tokens", tokens)
-    counts = ngrams.count(tokens, window=3)
+    ngrams.count_to(tmp_path / "ngrams", tokens, unit="word", window=3)
     formula = {"pmi": "min", "normaliser": "order", "edges": "literal"}
-    ami.estimate(tmp_path / "importance", counts, tokens, formula)
+    ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, formula)
     settings = Encoder(start="s", max_length=24, batch=4, steps=2, learning_rate=1e-3, precision="fp32")
     trainer.pretrain(
         name="x", settings=settings, start=Start(checkpoint=str(published[0])), tokenizer=encoder,

@@ -1,6 +1,7 @@
 """Commands: what the command line gives, and how a command ends."""
 
 import errno
+import importlib
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from cdmae.cli import command, last_words, read_arguments
+from cdmae.cli import command, read_arguments
 from cdmae.errors import InputError, Interrupted
 from cdmae.fields import setting
 from cdmae.files import complete
@@ -120,24 +121,15 @@ def test_what_a_user_can_cause_ends_in_one_sentence(capsys, error, status, sente
     assert code == status and printed.startswith(f"cdmae: {sentence}") and printed.count("\n") == 1
 
 
-def test_the_last_words_of_the_logs_of_a_run(tmp_path):
-    """Oldest first, from logs of this run; what torchrun says after them, and jobs that went well, do not count."""
-    logs = {
-        "pretrain/a.log": "cdmae has 5 steps: few\ncdmae: a try\ncdmae: diverged\nE0101 failed: a\n",
-        "collection/b.log": "collections.b: 3 passages\n",
-        "tokens/s/c.log": "cdmae: no such file\n",
-        "tokens/s/d.log": "cdmae: of an earlier run\n",
-    }
-    for second, (name, text) in zip((9, 8, 7, 3), logs.items(), strict=True):
-        path = tmp_path / name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
-        os.utime(path, (second, second))
-    assert last_words(tmp_path, since=5) == [
-        f"{tmp_path}/tokens/s/c.log: cdmae: no such file",
-        f"{tmp_path}/pretrain/a.log: cdmae: diverged",
-    ]
-    assert last_words(tmp_path / "nowhere", since=0) == []
+def test_a_module_that_is_not_python_is_named_with_its_line(tmp_path, monkeypatch, capsys):
+    (tmp_path / "cut_off.py").write_text("x = 1\ndef (\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def work():
+        importlib.import_module("cut_off")
+
+    said = f"cdmae: {tmp_path}/cut_off.py, line 2, is not valid Python: invalid syntax; correct it and run again\n"
+    assert ends(work, capsys) == (1, said)
 
 
 def test_success_ends_with_status_0_and_an_unforeseen_error_with_its_traceback(capsys):

@@ -408,7 +408,6 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
         ("--workflow-profile nosuch -n", "--workflow-profile is nosuch; allowed: a folder with a profile.yaml"),
         ("-n --workflow-profile=tests", "--workflow-profile is tests; allowed: a folder with a profile.yaml, or"),
         ("-n --cores two", "-n --cores two: Error parsing number of cores (--cores, -c): must be integer or"),
-        ("--cache tokens ngrams", "--cache needs the environment variable SNAKEMAKE_OUTPUT_CACHE, which is not"),
         ("CDMAE_DEVICE=tpu -n", "the environment variable CDMAE_DEVICE is tpu; allowed"),
         ("-n --config seed --configfile SMOKE", "-n --config seed --configfile "),
         ("-n --config seed=3 --configfile no.yaml", "the config file {}/no.yaml cannot be read: No such file"),
@@ -421,7 +420,6 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
     ],
 )
 def test_what_cannot_be_done_is_refused_in_a_sentence(line, said, refusal, tmp_path, monkeypatch):
-    monkeypatch.delenv("SNAKEMAKE_OUTPUT_CACHE", raising=False)
     (tmp_path / "bare.yaml").write_text("standalone: true\n")
     monkeypatch.chdir(tmp_path)
     words = shlex.split(line.replace("SMOKE", str(ROOT / "config/smoke.yaml")))

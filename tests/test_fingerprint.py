@@ -6,6 +6,7 @@ import sys
 
 import pytest
 
+from cdmae.errors import InputError
 from workflow.fingerprint import NEUTRAL, ROOT, fingerprint
 
 SCRIPT = "workflow/scripts/pretrain.py"
@@ -95,6 +96,14 @@ def test_a_change_elsewhere_does_not_show_and_the_hash_is_the_same_on_every_pyth
     assert fingerprint(SCRIPT, root=root) == before
     # The number is written down: a Python that names syntax differently would restart a user's trainings.
     assert fingerprint("cdmae/runs.py", root=root) == {"cdmae/runs.py": "4247fc768dab"}
+
+
+@pytest.mark.parametrize("text", [b"x = 1\nif x\n", b"x = 1\ny = '\xff'\n", b"x = 1\n\0\n", b"x = (((\n"])
+@pytest.mark.parametrize("name", [SCRIPT, TRAINER])
+def test_a_file_that_is_not_python_is_named_with_its_line(root, name, text):
+    (root / name).write_bytes(text)
+    with pytest.raises(InputError, match=f"^{root}/{name}(, line [12],)? is not valid Python: .*; correct it and run"):
+        fingerprint(SCRIPT, root=root)
 
 
 def test_neutral_modules_exist_and_import_nothing_that_computes():

@@ -2,16 +2,18 @@
 
 import re
 import subprocess
+from unittest import mock
 
 import pytest
 from made_up import make_model
-from planned import changed, plan
+from planned import ROOT, changed, plan
 from snakemake.shell import shell
 
 from cdmae.config import systems
 from cdmae.config.load import load
 from cdmae.errors import InputError
 from cdmae.layout import PLACES
+from workflow.dry_run import dry_run
 from workflow.facts import facts
 from workflow.targets import paths
 
@@ -30,7 +32,7 @@ def test_the_jobs_of_a_whole_run(whole):
         [
             ("collection", "docs"), ("collection", "other"), ("tokenizer", "small"), ("tokens", "small/docs"),
             ("tokens", "small/other"), ("ngrams", "ami/small/docs"), ("importance", "ami/small/docs"),
-            ("pretrain", "cdmae"), ("pretrain", "mae"), ("pretrain", "none"), ("masked_terms", "cdmae"),
+            ("pretrain", "cdmae"), ("pretrain", "mae"), ("untrained", "none"), ("masked_terms", "cdmae"),
             ("index_bm25", "docs"), ("index_bm25", "other"), ("mine_bm25", "bm25/docs/train"),
             ("mine", "one/docs/train"), ("search_bm25", "bm25"), ("search", "one"), ("search", "three"),
             ("search_external", "foreign"), ("vectors", "one/docs"), ("vectors", "one/other"),
@@ -39,7 +41,8 @@ def test_the_jobs_of_a_whole_run(whole):
             ("train_retriever", "one"), ("train_retriever", "three"), ("train_reranker", "cross"), ("teacher", "three"),
             ("rerank", "cross"), ("weights", "fused"), ("fuse", "fused"),
             ("release", "one"), ("release", "three"), ("release", "cross"),
-            *(("measures", name) for name in ("bm25", "one", "cross", "three", "fused", "foreign")), ("report", ""),
+            *(("measures", name) for name in ("bm25", "one", "cross", "three", "fused", "foreign")),
+            ("facts", "report"), ("report", ""),
         ]
     )  # fmt: skip
 
@@ -60,7 +63,7 @@ def test_what_is_made_is_known_to_those_who_look_for_it(whole, values):
     made = "\n".join(path for several in known.values() for path in several)
     for place in set(PLACES.values()) - {"benchmarks"}:
         assert re.search(f"^out/{re.sub('{.*?}', '[^/]+', place)}(/|$)", made, flags=re.MULTILINE), place
-    parts = ("measures", "encoders", "trained", "masked_terms", "importance", "mined", "teachers", "runs")
+    parts = ("measures", "encoders", "trained", "masked_terms", "mined", "teachers", "runs")
     expected = {path for job in whole.values() for path in job.outputs}
     assert {path for part in parts for path in facts(config)[part].values()} <= expected
 
@@ -161,7 +164,7 @@ def test_a_fusion_reads_the_systems_target_by_target(whole):
 def test_plugins_are_the_modules_that_the_settings_name(whole):
     modules = ("pretraining.objectives.mae", "masking.strategies.whole_word", "masking.strategies.importance")
     assert whole["pretrain", "cdmae"].params["plugins"] == [f"cdmae.{module} 1" for module in modules]
-    assert whole["pretrain", "none"].params["plugins"] == []
+    assert whole["untrained", "none"].params["plugins"] == []
     assert whole["collection", "docs"].params["plugins"] == ["cdmae.collections.sources.toy 1"]
 
 
@@ -188,10 +191,10 @@ def edited(values, edits):
          "release one, three; search_bm25 bm25; mine_bm25 bm25/docs/train"),
         ({"stages.rerank.depth": 40, "training.rdrop": 0.1},
          "train_reranker cross; mine one/docs/train; release cross"),
-        ({"starts.small.layers": 3}, "pretrain none, mae, cdmae; release one, cross, three"),
+        ({"starts.small.layers": 3}, "untrained none; pretrain mae, cdmae; release one, cross, three"),
         ({"collections.docs.size": 5}, "collection docs; release one, cross, three"),
-        ({"seed": 8}, "pretrain none, mae, cdmae; masked_terms cdmae; train_retriever one, three; train_reranker "
-         "cross; teacher three; release one, cross, three"),
+        ({"seed": 8}, "untrained none; pretrain mae, cdmae; masked_terms cdmae; train_retriever one, three; "
+         "train_reranker cross; teacher three; release one, cross, three"),
     ],
 )  # fmt: skip
 def test_a_setting_restarts_only_what_depends_on_it(whole, values, edits, expected):
@@ -248,17 +251,42 @@ def test_words_of_the_user_may_have_braces_and_be_longer_than_linux_takes_in_a_c
     values["report"] = {"title": "Of {some} <words>", "example": "a {word} of {5,6} <or> more"}
     jobs = plan(values)
     assert jobs["masked_terms", "cdmae"].params["example"] == "a {word} of {5,6} <or> more"
-    assert "Of {some} <words>" in jobs["report", ""].params["facts"]
-    # 128 KiB: what the report is made from grows with the config, and goes by a file.
+    assert jobs["facts", "report"].params["facts"]["config"]["report"]["title"] == "Of {some} <words>"
+    # 128 KiB: the facts of the report grow with the config, so they go by a file.
     values["report"] = {"title": "long" * 50_000}
     jobs = plan(values, "report", "table_main")
-    assert len(jobs["report", ""].params["facts"]) > 2**17
+    assert len(str(jobs["facts", "report"].params["facts"])) > 2**17
     assert max(len(job.command) for job in jobs.values()) < 2**12
+
+
+def test_the_report_and_exhibits_read_what_a_job_writes_in_the_order_of_the_config(values):
+    """So that they are made with `--no-hooks`, too."""
+    values["systems"] = dict(reversed(values["systems"].items()))
+    jobs = plan(values, "report", "table_main")
+    for rule, page in (("report", ""), ("table", "table_main")):
+        written = jobs["facts", page or rule]
+        assert jobs[rule, page].inputs["facts"] == written.outputs
+        assert list(written.params["facts"]["config"]["systems"]) == list(values["systems"])
 
 
 def test_what_snakemake_refuses_is_refused_by_a_dry_run(values):
     with pytest.raises(InputError, match="No rule to produce no/where.txt"):
         plan(values, "no/where.txt")
+
+
+def test_the_report_waits_for_no_importance(whole):
+    """Which only masks read, whose training it does wait for."""
+    read = {path for several in whole["report", ""].inputs.values() for path in several}
+    assert not [path for path in read if path.startswith("out/importance/")]
+    assert "out/encoders/cdmae" in read
+
+
+def test_a_script_that_is_not_python_is_refused_in_a_sentence(monkeypatch):
+    sentence = "workflow/scripts/fuse.py, line 3, is not valid Python: invalid syntax"
+    monkeypatch.setattr("workflow.fingerprint.fingerprint", mock.Mock(side_effect=InputError(sentence)))
+    monkeypatch.chdir(ROOT)
+    with pytest.raises(InputError, match=f"^{sentence}$"):
+        dry_run()
 
 
 @pytest.mark.parametrize("name", ["a<b>", "a{b}"])
@@ -298,15 +326,24 @@ def test_what_most_trainings_wait_for_goes_first(values, gpus, first, monkeypatc
     """Before it collections, and what takes several GPUs, which the other jobs would take one by one."""
     monkeypatch.delenv("CDMAE_DEVICE", raising=False)
     priorities = {name: job.priority for name, job in plan(values, gpus=gpus).items()}
-    pretraining = {name: priorities.pop(("pretrain", name)) for name in values["encoders"]}
+    pretraining = {name: priorities.pop(("pretrain", name)) for name in ("mae", "cdmae")}
     assert (min(pretraining.values()) > sum(priorities.values())) == first
-    assert {name: priority % 1000 for name, priority in pretraining.items()} == {"cdmae": 4, "mae": 3, "none": 0}
+    assert {name: priority % 1000 for name, priority in pretraining.items()} == {"cdmae": 4, "mae": 3}
     waiting = {"bm25": 4, "one": 3, "cross": 2, "three": 1, "fused": 0, "foreign": 0}
     rules = ("search_bm25", "train_retriever", "search", "train_reranker", "rerank", "fuse", "search_external")
     for (rule, name), priority in priorities.items():
         if rule in rules:
             assert priority == waiting[name]
         assert rule != "collection" or priority == 100
+
+
+def test_an_encoder_without_pretraining_asks_for_no_gpu_and_little_time(values, monkeypatch):
+    monkeypatch.delenv("CDMAE_DEVICE", raising=False)
+    jobs = plan(values, gpus=8)
+    assert {job.record.gpus for (rule, _), job in jobs.items() if rule == "pretrain"} == {8}
+    untrained = jobs["untrained", "none"]
+    assert (untrained.record.gpus, untrained.priority) == (0, 0)
+    assert untrained.rule.resources["runtime"].value <= 60
 
 
 def test_without_training_queries_and_with_a_collection_alone(values):
@@ -318,7 +355,7 @@ def test_without_training_queries_and_with_a_collection_alone(values):
     assert {"search_bm25", "vectors_external", "report", "pretrain"} <= rules
     assert not rules & {"train_retriever", "mine_bm25", "release", "teacher"}
     alone = {"results": "out", "collections": values["collections"]}
-    assert [rule for rule, _ in plan(alone)] == ["collection", "collection", "report"]
+    assert [rule for rule, _ in plan(alone)] == ["collection", "collection", "facts", "report"]
     assert facts(load(alone))["measures"] == {}
 
 
@@ -371,7 +408,7 @@ def test_a_state_is_named_by_settings_and_code(values, whole):
 
     before = keys(whole)
     assert before.keys() == {
-        ("pretrain", "none"), ("pretrain", "mae"), ("pretrain", "cdmae"), ("train_retriever", "one"),
+        ("untrained", "none"), ("pretrain", "mae"), ("pretrain", "cdmae"), ("train_retriever", "one"),
         ("train_retriever", "three"), ("train_reranker", "cross"),
     }  # fmt: skip
     assert len(set(before.values())) == len(before)

@@ -2,12 +2,15 @@
 
 import itertools
 import math
+import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from cdmae.errors import InputError
 from cdmae.importance import ami, ngrams
+from cdmae.importance import table as ngram_table
 from cdmae.tokens.vocabulary import Vocabulary
 from tests.test_ngrams import PIECES, WORD_STARTS, naive, random_tokens, tokens_of
 
@@ -151,13 +154,37 @@ def test_a_word_gives_its_importance_to_its_pieces_if_it_was_counted():
 @pytest.mark.parametrize("unit", ngrams.UNITS)
 def test_the_table_scores_the_text_of_its_collection_alike(unit, tmp_path):
     tokens = random_tokens(3)
-    counted = ngrams.count(tokens, unit=unit)
+    ngrams.count_to(tmp_path / "ngrams", tokens, unit=unit, window=4)
+    counted = ngrams.Counts.read(tmp_path / "ngrams")
     settings = {"pmi": "product", "normaliser": "pooled", "edges": "mean"}
-    ami.estimate(tmp_path / "importance", counted, tokens, settings)
+    ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, settings)
     table, values = ami.Table.read(tmp_path / "importance"), ami.read_values(tmp_path / "importance")
     assert np.array_equal(values, ami.broadcast(ami.ami(counted.counts, counted.totals, **settings), tokens, unit))
     for begin, end in itertools.pairwise(ngrams.segment_edges(tokens).tolist()):
         assert table.score(tokens.ids[begin:end], VOCABULARY).astype(np.float16).tolist() == values[begin:end].tolist()
+
+
+def test_an_importance_refers_to_its_ngrams_wherever_both_are_moved(tmp_path):
+    """Every entry would copy the table otherwise, about a gigabyte for MS MARCO."""
+    tokens, settings = random_tokens(3), {"pmi": "min", "normaliser": "order", "edges": "mean"}
+    counted, folder = (tmp_path / "one" / part / "ami/tiny/docs" for part in ("ngrams", "importance"))
+    ngrams.count_to(counted, tokens, unit="wordpiece", window=3)
+    ami.estimate(folder, counted, tokens, settings)
+    assert sorted(path.name for path in folder.iterdir()) == ["ngrams.json", "settings.json", "values.npy"]
+    (tmp_path / "one").rename(tmp_path / "two")
+    moved = tmp_path / "two/importance/ami/tiny/docs"
+    assert ami.Table.read(moved).settings == settings
+    assert ami.Table.read(moved).ngrams.totals.tolist() == ngrams.Counts.read(counted_in(moved)).totals.tolist()
+    assert ngram_table.unit_of(moved) == ngram_table.unit_of(counted_in(moved)) == "wordpiece"
+    shutil.rmtree(counted_in(moved))
+    with pytest.raises(
+        InputError, match=f"^{moved} needs the n-grams in {counted_in(moved)}, which do not exist; ./run"
+    ):
+        ami.Table.read(moved)
+
+
+def counted_in(importance):
+    return Path(str(importance).replace("/importance/", "/ngrams/"))
 
 
 def test_the_table_scores_new_words_as_seen_once():

@@ -48,7 +48,7 @@ def made(tmp_path_factory):
     write_tokens(folder / "tokens", tokenise.tokenise(passages, folder / "tokenizer", 1))
     read = read_tokens(folder / "tokens")
     ngrams.count_to(folder / "ngrams", read, unit="word", window=4)
-    ami.estimate(folder / "importance", ngrams.Counts.read(folder / "ngrams"), read, FORMULA)
+    ami.estimate(folder / "importance", folder / "ngrams", read, FORMULA)
     return folder
 
 
@@ -119,7 +119,7 @@ def test_the_scripts_write_what_the_library_does(made, found, tmp_path):
     read = {"collection": made / "collection", "tokenizer": made / "tokenizer"}
     script("tokens")(**read, output=tmp_path / "tokens", threads=2)
     script("ngrams")(tokens=made / "tokens", settings=settings, output=tmp_path / "ngrams", threads=2)
-    counts = {"ngrams": made / "ngrams", "tokens": made / "tokens"}
+    counts = {"ngrams": tmp_path / "ngrams", "tokens": made / "tokens"}
     script("importance")(**counts, settings=settings | FORMULA, output=tmp_path / "importance")
     inputs["importance"] = made / "importance"
     script("masked_terms")(**inputs, settings=SETTINGS, seed=42, example=EXAMPLE, output=tmp_path / "terms")

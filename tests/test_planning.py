@@ -315,10 +315,10 @@ def test_earlier_runs_replace_assumptions(planned, jobs, tmp_path):
 
 
 def test_a_record_of_one_objective_tells_of_others_less_than_one_of_their_own_and_nothing_of_a_gpu(planned, jobs):
-    seconds = {("pretrain", "mae"): 100.0, ("pretrain", "none"): 7.0}
+    seconds = {("pretrain", "mae"): 100.0, ("untrained", "none"): 7.0}
     found = Machine(1).corrected(planned, jobs.values(), {key: Record(each) for key, each in seconds.items()})
-    assert {"pretrain", "pretrain by mae", "pretrain by none"} == found.corrections.keys()
-    assert estimated(found, planned, jobs["pretrain", "none"])[0] == pytest.approx(7.0)
+    assert {"pretrain", "pretrain by mae", "untrained"} == found.corrections.keys()
+    assert estimated(found, planned, jobs["untrained", "none"])[0] == pytest.approx(7.0)
     taken = {("pretrain", "cdmae"): Record(100.0), ("index_bm25", "docs"): Record(100.0)}
     assert Machine(1, 1, "h100").corrected(planned, jobs.values(), taken).corrections.keys() == {"index_bm25"}
     here = Machine(1).corrected(planned, jobs.values(), taken).corrections

@@ -1,7 +1,6 @@
 """What a run needs around it is looked at before it starts."""
 
 import os
-import time
 
 import pytest
 
@@ -40,26 +39,6 @@ def test_a_checkout_with_braces_in_its_path_is_refused(tmp_path):
         surroundings.check_records(folder)
 
 
-def test_a_lock_has_the_time_of_its_run(tmp_path):
-    """By it the logs of a run are found, whatever the clocks of this machine and of a file server say."""
-    (tmp_path / ".lock").touch()
-    os.utime(tmp_path / ".lock", (0, 0))
-    with surroundings.lock(str(tmp_path)) as file:
-        assert os.fstat(file.fileno()).st_mtime > time.time() - 60
-
-
-def test_a_cache_is_a_folder_to_which_one_may_write(tmp_path, monkeypatch, read_only):
-    for place in (tmp_path, "s3://bucket/cache"):
-        monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(place))
-        surroundings.check_cache()
-    read_only(tmp_path)
-    for place in (tmp_path, tmp_path / "nowhere", ""):
-        monkeypatch.setenv("SNAKEMAKE_OUTPUT_CACHE", str(place))
-        said = f"variable SNAKEMAKE_OUTPUT_CACHE, which is {place or 'not set'}; allowed: a folder that is there, and"
-        with pytest.raises(InputError, match=f"^--cache needs the environment {said}"):
-            surroundings.check_cache()
-
-
 def test_results_are_locked_by_one_run_which_the_next_one_names(tmp_path):
     with surroundings.lock(str(tmp_path / "results")):
         with pytest.raises(InputError, match=f"another run .process {os.getpid()} on .* is working on .*; wait for it"):
@@ -89,3 +68,19 @@ def test_a_lock_that_somebody_made_of_another_file_is_refused(tmp_path, kind):
         surroundings.lock(str(tmp_path / "results"))
     assert mine.read_text() == "precious"
     assert not (tmp_path / "nowhere").exists()
+
+
+def test_an_image_is_a_file_or_an_address_from_which_apptainer_pulls_it(tmp_path, monkeypatch):
+    monkeypatch.delenv("CDMAE_IMAGE", raising=False)
+    (tmp_path / "envs").mkdir()
+    with pytest.raises(InputError, match=f"^the image {tmp_path}/envs/cdmae.sif does not exist; build it with `appt"):
+        surroundings.image_here(tmp_path)
+    (tmp_path / "envs/cdmae.sif").touch()
+    assert surroundings.image_here(tmp_path) == f"{tmp_path}/envs/cdmae.sif"
+    for address in ("docker://registry.example/cdmae:1", "oras://registry.example/cdmae:1", "library://me/cdmae"):
+        monkeypatch.setenv("CDMAE_IMAGE", address)
+        assert surroundings.image_here(tmp_path) == address
+    for wrong in ("dcoker://cdmae", "https://example.org/cdmae.sif", str(tmp_path / "envs")):
+        monkeypatch.setenv("CDMAE_IMAGE", wrong)
+        with pytest.raises(InputError, match="an address with docker://, oras://, library://$"):
+            surroundings.image_here(tmp_path)

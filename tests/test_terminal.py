@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from cdmae.cli import last_words
 from cdmae.errors import said
 from cdmae.importance import shading
 from cdmae.log import say
 from cdmae.retrieval.answers import Answer, show
 from cdmae.terminal import LONGEST, printable
+from workflow.failures import Failure
 
 CLEAR = "\x1b]0;owned\x07\x1b[2J"
 
@@ -40,7 +40,7 @@ def test_every_line_that_is_printed_is_printable(capsys, tmp_path):
     assert said(f"one{CLEAR}\ntwo") == "cdmae: one\\x1b]0;owned\\x07\\x1b[2J\ncdmae: two"
     say(CLEAR)
     (tmp_path / "x.log").write_text(f"cdmae: no {CLEAR}\n")
-    printed = capsys.readouterr().err.strip() + "".join(last_words(tmp_path, 0))
+    printed = capsys.readouterr().err.strip() + str(Failure(str(tmp_path / "x.log"), 0, "failed"))
     assert printed.isprintable()
 
 

@@ -215,7 +215,9 @@ def vocabulary_of(pieces, read):
 
 def write(folder, read, unit="word"):
     """An importance of the collection, as its rule writes it."""
-    ami.estimate(folder, ngrams.count(read, unit=unit), read, {"pmi": "min", "normaliser": "order", "edges": "literal"})
+    counted_in = folder.parent / f"{folder.name}-ngrams"
+    ngrams.count_to(counted_in, read, unit=unit, window=4)
+    ami.estimate(folder, counted_in, read, {"pmi": "min", "normaliser": "order", "edges": "literal"})
     return folder
 
 

@@ -15,7 +15,7 @@ TABLES = (
 )  # fmt: skip
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
 EXHIBITED = ("measures", "masked_terms", "encoders")  # what an exhibit reads of the facts
-REPORTED = ("trained", "importance", "teachers", "runs", "mined")  # and the report besides
+REPORTED = ("trained", "teachers", "runs", "mined")  # and the report besides
 
 
 def facts(config: Config) -> dict[str, Any]:
@@ -34,7 +34,6 @@ def facts(config: Config) -> dict[str, Any]:
         "encoders": {name: place(on, "encoder", encoder=name) for name in systems.trained_encoders(config)},
         "trained": {name: place(on, "trained", system=name) for name in seeds.first(systems.of_kind(config, *TRAINED))},
         "masked_terms": {name: place(on, "masked_terms", encoder=name) for name in masked},
-        "importance": {name: importance_of(config, name) for name in masked},
         "benchmarks": place(on, "benchmarks"),
         "mined": {name: _negatives_of(config, name) for name in retrievers},
         "teachers": {

@@ -13,6 +13,8 @@ import importlib.util
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from cdmae.errors import InputError, not_python
+
 PACKAGE = "cdmae"
 FOLLOWED = (PACKAGE, "benchmarks")  # a job may measure what a benchmark does
 ROOT = Path(__file__).resolve().parent.parent
@@ -32,7 +34,7 @@ def fingerprint(script: Path | str, plugins: Iterable[str] = (), *, root: Path |
 
     `plugins` are modules that the settings name, such as ``cdmae.masking.strategies.importance``, which no import
     statement shows. Imports inside functions count, those for type checkers do not. Raises `FileNotFoundError` for a
-    plugin or a script that does not exist.
+    plugin or a script that does not exist, and `InputError` for a file that is not Python.
     """
     root, hashes, waiting = Path(root), {}, [Path(script).as_posix(), *plugins]
     while waiting:
@@ -60,7 +62,10 @@ def _path(module: str, root: Path) -> Path | None:
 @functools.cache
 def _parse(source: bytes, path: str) -> tuple[str, tuple[str, ...]]:
     """Return the hash of a source file, and the names it imports."""
-    tree = ast.parse(source, path)
+    try:
+        tree = ast.parse(source, path)
+    except (SyntaxError, ValueError) as error:  # the latter for null bytes, before Python 3.12
+        raise InputError(not_python(path, error)) from None
     return hashlib.sha256(_text(tree).encode()).hexdigest()[:12], tuple(dict.fromkeys(_imports(tree)))
 
 

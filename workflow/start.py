@@ -12,7 +12,6 @@ sys.path.insert(0, str(ROOT))
 
 from cdmae.cli import ending  # noqa: E402 (the checkout is not installed)
 from cdmae.errors import InputError  # noqa: E402
-from workflow.commands import COMMANDS, command, configured, divided  # noqa: E402
 
 
 def main(arguments: list[str]) -> None:
@@ -23,6 +22,8 @@ def main(arguments: list[str]) -> None:
     os.environ["PYTHONPATH"] = str(ROOT)
     os.environ["DISABLE_SAFETENSORS_CONVERSION"] = "1"  # transformers would report a model's name to a service
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    from workflow.commands import COMMANDS, command, configured, divided
+
     if arguments and arguments[0] in COMMANDS:
         command(arguments)
         return

@@ -10,6 +10,7 @@ import fcntl
 import os
 import re
 import stat
+import sys
 from pathlib import Path
 from typing import TextIO
 
@@ -19,7 +20,8 @@ from cdmae.log import say
 
 DEVICE = "CDMAE_DEVICE"
 DEVICES = ("cpu", "gpu")  # the locked environments in envs/
-CACHE = "SNAKEMAKE_OUTPUT_CACHE"
+IMAGE = "CDMAE_IMAGE"
+REGISTRIES = ("docker://", "oras://", "library://")  # from which apptainer pulls images
 RECORDS = ".snakemake"  # Snakemake's folder in a checkout
 
 
@@ -31,28 +33,38 @@ def device_here() -> str:
     return device
 
 
+def use_own_python() -> None:
+    """Let jobs find the Python of this process first, even if its environment is not activated."""
+    folders = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+    os.environ["PATH"] = os.pathsep.join(folders)
+
+
 def check_records(checkout: Path) -> None:
     """Refuse a checkout with braces in its path, or in which Snakemake cannot keep its records, as in a dry run."""
     if re.search("[{}]", str(checkout)):
         raise InputError(f"the checkout {checkout} has braces in its path, which Snakemake replaces; rename the folder")
     records = checkout / RECORDS
     folder = records if records.exists() else checkout
-    if not _writable(folder):
+    if not (folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)):
         raise InputError(
             f"{folder} cannot be written to, where Snakemake keeps its records; allowed: a checkout of your own, such "
             "as a clone"
         )
 
 
-def check_cache() -> None:
-    """Refuse ``--cache`` without a folder for what is shared."""
-    folder = os.environ.get(CACHE, "")
-    known = "://" in folder or (folder and _writable(Path(folder)))  # with ://, a storage plugin of Snakemake knows it
-    if not known:
+def image_here(checkout: Path) -> str:
+    """Return the image for ``--sdm apptainer``: a file, or an address from which apptainer pulls it."""
+    image = os.environ.get(IMAGE, str(checkout / "envs/cdmae.sif"))
+    if image.startswith(REGISTRIES):
+        return image
+    if "://" in image:
+        raise InputError(f"{IMAGE} is {show(image)}; allowed: a file, or an address with {', '.join(REGISTRIES)}")
+    if not Path(image).is_file():
         raise InputError(
-            f"--cache needs the environment variable {CACHE}, which is {folder or 'not set'}; allowed: a folder that "
-            "is there, and to which all who share results may write"
+            f"the image {image} does not exist; build it with `apptainer build {image} envs/cdmae.def`, or set {IMAGE} "
+            f"to another file or to an address with {', '.join(REGISTRIES)}"
         )
+    return image
 
 
 def lock(results: str) -> TextIO:
@@ -71,7 +83,6 @@ def lock(results: str) -> TextIO:
     file.truncate(0)
     file.write(f"process {os.getpid()} on {os.uname().nodename}")
     file.flush()
-    os.utime(file.fileno())  # now, by the clock of a file server
     return file
 
 
@@ -94,7 +105,3 @@ def _opened(results: str) -> TextIO:
 
 def _no_lock(path: Path) -> InputError:
     return InputError(f"{path} is not a file of its own but a link or a pipe; delete it and run again")
-
-
-def _writable(folder: Path) -> bool:
-    return folder.is_dir() and os.access(folder, os.W_OK | os.X_OK)

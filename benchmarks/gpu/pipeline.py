@@ -82,9 +82,8 @@ def _prepared(here: Run, ready: dict[str, Any]) -> Iterator[Row]:
     tokenise.tokenise_to(paths["tokens"], texts, paths["tokenizer"], threads)
     tokens = read_tokens(paths["tokens"])
     ngrams.count_to(paths["counts"], tokens, unit="word", window=4, threads=threads)
-    counts = ngrams.Counts.read(paths["counts"])
     formula = {name: getattr(Importance(), name) for name in ("pmi", "normaliser", "edges")}
-    ami.estimate(paths["importance"], counts, tokens, formula, threads)
+    ami.estimate(paths["importance"], paths["counts"], tokens, formula, threads)
     draw = np.random.default_rng(1)
     lists = [draw.choice(count, 50, replace=False) for _ in range(asked)]
     write_run(paths["negatives"], Ranked.of(lists, [np.arange(50, 0, -1, dtype=np.float32)] * asked))

@@ -5,6 +5,7 @@ W words, n-gram orders 1 to L (the window), T word-pieces.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -157,22 +158,24 @@ class Table:
 
     @classmethod
     def read(cls, folder: Path | str) -> Table:
-        """Read it from the folder of an importance."""
+        """Read the settings from the folder of an importance, and the table from that of its n-grams."""
         return cls(ngram_table.read(folder), read_json(Path(folder) / "settings.json"))
 
 
 def estimate(
-    folder: Path | str, counts: ngrams.Counts, tokens: Tokens, settings: dict[str, Any], threads: int = 1
+    folder: Path | str, counted: Path | str, tokens: Tokens, settings: dict[str, Any], threads: int = 1
 ) -> None:
-    """Write the importance of `tokens`, ``values.npy`` float16 [T] aligned with the ids, and the table of new text.
+    """Write the importance of `tokens`, ``values.npy`` float16 [T] aligned with the ids.
 
-    counts: of their n-grams; `settings` are those of `ami`.
+    counted: the folder of their n-grams, whose table scores new text; the importance refers to it by a relative path.
+    settings: those of `ami`.
     """
+    counts = ngrams.Counts.read(counted)
     values = ami(counts.counts, counts.totals, **settings, threads=threads)
     with complete(folder) as aside:
         aside.mkdir()
         write_array(aside / "values.npy", broadcast(values, tokens, counts.table.unit))
-        ngram_table.write(aside, counts.table)
+        ngram_table.refer(aside, os.path.relpath(counted, folder), counts.table.unit)
         write_json(aside / "settings.json", settings)
 
 

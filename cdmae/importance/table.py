@@ -6,6 +6,7 @@ itself have exactly the counts that counting gave them.
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -14,6 +15,9 @@ import numpy as np
 from cdmae.arrays import read_array, write_array
 from cdmae.errors import InputError
 from cdmae.files import read_json, write_json
+
+ABOUT = "table.json"
+REFERENCE = "ngrams.json"  # in the folder of an importance: the path of its table, from there
 
 
 @dataclass(frozen=True)
@@ -95,14 +99,36 @@ def write(folder: Path, table: Table) -> None:
         arrays |= {f"keys_{order}": keys, f"counts_{order}": counts}
     for name, array in arrays.items():
         write_array(folder / f"{name}.npy", array)
-    write_json(folder / "table.json", {"unit": table.unit, "pieces": table.pieces, "window": table.window})
+    write_json(folder / ABOUT, {"unit": table.unit, "pieces": table.pieces, "window": table.window})
+
+
+def refer(folder: Path, table: Path | str, unit: str) -> None:
+    """Write into the folder of an importance, which will be renamed to its own name, where its table is."""
+    write_json(folder / REFERENCE, {"table": str(table), "unit": unit})
+
+
+def unit_of(folder: Path | str) -> str:
+    """Return the unit of a table, ``word`` or ``wordpiece``; for the folder of an importance, too."""
+    folder = Path(folder)
+    about = folder / REFERENCE
+    return read_json(about if about.exists() else folder / ABOUT)["unit"]
 
 
 def read(folder: Path | str) -> Table:
-    """Read what `write` wrote; the arrays stay on disk. Raises `InputError` where there is no whole table."""
+    """Read what `write` wrote; the arrays stay on disk. Raises `InputError` where there is no whole table.
+
+    folder: of n-grams, or of an importance, which refers to its n-grams.
+    """
     folder = Path(folder)
+    if (folder / REFERENCE).exists():
+        referred = os.path.normpath(folder / read_json(folder / REFERENCE)["table"])
+        if not Path(referred).exists():
+            raise InputError(
+                f"{folder} needs the n-grams in {referred}, which do not exist; ./run {referred} makes them"
+            )
+        folder = Path(referred)
     try:
-        about = read_json(folder / "table.json")
+        about = read_json(folder / ABOUT)
         orders = range(2, about["window"] + 1)
         words = (read_array(folder / f"{name}.npy") for name in ("word_keys", "word_numbers", "occurrences"))
         keys, counts = (

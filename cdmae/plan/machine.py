@@ -24,6 +24,7 @@ START = {
     "index_bm25": 2.0, "mine_bm25": 5.0, "search_bm25": 5.0, "ngrams": 1.5, "importance": 1.5, "latency": 6.0,
     "pretrain": 4.0, "train_retriever": 4.0, "train_reranker": 4.0, "teacher": 4.0, "rerank": 4.0, "vectors": 4.0,
     "mine": 4.0, "search": 4.0, "vectors_external": 9.0, "mine_external": 9.0, "search_external": 9.0,
+    "untrained": 4.0,
 }  # fmt: skip
 OTHERS_START = 1.0
 ON_GPU = 2.5e9  # bytes of a process's own memory that CUDA and its libraries take

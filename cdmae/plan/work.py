@@ -214,16 +214,20 @@ def _trained(
 
 
 def pretrain(planned: Planned, name: str) -> Work:
-    """Train up to the step whose weights are kept, or take those of the start."""
+    """Train up to the step whose weights are kept."""
     encoder = planned.config.encoders[name]
     network = Network.of(planned.config.starts[encoder.start])
-    if not encoder.pretrained:
-        return Work(disk=4.0 * network.parameters(), memory=TORCH)
     corpus = planned.sizes[encoder.collection]
     steps = encoder.take_step or encoder.steps or math.ceil(encoder.epochs * corpus.passages / encoder.batch)
     rows = min(MICRO_BATCH, encoder.batch * corpus.tokens(encoder.max_length))
     price = steps * encoder.batch * flops.passage(network, encoder, corpus)
     return _trained(network, price, rows, decoders=encoder.decoder_layers, logits=network.vocabulary)
+
+
+def untrained(planned: Planned, name: str) -> Work:
+    """Copy the weights of a checkpoint, or draw random ones."""
+    network = Network.of(planned.config.starts[planned.config.encoders[name].start])
+    return Work(disk=4.0 * network.parameters(), memory=TORCH)
 
 
 def _training(planned: Planned, name: str) -> tuple[Stage, Size, int, float]:
@@ -383,8 +387,8 @@ def report(planned: Planned, name: str) -> Work:
 WORK: dict[str, Callable[..., Work]] = {
     rule.__name__: rule
     for rule in (
-        collection, tokenizer, tokens, ngrams, importance, pretrain, train_retriever, train_reranker, teacher,
-        index_bm25, search_bm25, search, vectors, rerank, measures, weights, fuse, report,
+        collection, tokenizer, tokens, ngrams, importance, pretrain, untrained, train_retriever,
+        train_reranker, teacher, index_bm25, search_bm25, search, vectors, rerank, measures, weights, fuse, report,
     )
 } | {
     "mine_bm25": search_bm25, "mine": search, "mine_external": search, "mine_fusion": fuse, "search_external": search,

@@ -218,7 +218,7 @@ def read(
             f"{tokens} was made by a tokenizer of {len(collection.word_starts):,} word-pieces, "
             f"{tokenizer} has {vocabulary.size:,}; tokenise the collection again"
         )
-    unit = "word" if values is None else table.read(values).unit
+    unit = "word" if values is None else table.unit_of(values)
     sides = objectives.objective(settings.objective).sides(settings, unit)
     known = masking.values([side.strategy for side in sides.values() if side.strategy], collection, values)
     return Reader(collection, known, vocabulary, sides, batch=settings.batch, max_length=settings.max_length, seed=seed)

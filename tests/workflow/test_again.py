@@ -9,7 +9,7 @@ from tests.workflow.conftest import SMOKE, jobs
 
 pytestmark = pytest.mark.workflow
 
-MEASURED = ["measures cdmae-stage3", "measures fused", "report", "all"]
+MEASURED = ["measures cdmae-stage3", "measures fused", "facts report", "report", "all"]
 STAGE3 = [
     "train_retriever cdmae-stage3", "vectors cdmae-stage3,pydocs", "vectors cdmae-stage3,scikit-learn",
     "search cdmae-stage3", "weights fused", "fuse fused", "release cdmae-stage3", *MEASURED,
@@ -42,7 +42,7 @@ def test_an_encoder_after_another_and_a_step_of_its_training(finished, overlay):
 
 def test_the_evaluation_restarts_no_training(smoke, overlay):
     found = smoke.plan(overlay("evaluation: {measures: [RR@10, R@50, nDCG@10, P@1]}"))
-    assert {job.split()[0] for job in found} == {"measures", "release", "report", "all"}
+    assert {job.split()[0] for job in found} == {"measures", "release", "facts", "report", "all"}
 
 
 def test_vectors_that_are_not_kept_leave_the_same_runs(finished, overlay):

@@ -1,5 +1,7 @@
 """Jobs in an environment of conda or in an image of apptainer; stand-ins show what Snakemake asks these two for."""
 
+import os
+import subprocess
 import sys
 
 import pytest
@@ -54,6 +56,15 @@ def tools(tmp_path, programs):
     return put
 
 
+def test_jobs_run_with_the_python_of_snakemake_where_its_environment_is_not_activated(finished, programs):
+    """Although another Python, without any packages, is first on the PATH."""
+    bare = programs({"python": "echo no packages >&2; exit 1"})
+    command = [sys.executable, "-m", "snakemake", *SMOKE, TARGET, "--force"]
+    environment = os.environ | {"PATH": f"{bare}:/usr/bin:/bin"}
+    ended = subprocess.run(command, cwd=finished.folder, env=environment, capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_jobs_run_in_the_environment_that_conda_makes(finished, tmp_path, tools):
     tools(conda=CONDA, activate=ACTIVATE)
     finished.run(*SMOKE, TARGET, "--force", "--sdm", "conda", "--conda-prefix", str(tmp_path / "envs"))
@@ -69,7 +80,9 @@ def test_jobs_run_in_the_image_of_apptainer(finished, tmp_path, tools):
     run = (*SMOKE, TARGET, "--force", "--sdm", "apptainer", "--apptainer-args=--bind /scratch")
     tools(apptainer=APPTAINER)
     said = finished.run(*run, status=1, CDMAE_IMAGE=str(image))
-    assert f"cdmae: there is no image {image}; make it by `apptainer build {image} envs/cdmae.def`" in said
+    assert f"cdmae: the image {image} does not exist; build it with `apptainer build {image} envs/cdmae.def`" in said
+    said = finished.run(*run, "-n", CDMAE_IMAGE="oras://registry.example/cdmae:1")
+    assert "image oras://registry.example/cdmae:1 will be pulled" in said
     image.touch()
     finished.run(*run, CDMAE_IMAGE=str(image))
     ran = (tmp_path / "ran").read_text().splitlines()

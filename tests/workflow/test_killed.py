@@ -44,6 +44,8 @@ class Training:
         os.kill(trainer, signal.SIGKILL)
         said = process.communicate()[0]
         assert process.returncode == 1, said
+        assert "the job was killed by SIGKILL" in said.splitlines()[-1]
+        assert said.count(" --state ") == 1, "the command is printed once"
         assert not self.output.exists()
 
     def kill_snakemake(self):

@@ -5,6 +5,7 @@ import os
 import shlex
 import signal
 import sys
+from contextlib import contextmanager
 from functools import cache, partial
 from os.path import dirname
 from pathlib import Path
@@ -22,26 +23,33 @@ from cdmae.errors import InputError, said
 from cdmae.plan import sizes
 from cdmae.plan.work import asked
 from workflow import overlays
+from workflow.circumstances import STARTED, now
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
 from workflow.state import key_of
-from workflow.surroundings import check_cache, check_records, device_here
+from workflow.surroundings import check_records, device_here, image_here, use_own_python
 from workflow.targets import check
 
-# What is wrong ends in its sentence, whoever started Snakemake, which would put its own words around an `Exception`.
-try:
+
+@contextmanager
+def in_a_sentence():
+    """End the process with the sentence of an `InputError`; Snakemake would put its own words around an `Exception`."""
+    try:
+        yield
+    except InputError as error:
+        raise SystemExit(said(error)) from error
+
+
+with in_a_sentence():
     device = device_here()
-    if workflow.workflow_settings.cache is not None:
-        check_cache()
     default = Path(workflow.basedir, "config/config.yaml")
     config_files = overlays.of(workflow)
     settings = load(gather(default, config_files, workflow.config_settings.config))
     overlays.pass_on(workflow, config_files)
     if workflow.is_main_process:  # once a run, not in every job
+        os.environ[STARTED] = now()
         check_records(Path(workflow.basedir))
         sizes.check(settings)
-except InputError as error:
-    raise SystemExit(said(error)) from error
 results = os.path.normpath(settings.results)
 
 # Every command runs from the checkout with this process as its parent: killed together with Snakemake, a job saves its
@@ -54,6 +62,11 @@ shell.prefix(
     " TQDM_DISABLE=1 DISABLE_SAFETENSORS_CONVERSION=1 HF_HUB_DISABLE_TELEMETRY=1; exec </dev/null; "
 )
 
+# Jobs run with the Python that runs Snakemake, also where its environment is not activated. Environments of conda and
+# images have their own.
+if workflow.deployment_settings.deployment_method.isdisjoint({DeploymentMethod.CONDA, DeploymentMethod.APPTAINER}):
+    use_own_python()
+
 # SLURM warns all processes of a job before its time limit. Trainers save their state upon it
 # (cdmae/training/setup.py); this process, the shell and tee would die of it and take the trainer along. What they start
 # inherits that it is ignored.
@@ -62,11 +75,8 @@ signal.signal(signal.SIGUSR1, signal.SIG_IGN)
 
 # For --sdm apptainer: the image that envs/cdmae.def makes, or another one.
 if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
-    image = os.environ.get("CDMAE_IMAGE", str(Path(workflow.basedir, "envs/cdmae.sif")))
-    if not Path(image).exists():
-        raise SystemExit(
-            said(f"there is no image {image}; make it by `apptainer build {image} envs/cdmae.def`, or set CDMAE_IMAGE")
-        )
+    with in_a_sentence():
+        image = image_here(Path(workflow.basedir))
 
     container: image
 
@@ -218,24 +228,9 @@ def example(wildcards):
     return settings.report.example
 
 
-def facts_of(wildcards):
-    """List what the report is made from, or the wildcard's exhibit."""
-    return exhibit(settings, wildcards.exhibit) if "exhibit" in wildcards.keys() else facts(settings)
-
-
-def facts_inputs(wildcards):
-    """Name the files and folders among them."""
-    return inputs(facts_of(wildcards))
-
-
-def facts_text(wildcards):
-    """Write them as JSON: the reason to make the report or exhibit again."""
-    return json.dumps(facts_of(wildcards), sort_keys=True)
-
-
-def facts_file(wildcards, output):
-    """Name the file from which the job reads them: a run writes it as it starts, since no command line is so long."""
-    return f"{results}/.facts/{wildcards.get('exhibit', 'report')}.json"
+def facts_of(page):
+    """List the contents of the report, or of an exhibit, in the order of the config."""
+    return facts(settings) if page == "report" else exhibit(settings, page)
 
 
 @cache
@@ -244,7 +239,8 @@ def code(rule, *modules):
 
     modules: others that the settings name and no import shows.
     """
-    known = fingerprint(f"workflow/scripts/{rule}.py", modules)
+    with in_a_sentence():
+        known = fingerprint(f"workflow/scripts/{rule}.py", modules)
     return [f"{module} {known[module]}" for module in known]
 
 

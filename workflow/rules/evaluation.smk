@@ -1,10 +1,6 @@
 # Measures per query, the models with their cards, and the page at the end.
 
-import platform
-from datetime import datetime
-from importlib.metadata import version
-
-from cdmae.plan.describe import describe
+from cdmae.files import write_json
 
 cards = {name: card(settings, name) for name in systems.of_kind(settings, *TRAINED)}
 card_rows = {
@@ -66,14 +62,20 @@ rule release:
         " --facts {params.facts:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
-versions = {"python": platform.python_version()} | {
-    name: version(name) for name in ("torch", "transformers", "sentence-transformers", "pyserini", "snakemake")
-}
-circumstances = {
-    "versions": versions,
-    "machine": describe(),
-    "started": datetime.now().astimezone().isoformat(sep=" ", timespec="minutes"),
-}
+rule facts:
+    """The entries that the report or an exhibit shows, and the paths of the results that it reads."""
+    output:
+        "<results>/facts/{page}.json",
+    log:
+        "<logs>/facts/{page}.log",
+    wildcard_constraints:
+        page=only(["report", *TABLES, *FIGURES]),
+    localrule: True
+    params:
+        facts=lambda wildcards: facts_of(wildcards.page),
+    run:
+        write_json(output[0], params.facts)
+        Path(log[0]).write_text(f"wrote {output[0]}\n")
 
 
 # words, style and tables of claims and exhibits: files that the code's fingerprint does not follow
@@ -83,7 +85,8 @@ templates = sorted(str(path) for path in Path("cdmae/report").rglob("*.*") if pa
 rule report:
     """Tables, figures and one page that opens offline."""
     input:
-        unpack(facts_inputs),
+        unpack(lambda wildcards: inputs(facts_of("report"))),
+        facts="<results>/facts/report.json",
         published="config/paper_results.csv",
         templates=templates,
     output:
@@ -117,11 +120,9 @@ rule report:
         runtime=60,
     params:
         *code("report"),
-        facts=facts_text,
-        file=facts_file,
         folder=subpath(output.page, parent=True),
     shell:
-        "cp {params.file:q} {output.facts:q};"
+        "python workflow/circumstances.py {input.facts:q} {output.facts:q};"
         " python workflow/scripts/report.py --facts {output.facts:q} --output {params.folder:q}"
         " 2>&1 | tee -i {log:q} >&2"
 
@@ -149,7 +150,8 @@ rule latency:
 rule table:
     """A table of the paper with our numbers beside its own."""
     input:
-        unpack(facts_inputs),
+        unpack(lambda wildcards: inputs(facts_of(wildcards.exhibit))),
+        facts="<results>/facts/{exhibit}.json",
         published="config/paper_results.csv",
         templates=templates,
     output:
@@ -163,11 +165,9 @@ rule table:
         runtime=60,
     params:
         *code("table"),
-        facts=facts_text,
-        file=facts_file,
         folder=subpath(output[0], parent=True),
     shell:
-        "python workflow/scripts/table.py --name {wildcards.exhibit} --facts {params.file:q}"
+        "python workflow/scripts/table.py --name {wildcards.exhibit} --facts {input.facts:q}"
         " --output {params.folder:q} 2>&1 | tee -i {log:q} >&2"
 
 

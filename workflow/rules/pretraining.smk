@@ -9,10 +9,11 @@ modules_of = {  # modules that the settings name
 }
 kept_steps = {name: {"snapshots": systems.snapshots(settings, name)} for name in settings.encoders}
 snapshots = {name for name, encoder in settings.encoders.items() if encoder.snapshot_of}
+untrained = {name for name, encoder in settings.encoders.items() if not encoder.pretrained} - snapshots
 
 
 rule pretrain:
-    """An encoder, pre-trained, or as it starts where the objective is none."""
+    """A pre-trained encoder."""
     input:
         tokenizer=of_encoder("<results>/tokenizers/{start}"),
         checkpoint=of_encoder("{checkpoint}"),
@@ -27,7 +28,7 @@ rule pretrain:
     benchmark:
         "<benchmarks>/pretrain/{encoder}.tsv"
     wildcard_constraints:
-        encoder=only(settings.encoders.keys() - snapshots),
+        encoder=only(settings.encoders.keys() - snapshots - untrained),
     priority: waiting("encoders", gpus(8))
     threads: network_cores(8, encoder_rows, "start")
     resources:
@@ -53,6 +54,23 @@ rule pretrain:
         " --tokens {input.tokens:q} --importance {input.importance:q} --snapshots {params.snapshots}"
         ' --seed {params.seed} --threads {threads} --state "$state"'
         " --output {output:q} 2>&1 | tee -i {log:q} >&2"
+
+
+use rule pretrain as untrained with:
+    # An encoder of objective none: the weights of its checkpoint, or random ones.
+    log:
+        "<logs>/untrained/{encoder}.log",
+    benchmark:
+        "<benchmarks>/untrained/{encoder}.tsv"
+    wildcard_constraints:
+        encoder=only(untrained),
+    priority: waiting("encoders", 0)
+    threads: 1
+    resources:
+        gpu=0,
+        nodes=1,
+        mem_mb=8000,
+        runtime=30,
 
 
 rule snapshot:

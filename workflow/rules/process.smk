@@ -5,21 +5,24 @@ import atexit
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import logger
 
-from cdmae.cli import last_words
-from cdmae.files import write_json
 from workflow import surroundings
+from workflow.failures import Failures
+
+
+def megabytes(number):
+    """Return the memory that a job asked for."""
+    asked_for = (job.resources.get("mem_mb", 0) for job in workflow.dag.jobs if job.jobid == number)
+    return next(asked_for, 0)
+
 
 locks = []
+failures = Failures(megabytes)
+logger.addFilter(failures)
 
 
 onstart:
-    try:
+    with in_a_sentence():
         locks.append(surroundings.lock(results))
-    except InputError as error:
-        raise SystemExit(said(error)) from error
-    for job in workflow.dag.needrun_jobs():
-        if "facts" in job.params.keys() and "file" in job.params.keys():
-            write_json(job.params.file, {**json.loads(job.params.facts), **circumstances})
 
 
 def say_last(words):
@@ -28,9 +31,8 @@ def say_last(words):
 
 
 onerror:
-    begun = os.fstat(locks[0].fileno()).st_mtime  # by the clock of the file system, as are the times of logs
-    for words in reversed(last_words(f"{results}/logs", begun)):
-        say_last(words)
+    for failure in reversed(list(failures)):
+        say_last(failure)
 
 
 def say_where():

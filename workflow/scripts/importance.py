@@ -5,13 +5,11 @@ from typing import Any
 
 from cdmae.cli import command
 from cdmae.importance import ami
-from cdmae.importance import ngrams as counted
 from cdmae.tokens.corpus import read_tokens
 
 
 @command
 def main(*, ngrams: Path, tokens: Path, settings: dict[str, Any], output: Path, threads: int = 1):
     """Turn the counts of `ngrams` into the importance of the word-pieces of `tokens`."""
-    counts = counted.Counts.read(ngrams)
     formula = {name: settings[name] for name in ("pmi", "normaliser", "edges")}
-    ami.estimate(output, counts, read_tokens(tokens), formula, threads)
+    ami.estimate(output, ngrams, read_tokens(tokens), formula, threads)

@@ -18,6 +18,7 @@ from cdmae.report.templates import phrase
 STEPS = {
     "collection": "collections", "tokenizer": "tokenizers", "tokens": "tokenising", "ngrams": "n-gram counts",
     "importance": "importance", "masked_terms": "masked terms", "pretrain": "pre-training",
+    "untrained": "encoders without pre-training",
     "index_bm25": "BM25 indexes", "mine_bm25": "mining with BM25", "mine": "mining with retrievers",
     "mine_external": "mining with other retrievers", "mine_fusion": "mining with fusions",
     "train_reranker": "training rerankers", "teacher": "teacher scores", "train_retriever": "training retrievers",

@@ -1,0 +1,36 @@
+"""Adds to the facts of a report the circumstances of the run: versions, machine, and when it began.
+
+They are no reason to make the report again, so they are no parameter of its rule, which calls this as a script.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from cdmae.files import read_json, write_json
+from cdmae.plan.describe import describe
+
+STARTED = "CDMAE_STARTED"  # the environment variable in which a run hands on when it began
+PACKAGES = ("torch", "transformers", "sentence-transformers", "pyserini", "snakemake")
+
+
+def now() -> str:
+    """Return the local time with its zone, to the minute."""
+    return datetime.now().astimezone().isoformat(sep=" ", timespec="minutes")
+
+
+def circumstances() -> dict[str, Any]:
+    """Collect the versions of Python and packages, the machine, and the time at which the run began."""
+    versions = {"python": platform.python_version()} | {name: version(name) for name in PACKAGES}
+    return {"versions": versions, "machine": describe(), "started": os.environ.get(STARTED, now())}
+
+
+if __name__ == "__main__":
+    source, target = map(Path, sys.argv[1:])
+    write_json(target, read_json(source) | circumstances())

@@ -1,0 +1,104 @@
+"""Which jobs of a run failed, and why: one sentence each, printed after everything that Snakemake says."""
+
+from __future__ import annotations
+
+import logging
+import re
+import signal
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from snakemake.logging import get_event
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from cdmae.terminal import printable
+
+FAILED = "CalledProcessError in file"  # a record of Snakemake's that repeats the command of a job
+STATUS = re.compile(r"returned non-zero exit status (\d+)|died with <Signals\.(\w+)")
+RANK = r"(?:\[rank\d+\]: )?"  # torch writes it before every line of a process of several
+TRACEBACK = re.compile(rf"^{RANK}Traceback \(most recent call last\):$", re.MULTILINE)
+EXCEPTION = re.compile(rf"^{RANK}(?P<words>[A-Za-z_][\w.]*(?:: .*)?)$", re.MULTILINE)
+LAUNCHER = "torch.distributed.elastic"  # torchrun ends in a traceback of its own after that of a process
+
+
+def last_words(text: str) -> str:
+    """Return the reason for a failure from a log: the last sentence of a command, or the exception of a traceback."""
+    sentences = re.findall(r"^cdmae: .*", text, re.MULTILINE)
+    if sentences:
+        return sentences[-1]
+    exceptions = [EXCEPTION.search(text, found.end()) for found in TRACEBACK.finditer(text)]
+    if not exceptions and "SyntaxError: " in text:  # Python prints no header for a script that it cannot read
+        exceptions = [EXCEPTION.search(text, text.index("SyntaxError: "))]
+    words = [found["words"] for found in exceptions if found]
+    own = [each for each in words if not each.startswith(LAUNCHER)]
+    return (own or words or [""])[-1]
+
+
+def ending(text: str) -> str:
+    """Return how a command ended according to an error of Snakemake's, such as ``was killed by SIGKILL``."""
+    found = STATUS.search(text)
+    if not found:
+        return "failed"
+    status = int(found[1] or signal.Signals[found[2]] + 128)
+    if status - 128 in set(signal.Signals):
+        return f"was killed by {signal.Signals(status - 128).name}"
+    return f"ended with exit status {status}"
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A job that failed: its log, the megabytes that it asked for, and how it ended."""
+
+    log: str
+    megabytes: int
+    how: str
+
+    def __str__(self) -> str:
+        """Name the log and the reason; where the log has none, how the job ended and what it asked for."""
+        path = Path(self.log)
+        text = path.read_text(errors="replace") if path.is_file() else ""
+        reason = last_words(text)
+        if reason:
+            return printable(f"{self.log}: {reason}")
+        lines = text.strip().split("\n")
+        last = f"its last line is: {lines[-1]}" if lines[-1] else "it wrote nothing"
+        asked = f"; it had asked for {self.megabytes:,} MB of memory (mem_mb)" if self.megabytes else ""
+        return printable(f"{self.log}: the job {self.how}; {last}{asked}")
+
+
+class Failures:
+    """The failed jobs of a run, from the records that Snakemake logs."""
+
+    def __init__(self, megabytes_of: Callable[[int], int]) -> None:
+        """Take a function from the number of a job to the memory that it asked for."""
+        self.megabytes_of = megabytes_of
+        self.errors: list[str] = []
+        self.failed: dict[int, Failure] = {}
+
+    def __iter__(self) -> Iterator[Failure]:
+        """Go through the failed jobs in the order in which they failed."""
+        return iter(self.failed.values())
+
+    def __call__(self, record: logging.LogRecord) -> bool:
+        """Filter a log record: a command that failed is printed once."""
+        event = get_event(record)
+        if event == LogEvent.ERROR and FAILED in str(record.msg):
+            self.errors.append(str(record.msg))
+            return False
+        if event == LogEvent.JOB_ERROR:
+            self.add(record)
+        elif event == LogEvent.JOB_FINISHED:  # at another attempt
+            self.failed.pop(record.job_id, None)
+        return True
+
+    def add(self, record: logging.LogRecord) -> None:
+        """Keep the job of a record; bash has printed the command of one that was killed."""
+        command = record.shellcmd or ""
+        error = next((text for text in self.errors if command and command in text), "")
+        how = ending(error) + (f": {record.rule_msg}" if record.rule_msg else "")
+        if how.startswith("was killed"):
+            record.shellcmd = None
+        log = record.log[0] if record.log else record.rule_name
+        self.failed.pop(record.jobid, None)
+        self.failed[record.jobid] = Failure(log, self.megabytes_of(record.jobid), how)
