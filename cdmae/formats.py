@@ -7,6 +7,19 @@ import re
 
 MINUS = "\N{MINUS SIGN}"
 NONE = "\N{EN DASH}"
+# control characters, and what else XML 1.0 does not allow in a text
+CONTROL = re.compile(r"[^\t\n\r -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+BREAKS = re.compile(r"[ \t\n\v\f\r\x85\u2028\u2029]+")
+
+
+def printable(text: str) -> str:
+    """Write a text without control characters, which make an SVG ill-formed: a replacement character for each."""
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def one_line(text: str) -> str:
+    """Write a text in one line, without control characters."""
+    return printable(BREAKS.sub(" ", text)).strip(" ")
 
 
 def measure_name(measure: str) -> str:

@@ -67,7 +67,7 @@ def test_tables_hold_the_means_of_the_measures_the_best_bold_and_the_second_unde
     table = results.measures_table(Column.of(run, DEV))
     rows = rows_of(table)
     assert list(rows) == run.systems
-    assert re.fullmatch(r"\+[\d.]+ against mae-stage1, p < .001", rows["bm25"]["MRR@10, note"])
+    assert re.fullmatch(r"against mae-stage1: \+[\d.]+, p < .001", rows["bm25"]["MRR@10, note"])
     for measure, head in zip(synthetic_run.MEASURES, table.columns[1:], strict=True):
         means = [100 * run.values[name, DEV, measure].to_numpy().mean() for name in run.systems]
         assert [float(row[head]) for row in rows.values()] == pytest.approx(means, rel=1e-5)

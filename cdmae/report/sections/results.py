@@ -65,7 +65,8 @@ def system_cells(column: Column) -> pd.Series:
     for name in facts.systems:
         mark, note, gap = "", "", gaps.get(name)
         if gap:
-            note = f"{formats.signed(gap.difference)} against {facts.baseline}, {formats.probability(gap.p)}"
+            p = formats.probability(gap.p)
+            note = f"against {facts.baseline}: {formats.signed(gap.difference)}, {p}"
         if gap and gap.p < 0.05:
             mark = (SURE if abs(gap.difference) > column.noise else DOUBTFUL)[gap.difference > 0]
         cells[name] = column.cell(name, mark=mark, note=note)
