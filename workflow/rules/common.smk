@@ -226,8 +226,8 @@ def facts_inputs(wildcards):
 
 
 def facts_text(wildcards):
-    """Write them as JSON: the reason to make the report or exhibit again."""
-    return json.dumps(facts_of(wildcards), sort_keys=True)
+    """Write them as JSON, in the order of the config: the reason to make the report or exhibit again."""
+    return json.dumps(facts_of(wildcards))
 
 
 def facts_file(wildcards, output):
