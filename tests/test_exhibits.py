@@ -297,4 +297,4 @@ def test_files_of_an_exhibit(tmp_path):
         [*(f"table_main.{form}" for form in ("csv", "md", "tex", "html")),
          *(f"{name}.{form}" for name in exhibits.OF_MASKS for form in ("svg", "csv"))]
     )  # fmt: skip
-    assert "hokey,8.1,0.46," in (tmp_path / "tables" / "figure_sampling.csv").read_text()
+    assert "hokey,8.1,0,0.46," in (tmp_path / "tables" / "figure_sampling.csv").read_text()

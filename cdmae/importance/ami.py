@@ -142,7 +142,7 @@ def _broadcast(ids, edges, word_starts, values, pieces):  # noqa: ANN001, ANN202
 class Table:
     """Scores new text as its collection would: n-grams that the collection repeats have their counts, others 1.
 
-    A word that the collection does not have, too, counts as seen once. `settings` are those of `ami`.
+    Words that are not in the collection count as seen once. `settings` are those of `ami`.
     """
 
     ngrams: ngram_table.Table
@@ -154,6 +154,22 @@ class Table:
         counts = self.ngrams.look_up(words)
         values = ami(counts, self.ngrams.totals, **self.settings)
         return np.repeat(values, np.diff(np.append(starts, len(ids))))
+
+    def seen(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+        """Return which share of the n-grams of each word-piece's word the collection repeats: float64 [n].
+
+        They are those that `score` averages over. The share is 1 for a word without neighbours.
+        """
+        words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
+        repeated = np.zeros(len(words))
+        number = np.zeros(len(words))
+        for shift, counts in enumerate(self.ngrams.look_up(words)[1:], 1):
+            begins = counts[:-shift]  # of the n-grams by their first word; the last one is `shift` words on
+            for place in (slice(None, -shift), slice(shift, None)):
+                repeated[place] += begins > 1
+                number[place] += begins > 0
+        shares = np.where(number > 0, repeated / np.maximum(number, 1), 1.0)
+        return np.repeat(shares, np.diff(np.append(starts, len(ids))))
 
     @classmethod
     def read(cls, folder: Path | str) -> Table:
