@@ -20,7 +20,7 @@ from cdmae.report.sections import (
     SERIES,
     answer,
     changes,
-    fusion,
+    combined,
     masking,
     results,
     setting,
@@ -213,13 +213,12 @@ def test_a_comparison_has_one_p_wherever_it_is_shown_corrected_for_all_with_its_
     assert formats.probability(expected) in results.system_cells(column)["cdmae-stage1"].note
 
 
-def test_a_fusion_is_compared_with_bm25_and_its_weights_are_shown(run):
+def test_a_fusion_is_compared_with_bm25_a_reranker_with_its_run_and_weights_are_shown(run):
     about = {"method": "convex", "systems": ["bm25", "cdmae-stage3"], "weights": [0.8, 0.2]}
     about |= {"on": ["pydocs", "dev"], "measure": "RR@10"}
-    shown, compared = fusion.section(replace(run, fusions={"fused": about})).tables
-    assert [cell if isinstance(cell, str) else cell.text for cell in shown.rows[0]] == [
-        "fused", "0.8 × bm25, 0.2 × cdmae-stage3", "convex", "MRR@10 on pydocs dev",
-    ]  # fmt: skip
+    shown, compared, reranked = combined.section(replace(run, fusions={"fused": about})).tables
+    assert shown.rows == [["fused", "0.8 × bm25, 0.2 × cdmae-stage3", "convex", "MRR@10 on pydocs dev"]]
+    assert reranked.columns[1:3] == ["cdmae-reranker", "cdmae-stage2"]
     gap = run.difference("fused", "bm25", DEV, "RR@10")
     row = rows_of(compared)["pydocs dev, MRR@10"]
     assert float(row["difference"]) == pytest.approx(100 * gap.difference, rel=1e-4)

@@ -11,7 +11,7 @@ from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     answer,
     changes,
-    fusion,
+    combined,
     insight,
     masking,
     results,
@@ -22,7 +22,7 @@ from cdmae.report.tables import Table
 from cdmae.report.templates import fill
 
 ORDER = (
-    answer.section, setting.section, results.ranking, results.section, results.zero_shot, fusion.section,
+    answer.section, setting.section, results.ranking, results.section, results.zero_shot, combined.section,
     changes.stages, changes.growth, changes.section, exhibits.section, masking.section, training.bottleneck,
     insight.negatives, insight.queries, training.section, setting.cost, answer.limits,
 )  # fmt: skip
