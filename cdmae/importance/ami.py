@@ -1,5 +1,8 @@
 """Token importance: the average mutual information of a word with its neighbours (equations 7 and 8).
 
+Words that go together are easy to guess from one another. Their importance is high for all of them, so the decoder's
+mask takes them together, and only the passage's vector is left to restore them from (section 3.2).
+
 W words, n-gram orders 1 to L (the window), T word-pieces.
 """
 

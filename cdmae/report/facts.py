@@ -224,6 +224,8 @@ class Facts:
         first, second = (self.per_query(system, target, measure) for system in (a, b))
         if first is None or second is None or a == b:
             return None
+        if first.index.equals(second.index):
+            return paired(first, second)
         if not first.index.isin(second.index).all():
             raise InputError(
                 f"the measures of {a} and {b} on {target} are of different queries; delete both and run again"
