@@ -184,7 +184,7 @@ def test_the_first_screen_states_difference_sureness_and_cost(run, page):
 SENTENCES = {
     "better": ("Yes, by <b>2.0 points</b>", "undo the gain", "It improves the run that it reads."),
     "worse": ("No: it lost <b>2.0 points</b>", "undo the loss", "so use cdmae-stage2 without it."),
-    "noise": ("Undecided: <b>", "significant over the queries, but another seed", "significant over the queries, but"),
+    "noise": ("Undecided: <b>", "is significant over the queries, but", "another seed could make one as large."),
     "open": ("No difference found: <b>", "No difference was found.", "No difference was found."),
 }
 
