@@ -39,35 +39,6 @@ def test_the_readme_quotes_results_as_they_are():
     assert [figure for figure in figures if figure not in results] == []
 
 
-NUMBER = r"(?<![\w.])\d*\.\d+(?![\d.])"
-
-
-def figures(text):
-    """The numbers with a decimal point in a text; .5 and 0.5 are one."""
-    return {f"{float(number):g}" for number in re.findall(NUMBER, text)}
-
-
-def quotations(text):
-    """The sentences and rows of tables that quote figures; no code, and no versions of Python."""
-    text = re.sub(r"^```.*?^```|`[^`]*`|Python \d[\d., or]*", "", text, flags=re.MULTILINE | re.DOTALL)
-    blocks = re.split(r"\n\n|\n(?=\|)", text)
-    return [part for block in blocks for part in re.split(r"(?<=[.!?])\s+(?=[A-Z])", block) if figures(part)]
-
-
-def test_figures_of_the_readme_stand_together_in_a_section_of_the_results():
-    sections = re.split(r"^##+ ", (ROOT / "docs/results.md").read_text(), flags=re.MULTILINE)
-    found = quotations((ROOT / "README.md").read_text())
-    assert len(found) > 3
-    assert [part for part in found if not any(figures(part) <= figures(section) for section in sections)] == []
-
-
-def test_quotations_are_sentences_and_rows_with_a_figure():
-    assert quotations("Python 3.11, 3.12 or 3.13. It has 1.5 and .25.\n\n| a | 2.5 |\n| b | 3 |") == [
-        "It has 1.5 and .25.", "| a | 2.5 |"
-    ]  # fmt: skip
-    assert figures("1.5, .25, 0.25 and v1.2.3") == {"1.5", "0.25"}
-
-
 def test_every_decision_that_is_cited_has_its_row():
     rows = re.findall(r"^\| (\d+) \|", (ROOT / "docs/paper.md").read_text(), flags=re.MULTILINE)
     files = [*ROOT.glob("cdmae/**/*.py"), *ROOT.glob("config/*"), *ROOT.glob("docs/*.md")]
