@@ -13,7 +13,7 @@ BREAKS = re.compile(r"[ \t\n\v\f\r\x85\u2028\u2029]+")
 
 
 def printable(text: str) -> str:
-    """Write a text without control characters, which make an SVG ill-formed: a replacement character for each."""
+    """Write U+FFFD for every control character of a text; they would make an SVG ill-formed."""
     return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -236,8 +236,8 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
 def importance(*words: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]
     """Shade a text by the importance of its words.
 
-    Words are the text, in quotation marks or not. A question mark follows words whose importance is mostly a guess: the
-    collection repeats fewer than half of their n-grams.
+    Words are the text, in quotation marks or not. A question mark follows words whose importance is
+    mostly a guess: the collection repeats fewer than half of their n-grams.
 
       --encoder     an encoder with importance-aware masks; default: the last one
       --configfile  config files as of a run, laid over config/config.yaml

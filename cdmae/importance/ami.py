@@ -1,7 +1,8 @@
 """Token importance: the average mutual information of a word with its neighbours (equations 7 and 8).
 
-Words that go together are easy to guess from one another. Their importance is high for all of them, so the decoder's
-mask takes them together, and only the passage's vector is left to restore them from (section 3.2).
+Words that go together are easy to guess from one another. All of them are important, so the
+decoder's mask takes them together, and only the passage's vector is left to restore them from
+(section 3.2).
 
 W words, n-gram orders 1 to L (the window), T word-pieces.
 """
@@ -159,15 +160,15 @@ class Table:
         return np.repeat(values, np.diff(np.append(starts, len(ids))))
 
     def seen(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
-        """Return which share of the n-grams of each word-piece's word the collection repeats: float64 [n].
+        """Return the share of each word's n-grams that the collection repeats: float64 [n].
 
-        They are those that `score` averages over. The share is 1 for a word without neighbours.
+        A word's n-grams are the ones that `score` averages over. Without any the share is 1.
         """
         words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
         repeated = np.zeros(len(words))
         number = np.zeros(len(words))
         for shift, counts in enumerate(self.ngrams.look_up(words)[1:], 1):
-            begins = counts[:-shift]  # of the n-grams by their first word; the last one is `shift` words on
+            begins = counts[:-shift]  # by the first word; the last one is `shift` words further
             for place in (slice(None, -shift), slice(shift, None)):
                 repeated[place] += begins > 1
                 number[place] += begins > 0

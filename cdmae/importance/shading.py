@@ -21,13 +21,13 @@ GROUNDS = (None, 230, 223, 217, 210, 203)
 GUESSED = 0.5  # below this share of repeated n-grams, a word's importance is mostly a guess
 UNSEEN = "?"
 NOTE = (
-    f"{UNSEEN} the collection repeats fewer than half of the word's n-grams; an unseen one counts as seen once, which "
-    "makes the word look important"
+    f"{UNSEEN} the collection repeats fewer than half of the word's n-grams; an unseen one counts "
+    "as seen once, which makes the word look important"
 )
 
 
 class Word(NamedTuple):
-    """A word with its importance in nats, and the share of its n-grams that the collection repeats."""
+    """A word, its importance in nats, and the share of its n-grams that the collection repeats."""
 
     text: str
     importance: float
@@ -40,7 +40,7 @@ class Word(NamedTuple):
 
 
 def score(text: str, table: Path | str, tokenizer: Path | str) -> list[Word]:
-    """Return the words of `text` as the tokenizer spells them, with their importance (equation 8)."""
+    """Return the words of `text` in the tokenizer's spelling with their importance (equation 8)."""
     vocabulary, pieces = Vocabulary.read(tokenizer), read_pieces(tokenizer)
     ids = np.asarray(tokenise(pa.table({"title": [""], "text": [text]}), tokenizer, 1).ids)
     if not len(ids):
@@ -60,7 +60,7 @@ def spell(word: Iterable[int], pieces: list[str]) -> str:
 
 
 def for_terminal(words: Sequence[Word]) -> str:
-    """Write the words on grounds as dark as they are important, next to each other; guesses are marked."""
+    """Write the words on grounds as dark as they are important; guesses are marked."""
     top = max([word.importance for word in words if word.importance > 0], default=1.0)
     shown = []
     for word in words:
@@ -72,4 +72,5 @@ def for_terminal(words: Sequence[Word]) -> str:
 
 def as_numbers(words: Sequence[Word]) -> str:
     """Write one word a line: word, tab, importance; another tab and a mark follow a guess."""
-    return "\n".join("\t".join(filter(None, (word.text, f"{word.importance:.2f}", word.mark))) for word in words)
+    lines = [(word.text, f"{word.importance:.2f}", word.mark) for word in words]
+    return "\n".join("\t".join(line).rstrip("\t") for line in lines)

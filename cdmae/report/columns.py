@@ -68,21 +68,21 @@ class Column:
         return Cell(formats.points(value), number, mark=mark, note=note, spread=spread)
 
     def difference(self, a: str, b: str) -> Difference | None:
-        """Subtract system `b` from system `a` as `compared` does; None unless both were measured on all targets."""
+        """Subtract system `b` from `a`, as `compared` does; None unless both were measured."""
         return self.compared([a], b).get(a)
 
     def compared(self, systems: Iterable[str], reference: str) -> dict[str, Difference]:
         """Subtract `reference` from every other system, p corrected after Holm.
 
-        The correction is for these systems and for all that the report compares with the reference, so that a
-        comparison has the same p wherever it is shown. The intervals are not corrected.
+        The correction covers these systems and all that the report compares with the reference, so
+        a comparison has the same p everywhere. The intervals are not corrected.
         """
         wanted = list(systems)
         names = dict.fromkeys([*family(self.facts, reference), *wanted])
         gaps = {name: gap for name in names if (gap := self._paired(name, reference))}
         corrected = holm([gap.p for gap in gaps.values()])
-        tested = {name: gap._replace(p=p) for (name, gap), p in zip(gaps.items(), corrected, strict=True)}
-        return {name: tested[name] for name in wanted if name in tested}
+        p_of = dict(zip(gaps, corrected, strict=True))
+        return {name: gaps[name]._replace(p=p_of[name]) for name in wanted if name in gaps}
 
     def _paired(self, a: str, b: str) -> Difference | None:
         by_set = [[self.facts.difference(a, b, target, self.measure) for target in some] for some in self.sets]
@@ -94,18 +94,19 @@ class Column:
     def noise(self) -> float:
         """Return the band in which a difference of two systems may be due to their seeds.
 
-        It is that of single trainings, or of means over the seeds of the run. Of several targets it is the mean,
-        because one seed serves them all.
+        It is the band of single trainings, or of means over the seeds of the run. For several
+        targets it is the mean, because one seed serves them all.
         """
         deviations = [seed_deviation(self.facts, target, self.measure) for some in self.sets for target in some]
         bands = [0 if math.isnan(deviation) else 1.96 * math.sqrt(2) * deviation for deviation in deviations]
-        return fmean(max(self.facts.noise, band) for band in bands) / math.sqrt(self.facts.trainings)
+        of_one_training = fmean(max(self.facts.noise, band) for band in bands)
+        return of_one_training / math.sqrt(self.facts.trainings)
 
     def verdict(self, gap: Difference) -> str:
         """Say what a difference shows.
 
-        ``better`` and ``worse``: p is below .05, and the difference beyond the noise of the seeds. ``noise``: p is
-        below .05, but another seed could make the difference. ``open``: p is not below .05.
+        ``better`` and ``worse``: p is below .05, and the difference beyond the noise of seeds.
+        ``noise``: p is below .05, but another seed could make the difference. ``open``: p is not.
         """
         if gap.p >= SIGNIFICANT:
             return "open"
@@ -154,7 +155,7 @@ def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
 
 
 def zero_shot_measures(facts: Facts) -> list[list[Column]]:
-    """List the zero-shot collections once in the first measure of the config, and once in their main one."""
+    """List the zero-shot collections in the config's first measure, and again in their main one."""
     both = [zero_shot(facts, first=True), zero_shot(facts)]
     same = [column.measure for column in both[0]] == [column.measure for column in both[1]]
     return [columns for columns in (both[:1] if same else both) if columns]

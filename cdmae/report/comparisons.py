@@ -171,8 +171,9 @@ def changes(facts: Facts) -> list[Change]:
 
 @cache
 def compared(facts: Facts) -> list[Pair]:
-    """Return all comparisons that the report makes; those of one reference correct each other's p-values."""
-    others = [Pair(name, reference) for reference in (facts.baseline, facts.bm25) for name in facts.systems]
+    """Return all comparisons of the report; p-values are corrected for those of one reference."""
+    references = (facts.baseline, facts.bm25)
+    others = [Pair(name, reference) for reference in references for name in facts.systems]
     masked = [Pair(*pair) for pair in masking_pairs(facts)]
     untrained = [Pair(name, not_pretrained(facts, name)) for name in retrievers(facts)]
     following = [Pair(*pair) for pair in steps(facts).items()]

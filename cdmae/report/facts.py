@@ -78,9 +78,9 @@ class Corpus:
 class Facts:
     """Everything a section may show; trainings and masks are those of the first seed.
 
-    `values`: (system, target, measure) -> a frame with a row per query id and a column per seed of the system.
-    `fusions`: their weights and where these were chosen. `paths`: the facts file, whose paths of runs, negatives and
-    teachers are read where they are shown.
+    `values`: (system, target, measure) -> a frame with a row per query id and a column per seed of
+    the system. `fusions`: their weights, and where these were chosen. `paths`: the facts file,
+    whose paths of runs, negatives and teachers are read where they are shown.
     """
 
     config: dict[str, Any]
@@ -115,8 +115,11 @@ class Facts:
     @cached_property
     def trainings(self) -> int:
         """Count the trainings that the value of every retriever is the mean of: one a seed."""
-        retrievers = {name for name in self.systems if self.system(name).get("kind") == "retriever"}
-        counts = [values.shape[1] for (system, _, _), values in self.values.items() if system in retrievers]
+        counts = [
+            values.shape[1]
+            for (name, _, _), values in self.values.items()
+            if self.system(name).get("kind") == "retriever"
+        ]
         return min(counts, default=1)
 
     @property

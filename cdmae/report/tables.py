@@ -39,7 +39,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows, in one line. The CSV has `value` instead of `text`; `note` explains the `mark` behind it.
+    """One line of a table. The CSV has `value` instead of `text`; `note` explains the `mark`.
 
     `spread`, in the units of `value`, follows the text too. In the CSV notes and spreads are columns of their own.
     """
@@ -167,7 +167,7 @@ def _number(value: float | str) -> str:
 
 
 def _csv(cell: Cell) -> str:
-    """Write a cell for a program; an apostrophe before what a spreadsheet would take for a formula."""
+    """Write a cell for a program; an apostrophe precedes what a spreadsheet would compute."""
     if cell.value is not None:
         return _number(cell.value)
     return f"'{cell.text}" if cell.text.startswith(tuple("=+-@＝＋－＠")) else cell.text

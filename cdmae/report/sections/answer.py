@@ -69,8 +69,9 @@ def section(facts: Facts) -> Section | None:
 
 
 def _rerankers(column: Column) -> list[tuple[str, str, Difference, str]]:
-    """List the rerankers with the run that they reorder, the difference that it makes, and the verdict on it."""
-    reordered = {name: column.facts.system(name).get("reranks", "") for name in column.facts.systems}
+    """List (reranker, the run that it reorders, the difference, the verdict on it)."""
+    facts = column.facts
+    reordered = {name: facts.system(name).get("reranks", "") for name in facts.systems}
     gaps = [(name, other, column.difference(name, other)) for name, other in reordered.items() if other]
     return [(name, other, gap, column.verdict(gap)) for name, other, gap in gaps if gap]
 

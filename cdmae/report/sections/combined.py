@@ -1,4 +1,4 @@
-"""Systems that build on others' runs, fusions and rerankers: what they add to these runs, and a fusion's weights."""
+"""Fusions and rerankers: their gain over the runs that they build on, and a fusion's weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from cdmae.report.tables import Table
 
 
 def section(facts: Facts) -> Section | None:
-    """Compare fusions with BM25, or else their first part, and rerankers with the run that they reorder."""
+    """Compare fusions with BM25, or else their first part, and rerankers with their run."""
     parts = {name: facts.system(name).get("of", ()) for name in facts.systems}
     fusions = {name: facts.bm25 if facts.bm25 in of else of[0] for name, of in parts.items() if of}
     reordered = {name: facts.system(name).get("reranks", "") for name in facts.systems}
