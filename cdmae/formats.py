@@ -9,6 +9,19 @@ from typing import Any
 
 MINUS = "\N{MINUS SIGN}"
 NONE = "\N{EN DASH}"
+# control characters, and what else XML 1.0 does not allow in a text
+CONTROL = re.compile(r"[^\t\n\r -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+BREAKS = re.compile(r"[ \t\n\v\f\r\x85\u2028\u2029]+")
+
+
+def printable(text: str) -> str:
+    """Write U+FFFD for every control character of a text; they would make an SVG ill-formed."""
+    return CONTROL.sub("\N{REPLACEMENT CHARACTER}", text)
+
+
+def one_line(text: str) -> str:
+    """Write a text in one line, without control characters."""
+    return printable(BREAKS.sub(" ", text)).strip(" ")
 
 
 def measure_name(measure: str) -> str:

@@ -125,6 +125,7 @@ def masked_terms():
         "example": {
             "words": list(EXAMPLE),
             "importance": importance,
+            "seen": [0.0, 0.25, 1.0, 1.0, 0.5, 0.0, 0.6, 1.0, 1.0, 1.0, 0.6, 0.0, 1.0],
             "uniform": [0.46] * len(EXAMPLE),
             "importance_aware": [round(1 / (1 + math.exp(-(value - 10.9) * 1.4)), 4) for value in importance],
         },

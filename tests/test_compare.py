@@ -112,8 +112,12 @@ def test_the_command_names_its_option_and_the_table_runs_differences_and_p(files
         commands.compare(str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="RR@10,nonsense")
     with pytest.raises(InputError, match="^--measures has MRR@10; allowed: RR@10, as ir_measures writes it"):
         commands.compare(str(files / "a"), str(files / "b"), qrels=str(files / "qrels"), measures="MRR@10")
-    text = table(compare([files / "a", files / "b"], files / "qrels", ["RR@10"]))
+    frame = compare([files / "a", files / "b"], files / "qrels", ["RR@10"])
+    text = table(frame)
     header, _, first, second = text.splitlines()
-    expected = ["measure", "run", "mean", "difference, 95 %", "p", "p, Holm"]
+    expected = ["measure", "run", "mean x 100", "difference, 95 %", "p", "p, Holm"]
     assert [cell.strip() for cell in header.strip("|").split("|")] == expected
     assert first.count("|") == second.count("|") and "[+" in second
+    means = [float(line.split("|")[3]) for line in (first, second)]
+    assert means == pytest.approx((100 * frame["mean"]).tolist(), abs=0.005), "on the report's scale"
+    assert float(second.split("|")[4].split()[0]) == pytest.approx(means[1] - means[0], abs=0.011)

@@ -56,7 +56,7 @@ def test_the_full_size_is_the_evaluations_and_the_others_are_tested_against_it(c
     assert frame["mean"][4] == values.mean()
     assert frame["p"][4] == pytest.approx(paired(values, full).p)
     header = [cell.strip() for cell in table(frame).splitlines()[0].strip("|").split("|")]
-    assert header == ["measure", "dimensions", "numbers", "bytes", "mean", "difference, 95 %", "p", "p, Holm"]
+    assert header == ["measure", "dimensions", "numbers", "bytes", "mean x 100", "difference, 95 %", "p", "p, Holm"]
 
 
 def test_dimensions_are_those_that_are_asked_for_beside_all(collection):

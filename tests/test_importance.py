@@ -195,6 +195,16 @@ def test_the_table_scores_new_words_as_seen_once():
     assert ami.Table(counted.table, {}).score(np.empty(0, int), VOCABULARY).tolist() == []
 
 
+def test_the_share_of_repeated_ngrams_counts_those_that_begin_or_end_with_a_word():
+    # Words 1, 2, 1+9, 1, 2, 4; of their bigrams 1 2 alone is repeated, of their trigrams none.
+    counted = ngrams.count(tokens_of([([], [1, 2, 5]), ([], [1, 2]), ([], [3])]), window=3)
+    table = ami.Table(counted.table, {})
+    shares = [1 / 2, 1 / 3, 0, 0, 1 / 4, 1 / 3, 0]  # word 1+9 has two pieces
+    assert table.seen(np.array([1, 2, 1, 9, 1, 2, 4]), VOCABULARY) == pytest.approx(shares)
+    assert table.seen(np.array([3]), VOCABULARY).tolist() == [1.0], "it has no neighbours"
+    assert table.seen(np.empty(0, int), VOCABULARY).tolist() == []
+
+
 @pytest.mark.parametrize("name", ["pmi", "normaliser", "edges"])
 def test_an_unknown_form_is_refused(name):
     with pytest.raises(InputError, match=f"{name} is 'other'; allowed: "):

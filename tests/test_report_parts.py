@@ -2,6 +2,7 @@
 
 import math
 import re
+import xml.etree.ElementTree as ElementTree
 from functools import partial
 
 import pandas as pd
@@ -142,6 +143,30 @@ def test_tex_and_markdown_escape_and_csv_has_unrounded_numbers():
     lines = ["caption", "", r"| a\|b      |    50 % |", "|:----------|--------:|", r"| x_1 & \<y | **1.0** |", ""]
     assert table.markdown().split("\n") == lines
     assert table.csv() == "a|b,50 %\nx_1 & <y,1.01235\n"
+
+
+HOSTILE = "=cmd|'/C calc'!A0 [x](javascript:alert(7)) ![i](http://x) &lt; __init__ ~~no~~\n\n\x01\x1b[2J\ufffe\x85 end"
+
+
+def test_a_text_of_a_collection_stays_one_plain_cell_in_every_form():
+    table = Table("t", "caption", ["query", "mean"], [[HOSTILE, Cell("−1.0", -1.0)], ["\t@SUM(1)", "-x"]])
+    lines = table.markdown().splitlines()
+    assert len(lines) == 6 and not re.search(r"(?<!\\)[\[\]~&]|(?<![\\])__", lines[4])
+    assert not re.search(r"\n\s*\n", table.tex().partition("midrule")[2].partition("bottomrule")[0])
+    for text in (table.markdown(), table.tex(), table.csv()):
+        assert not re.search("[\x00-\x09\x0b-\x1f\x7f-\x9f\ufffe]", text)
+    first, second = (line.split(",") for line in table.csv().splitlines()[1:])
+    assert first[0].startswith("'=cmd") and first[-1] == "-1", "a number stays a number"
+    assert second == ["'@SUM(1)", "'-x"]
+
+
+@pytest.mark.parametrize("bad", ["\x00", "\x0b", "\x1b", "\x9b", "\ufffe", "\uffff", "\ud800"])
+def test_a_figure_is_well_formed_whatever_stands_in_its_texts(bad):
+    word = f"a{bad}b<&"
+    figure = charts.rows("f", word, [charts.Row(word, word, bar=1.0)], axis=word, legend=[(word, 0)])
+    curve = charts.lines("f", word, [charts.Series(word, range(3), [0, 1, 2])], x_axis=word, y_axis=word)
+    for one in (figure, curve, charts.stacked("f", word, [figure, curve])):
+        assert ElementTree.fromstring(one.standalone().encode()) is not None
 
 
 @pytest.mark.parametrize(("low", "high"), [(0, 1), (-0.4, 5.2), (3.2, 8.3), (0, 6000), (15.1, 15.9), (0, 0)])

@@ -76,7 +76,7 @@ def test_tables_have_mean_and_deviation_over_the_seeds_also_of_averages(folder, 
         assert float(rows[name]["R@50"]) == pytest.approx(means.mean(), rel=1e-4)
         assert float(rows[name]["R@50, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
     assert rows["bm25"]["R@50, deviation over 3 seeds"] == ""
-    (table,) = results.zero_shot(run).tables
+    _, table = results.zero_shot(run).tables
     assert table.columns == ["system", "scikit-learn", "networkx", "average"]
     row = rows_of(table)["mae-stage1"]
     means = 100 * np.mean([of_seeds(folder, "mae-stage1", target, "nDCG@10").mean(1) for target in SETS], axis=0)
@@ -84,14 +84,16 @@ def test_tables_have_mean_and_deviation_over_the_seeds_also_of_averages(folder, 
     assert float(row["average, deviation over 3 seeds"]) == pytest.approx(np.std(means, ddof=1), rel=1e-4)
 
 
-def test_the_noise_is_that_of_one_seed_pooled_over_the_retrievers(folder, run):
+def test_the_noise_is_that_of_means_over_the_seeds_pooled_over_the_retrievers(folder, run):
     names = [name for name, entry in run.config["systems"].items() if entry["kind"] == "retriever"]
     variances = [np.var(of_seeds(folder, name, DEV, "RR@10").mean(1), ddof=1) for name in names]
-    expected = 1.96 * np.sqrt(2 * np.mean(variances))
-    assert expected > 0.003
+    expected = 1.96 * np.sqrt(2 * np.mean(variances) / len(SEEDS))
+    assert expected > 0.003 / np.sqrt(len(SEEDS))
     assert Column.of(run, DEV).noise == pytest.approx(expected)
     wide = dataclasses.replace(run, config=run.config | {"report": run.config["report"] | {"noise": 50}})
-    assert Column.of(wide, DEV).noise == 0.5  # the config's, where that is larger
+    assert Column.of(wide, DEV).noise == pytest.approx(0.5 / np.sqrt(3))  # the config's, where that is larger
+    once = {key: frame.iloc[:, :1] if key[0] == "mae-stage1" else frame for key, frame in run.values.items()}
+    assert Column.of(dataclasses.replace(wide, values=once), DEV).noise == 0.5, "one that was trained once"
 
 
 def test_a_seed_of_an_entry_s_own_joins_the_noise_but_not_the_mean(tmp_path):
@@ -123,16 +125,21 @@ def test_encoders_are_ranked_by_their_mean_with_tests_against_the_baseline(folde
     means = {name: of_seeds(folder, name, DEV, "RR@10").mean() for name in names}
     assert list(ranked.systems) == sorted(names, key=means.get, reverse=True)
     others = [name for name in ranked.systems if name != "mae-stage1"]
-    gaps = [run.difference(name, "mae-stage1", DEV, "RR@10") for name in others]
+    every = [name for name in run.systems if name != "mae-stage1"]
+    gaps = {name: run.difference(name, "mae-stage1", DEV, "RR@10") for name in every}
+    corrected = dict(zip(every, significance.holm([gap.p for gap in gaps.values()]), strict=True))
     table = rows_of(results.ranking_table(ranked))
     assert list(table) == [name.removesuffix("-stage1") for name in ranked.systems]
-    for name, gap, p in zip(others, gaps, significance.holm([gap.p for gap in gaps]), strict=True):
+    for name in others:
+        gap, p = gaps[name], corrected[name]
         row = table[name.removesuffix("-stage1")]
         assert float(row["over mae-stage1"]) == pytest.approx(100 * (means[name] - means["mae-stage1"]), rel=1e-4)
         assert float(row["p, Holm"]) == pytest.approx(p, rel=1e-4)
-        sure = p < 0.05 and abs(gap.difference) > Column.of(run, DEV).noise
-        assert row["reading"] == (("better" if gap.difference > 0 else "worse") if sure else "within the noise")
-    assert {row["reading"] for row in table.values()} == {"better", "worse", "within the noise", "the baseline"}
+        sure = "better" if gap.difference > 0 else "worse"
+        beyond = abs(gap.difference) > Column.of(run, DEV).noise
+        expected = "no difference found" if p >= 0.05 else sure if beyond else "within the noise of seeds"
+        assert row["reading"] == expected
+    assert {row["reading"] for row in table.values()} == {"better", "worse", "no difference found", "the baseline"}
     assert (table["simlm"]["pre-training"], table["none"]["pre-training"]) == ("188.2", "\N{EN DASH}")
 
 

@@ -3,6 +3,7 @@ import pytest
 
 from cdmae.errors import InputError
 from cdmae.importance import ami, shading
+from cdmae.importance.shading import Word
 
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "cross", "##word", "is", "a", "puzzle", "!"]
 
@@ -23,20 +24,27 @@ def table(monkeypatch):
         def score(self, ids, vocabulary):
             return ids.astype(np.float32)
 
+        def seen(self, ids, vocabulary):
+            return np.where(ids == 9, 0.4, 0.5)
+
     monkeypatch.setattr(ami.Table, "read", lambda folder: Table())
 
 
 def test_words_are_spelt_whole_with_the_importance_of_their_first_piece_if_there_are_any(tokenizer, table):
     found = shading.score("Crossword is a puzzle!", "table", tokenizer)
-    assert found == [("crossword", 5.0), ("is", 7.0), ("a", 8.0), ("puzzle", 9.0), ("!", 10.0)]
+    expected = [("crossword", 5.0), ("is", 7.0), ("a", 8.0), ("puzzle", 9.0), ("!", 10.0)]
+    assert [(word.text, word.importance) for word in found] == expected
+    assert [word.text for word in found if word.mark] == ["puzzle"], "fewer than half of its n-grams are repeated"
     with pytest.raises(InputError, match="no words"):
         shading.score("  ", "table", tokenizer)
 
 
 def test_numbers_are_one_word_a_line_and_grounds_follow_them():
-    assert shading.as_numbers([("a", 1.0), ("b", -0.256)]) == "a\t1.00\nb\t-0.26"
-    shown = shading.for_terminal([("a", -2.0), ("b", 10.0), ("c", 5.0)]).split(" ")
+    words = [Word("a", 1.0), Word("b", -0.256, 0.2)]
+    assert shading.as_numbers(words) == "a\t1.00\nb\t-0.26\t?"
+    assert shading.for_terminal(words).endswith(" b?")
+    shown = shading.for_terminal([Word("a", -2.0), Word("b", 10.0), Word("c", 5.0)]).split(" ")
     assert shown[0] == "a"
     assert f"48;5;{shading.GROUNDS[-1]}m" in shown[1] and shown[1].endswith("b\x1b[0m")
     assert shown[2] != shown[1] and "\x1b[48;5;" in shown[2]
-    assert shading.for_terminal([("a", 0.0), ("b", -1.0)]) == "a b"
+    assert shading.for_terminal([Word("a", 0.0), Word("b", -1.0)]) == "a b"

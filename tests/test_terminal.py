@@ -7,6 +7,7 @@ import pytest
 
 from cdmae.errors import said
 from cdmae.importance import shading
+from cdmae.importance.shading import Word
 from cdmae.log import say
 from cdmae.retrieval.answers import Answer, show
 from cdmae.terminal import LONGEST, printable
@@ -48,8 +49,8 @@ def test_answers_and_shaded_words_hold_no_control_characters():
     long = "x" * 10**6
     lines = show("x", [Answer(1.0, CLEAR, CLEAR, CLEAR), Answer(1.0, long, long, long)], width=80, coloured=False)
     assert all(line.isprintable() and len(line) < 1000 for line in lines.split("\n"))
-    assert shading.as_numbers([(CLEAR, 1.0)]) == "\\x1b]0;owned\\x07\\x1b[2J\t1.00"
-    assert CLEAR not in shading.for_terminal([(CLEAR, 1.0), (CLEAR, 0.0)])
+    assert shading.as_numbers([Word(CLEAR, 1.0)]) == "\\x1b]0;owned\\x07\\x1b[2J\t1.00"
+    assert CLEAR not in shading.for_terminal([Word(CLEAR, 1.0), Word(CLEAR, 0.0)])
 
 
 def test_a_terminal_of_ascii_only_gets_question_marks():

@@ -17,6 +17,7 @@ from cdmae.errors import InputError
 from cdmae.fields import suggestion
 from cdmae.files import read_json
 from cdmae.layout import place
+from cdmae.log import say
 from workflow import state
 from workflow.facts import importance_of
 from workflow.surroundings import DEVICE, device_here, lock
@@ -237,7 +238,8 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
 def importance(*words: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]
     """Shade a text by the importance of its words.
 
-    Words are the text, in quotation marks or not.
+    Words are the text, in quotation marks or not. A question mark follows words whose importance is
+    mostly a guess: the collection repeats fewer than half of their n-grams.
 
       --encoder     an encoder with importance-aware masks; default: the last one
       --configfile  config files as of a run, laid over config/config.yaml
@@ -260,6 +262,8 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
 
     scored = shading.score(text, Path(table), Path(tokenizer))
     print(shading.for_terminal(scored) if coloured() else shading.as_numbers(scored))
+    if any(word.mark for word in scored):
+        say(shading.NOTE)
 
 
 def compare(*words: str, qrels: str, measures: str = "") -> None:

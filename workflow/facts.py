@@ -15,7 +15,7 @@ TABLES = (
 )  # fmt: skip
 FIGURES = ("figure_negatives", "figure_masked_terms", "figure_sampling", "figure_steps")
 EXHIBITED = ("measures", "masked_terms", "encoders")  # what an exhibit reads of the facts
-REPORTED = ("trained", "teachers", "runs", "mined")  # and the report besides
+REPORTED = ("trained", "teachers", "runs", "mined", "fusions")  # and the report besides
 
 
 def facts(config: Config) -> dict[str, Any]:
@@ -41,6 +41,7 @@ def facts(config: Config) -> dict[str, Any]:
             for name in seeds.first(systems.taught(config))
         },
         "runs": {name: place(on, "run", system=name, collection=shown[0], split=shown[1]) for name in ranked},
+        "fusions": {name: place(on, "fusion", system=name) for name in seeds.first(systems.of_kind(config, "fusion"))},
         "shown": shown,
     }
 

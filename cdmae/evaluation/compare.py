@@ -1,4 +1,4 @@
-"""Anybody's runs beside each other: their measures, and whether the differences are more than luck."""
+"""Compare anybody's runs: their measures, and whether the differences are more than luck."""
 
 from __future__ import annotations
 
@@ -64,15 +64,19 @@ def against_first(values: Sequence[pd.Series]) -> list[dict[str, float]]:
 
 
 def table(compared: pd.DataFrame) -> str:
-    """Write a comparison as a Markdown table: differences with their 95 % interval, p before and after Holm."""
+    """Write a comparison as a Markdown table, measures times 100 as in the report.
+
+    Differences have their 95 % interval, which is not corrected, and p before and after Holm.
+    """
     what = compared.columns[: compared.columns.get_loc("mean")]
 
     def shown(row: pd.Series) -> dict[str, str]:
         named = {column: printable(str(value)) for column, value in row[what].items()}
-        words = {**named, "mean": f"{row['mean']:.4f}"}
+        words = {**named, "mean x 100": f"{100 * row['mean']:.2f}"}
         if row["p"] is None:
             return words
-        interval = f"{row['difference']:+.4f} [{row['low']:+.4f}, {row['high']:+.4f}]"
+        difference, low, high = (f"{100 * row[name]:+.2f}" for name in ("difference", "low", "high"))
+        interval = f"{difference} [{low}, {high}]"
         return {**words, "difference, 95 %": interval, "p": f"{row['p']:.2g}", "p, Holm": f"{row['p_holm']:.2g}"}
 
     frame = pd.DataFrame([shown(row) for _, row in compared.iterrows()]).fillna("")

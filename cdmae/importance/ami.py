@@ -1,5 +1,9 @@
 """Token importance: the average mutual information of a word with its neighbours (equations 7 and 8).
 
+Words that go together are easy to guess from one another. All of them are important, so the
+decoder's mask takes them together, and only the passage's vector is left to restore them from
+(section 3.2).
+
 W words, n-gram orders 1 to L (the window), T word-pieces.
 """
 
@@ -143,7 +147,7 @@ def _broadcast(ids, edges, word_starts, values, pieces):  # noqa: ANN001, ANN202
 class Table:
     """Scores new text as its collection would: n-grams that the collection repeats have their counts, others 1.
 
-    A word that the collection does not have, too, counts as seen once. `settings` are those of `ami`.
+    Words that are not in the collection count as seen once. `settings` are those of `ami`.
     """
 
     ngrams: ngram_table.Table
@@ -155,6 +159,22 @@ class Table:
         counts = self.ngrams.look_up(words)
         values = ami(counts, self.ngrams.totals, **self.settings)
         return np.repeat(values, np.diff(np.append(starts, len(ids))))
+
+    def seen(self, ids: np.ndarray, vocabulary: Vocabulary) -> np.ndarray:
+        """Return the share of each word's n-grams that the collection repeats: float64 [n].
+
+        A word's n-grams are the ones that `score` averages over. Without any the share is 1.
+        """
+        words, starts = self.ngrams.words(np.asarray(ids), vocabulary.word_starts)
+        repeated = np.zeros(len(words))
+        number = np.zeros(len(words))
+        for shift, counts in enumerate(self.ngrams.look_up(words)[1:], 1):
+            begins = counts[:-shift]  # by the first word; the last one is `shift` words further
+            for place in (slice(None, -shift), slice(shift, None)):
+                repeated[place] += begins > 1
+                number[place] += begins > 0
+        shares = np.where(number > 0, repeated / np.maximum(number, 1), 1.0)
+        return np.repeat(shares, np.diff(np.append(starts, len(ids))))
 
     @classmethod
     def read(cls, folder: Path | str) -> Table:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -18,16 +19,40 @@ from cdmae.tokens.vocabulary import Vocabulary, read_pieces
 GROUNDS = (None, 230, 223, 217, 210, 203)
 
 
-def score(text: str, table: Path | str, tokenizer: Path | str) -> list[tuple[str, float]]:
-    """Return the words of `text` as the tokenizer spells them, and their importance in nats (equation 8)."""
+GUESSED = 0.5  # below this share of repeated n-grams, a word's importance is mostly a guess
+UNSEEN = "?"
+NOTE = (
+    f"{UNSEEN} the collection repeats fewer than half of the word's n-grams; an unseen one counts "
+    "as seen once, which makes the word look important"
+)
+
+
+class Word(NamedTuple):
+    """A word, its importance in nats, and the share of its n-grams that the collection repeats."""
+
+    text: str
+    importance: float
+    seen: float = 1.0
+
+    @property
+    def mark(self) -> str:
+        """Return the sign of a word whose importance is mostly a guess."""
+        return UNSEEN if self.seen < GUESSED else ""
+
+
+def score(text: str, table: Path | str, tokenizer: Path | str) -> list[Word]:
+    """Return the words of `text` in the tokenizer's spelling with their importance (equation 8)."""
     vocabulary, pieces = Vocabulary.read(tokenizer), read_pieces(tokenizer)
     ids = np.asarray(tokenise(pa.table({"title": [""], "text": [text]}), tokenizer, 1).ids)
     if not len(ids):
         raise InputError(f"the text {text!r} has no words; allowed: a text with at least one")
-    values = ami.Table.read(table).score(ids, vocabulary)
+    estimate = ami.Table.read(table)
+    values, seen = estimate.score(ids, vocabulary), estimate.seen(ids, vocabulary)
     begins = np.flatnonzero(vocabulary.word_starts[ids] | (np.arange(len(ids)) == 0))
-    words = np.split(ids, begins[1:])
-    return [(spell(word, pieces), float(values[begin])) for word, begin in zip(words, begins, strict=True)]
+    return [
+        Word(spell(word, pieces), float(values[begin]), float(seen[begin]))
+        for word, begin in zip(np.split(ids, begins[1:]), begins, strict=True)
+    ]
 
 
 def spell(word: Iterable[int], pieces: list[str]) -> str:
@@ -35,16 +60,19 @@ def spell(word: Iterable[int], pieces: list[str]) -> str:
     return "".join(pieces[piece].removeprefix("##") for piece in word)
 
 
-def for_terminal(words: list[tuple[str, float]]) -> str:
-    """Write the words on grounds as dark as they are important, next to each other."""
-    top = max([value for _, value in words if value > 0], default=1.0)
-    grounds = [GROUNDS[round(max(0.0, min(1.0, value / top)) * (len(GROUNDS) - 1))] for _, value in words]
-    return " ".join(
-        printable(word) if ground is None else f"\x1b[48;5;{ground}m\x1b[38;5;16m{printable(word)}\x1b[0m"
-        for (word, _), ground in zip(words, grounds, strict=True)
-    )
+def for_terminal(words: Sequence[Word]) -> str:
+    """Write the words on grounds as dark as they are important; guesses are marked."""
+    top = max([word.importance for word in words if word.importance > 0], default=1.0)
+    shown = []
+    for word in words:
+        ground = GROUNDS[round(max(0.0, min(1.0, word.importance / top)) * (len(GROUNDS) - 1))]
+        text = printable(word.text)
+        shaded = text if ground is None else f"\x1b[48;5;{ground}m\x1b[38;5;16m{text}\x1b[0m"
+        shown.append(shaded + word.mark)
+    return " ".join(shown)
 
 
-def as_numbers(words: list[tuple[str, float]]) -> str:
-    """Write one word a line: word, tab, importance."""
-    return "\n".join(f"{printable(word)}\t{value:.2f}" for word, value in words)
+def as_numbers(words: Sequence[Word]) -> str:
+    """Write one word a line: word, tab, importance; another tab and a mark follow a guess."""
+    lines = [(printable(word.text), f"{word.importance:.2f}", word.mark) for word in words]
+    return "\n".join("\t".join(line).rstrip("\t") for line in lines)

@@ -57,7 +57,8 @@ def describe(
     masked words, the share of stop-words and punctuation among the masked word-pieces, and the
     entropy of these word-pieces in bits; for ``sigma``, by standard deviation of the noise, the
     same share and entropy, and the share of masked word-pieces that the next epoch masks again; for
-    ``example``, its words with their importance and the probability that each is masked.
+    ``example``, its words with their importance, the share of their n-grams that the collection
+    repeats, and the probability that each is masked.
     """
     vocabulary = Vocabulary.read(tokenizer)
     pieces = read_pieces(tokenizer)
@@ -150,7 +151,7 @@ def _example(
     tokens = tokenise(pa.table({"title": [""], "text": [text]}), tokenizer, 1)
     ids = np.asarray(tokens.ids)
     if not len(ids):
-        return {"words": [], "importance": [], "uniform": [], "importance_aware": []}
+        return {"words": [], "importance": [], "seen": [], "uniform": [], "importance_aware": []}
     values = table.score(ids, vocabulary)
     one = masking.read(tokens, np.array([0]), len(ids), vocabulary, values)
     repeated = {name: np.repeat(array, DRAWS, axis=0) for name, array in vars(one).items()}
@@ -165,6 +166,7 @@ def _example(
     return {
         "words": [spell(word, pieces) for word in np.split(ids, begins[1:])],
         "importance": [round(float(value), 4) for value in values[begins]],
+        "seen": table.seen(ids, vocabulary)[begins].round(4).tolist(),
         "uniform": shares("uniform"),
         "importance_aware": shares("importance"),
     }

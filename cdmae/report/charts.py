@@ -16,7 +16,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from cdmae.formats import minus
+from cdmae.formats import minus, printable
 from cdmae.report.templates import fill
 
 WIDTH = 340.0
@@ -37,6 +37,11 @@ class Figure:
     description: str
     drawing: Markup
     height: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", printable(self.title))
+        object.__setattr__(self, "description", printable(self.description))
+        object.__setattr__(self, "drawing", Markup(printable(self.drawing)))
 
     def standalone(self) -> str:
         """Return the figure as a file: its own colours, light and dark, its title inside."""

@@ -12,10 +12,11 @@ from typing import Any
 
 from cdmae import formats
 from cdmae.evaluation.significance import Difference, holm
-from cdmae.report.comparisons import repeated
+from cdmae.report.comparisons import family, repeated
 from cdmae.report.facts import Facts, Target
 from cdmae.report.tables import Cell, Spread
 
+SIGNIFICANT = 0.05  # p below it is
 MOST_SETS = 4  # zero-shot collections that are listed one by one beside the others
 
 
@@ -67,32 +68,50 @@ class Column:
         return Cell(formats.points(value), number, mark=mark, note=note, spread=spread)
 
     def difference(self, a: str, b: str) -> Difference | None:
-        """Subtract system `b` from system `a`; None unless both were measured on all targets."""
+        """Subtract system `b` from `a`, as `compared` does; None unless both were measured."""
+        return self.compared([a], b).get(a)
+
+    def compared(self, systems: Iterable[str], reference: str) -> dict[str, Difference]:
+        """Subtract `reference` from every other system, p corrected after Holm.
+
+        The correction covers these systems and all that the report compares with the reference, so
+        a comparison has the same p everywhere. The intervals are not corrected.
+        """
+        wanted = list(systems)
+        names = dict.fromkeys([*family(self.facts, reference), *wanted])
+        gaps = {name: gap for name in names if (gap := self._paired(name, reference))}
+        corrected = holm([gap.p for gap in gaps.values()])
+        p_of = dict(zip(gaps, corrected, strict=True))
+        return {name: gaps[name]._replace(p=p_of[name]) for name in wanted if name in gaps}
+
+    def _paired(self, a: str, b: str) -> Difference | None:
         by_set = [[self.facts.difference(a, b, target, self.measure) for target in some] for some in self.sets]
         if any(None in differences for differences in by_set):
             return None
         return pooled([pooled(differences) for differences in by_set])
 
-    def compared(self, systems: Iterable[str], reference: str) -> dict[str, Difference]:
-        """Subtract `reference` from every other system, p corrected after Holm for all of them."""
-        gaps = {name: gap for name in systems if (gap := self.difference(name, reference))}
-        corrected = holm([gap.p for gap in gaps.values()])
-        return {name: gap._replace(p=p) for (name, gap), p in zip(gaps.items(), corrected, strict=True)}
-
     @cached_property
     def noise(self) -> float:
-        """Return the band in which a difference of two systems, each trained once, may be due to their seeds.
+        """Return the band in which a difference of two systems may be due to their seeds.
 
-        It is the mean over the targets, because one seed serves them all.
+        It is the band of single trainings, or of means over the seeds of the run. For several
+        targets it is the mean, because one seed serves them all.
         """
         deviations = [seed_deviation(self.facts, target, self.measure) for some in self.sets for target in some]
         bands = [0 if math.isnan(deviation) else 1.96 * math.sqrt(2) * deviation for deviation in deviations]
-        return fmean(max(self.facts.noise, band) for band in bands)
+        of_one_training = fmean(max(self.facts.noise, band) for band in bands)
+        return of_one_training / math.sqrt(self.facts.trainings)
 
     def verdict(self, gap: Difference) -> str:
-        """Say ``better`` or ``worse`` where queries and the noise of a seed leave no doubt, else ``open``."""
-        if gap.p >= 0.05 or abs(gap.difference) <= self.noise or gap.low <= 0 <= gap.high:
+        """Say what a difference shows.
+
+        ``better`` and ``worse``: p is below .05, and the difference beyond the noise of seeds.
+        ``noise``: p is below .05, but another seed could make the difference. ``open``: p is not.
+        """
+        if gap.p >= SIGNIFICANT:
             return "open"
+        if abs(gap.difference) <= self.noise:
+            return "noise"
         return "better" if gap.difference > 0 else "worse"
 
 
@@ -119,8 +138,11 @@ def in_domain(facts: Facts) -> list[Column]:
     return [Column.of(facts, target) for target in facts.targets if not facts.zero_shot(target)]
 
 
-def zero_shot(facts: Facts) -> list[Column]:
-    """List the zero-shot collections; CQADupStack is the mean of its forums, as in BEIR."""
+def zero_shot(facts: Facts, *, first: bool = False) -> list[Column]:
+    """List the zero-shot collections in their main measure, or in the `first` of the config.
+
+    CQADupStack is the mean of its forums, as in BEIR.
+    """
     sets: dict[str, list[Target]] = {}
     targets = [target for target in facts.targets if facts.zero_shot(target)]
     one_split = len({target.split for target in targets}) == 1
@@ -128,7 +150,15 @@ def zero_shot(facts: Facts) -> list[Column]:
         forum = target.collection.startswith("cqadupstack-")
         name = "cqadupstack" if forum else target.collection if one_split else str(target)
         sets.setdefault(name, []).append(target)
-    return [Column(facts, name, [some], facts.main_measure(some[0])) for name, some in sets.items()]
+    measure = facts.first_measure if first else facts.main_measure
+    return [Column(facts, name, [some], measure(some[0])) for name, some in sets.items()]
+
+
+def zero_shot_measures(facts: Facts) -> list[list[Column]]:
+    """List the zero-shot collections in the config's first measure, and again in their main one."""
+    both = [zero_shot(facts, first=True), zero_shot(facts)]
+    same = [column.measure for column in both[0]] == [column.measure for column in both[1]]
+    return [columns for columns in (both[:1] if same else both) if columns]
 
 
 def together(columns: Sequence[Column], name: str) -> Column:
@@ -138,10 +168,13 @@ def together(columns: Sequence[Column], name: str) -> Column:
 
 def everywhere(facts: Facts) -> list[Column]:
     """List everything that was measured on; many zero-shot collections are one mean."""
-    others = zero_shot(facts)
-    if len(others) > MOST_SETS:
-        return [*in_domain(facts), together(others, f"mean of {len(others)} collections, zero-shot")]
-    return [*in_domain(facts), *(together([column], f"{column.name}, zero-shot") for column in others)]
+    columns = in_domain(facts)
+    for others in zero_shot_measures(facts):
+        if len(others) > MOST_SETS:
+            columns.append(together(others, f"mean of {len(others)} collections, zero-shot"))
+        else:
+            columns += [together([column], f"{column.name}, zero-shot") for column in others]
+    return columns
 
 
 def main_column(facts: Facts) -> Column | None:

@@ -28,6 +28,13 @@ _SOURCES = ("negatives", "teacher", "reranks")  # systems that a system is made 
 _OF_ALL_ENCODERS = ("encoder.objective", "encoder.start", "encoder.seed")  # also of those that are not pre-trained
 
 
+class Pair(NamedTuple):
+    """`system` is compared with `reference`."""
+
+    system: str
+    reference: str
+
+
 class Change(NamedTuple):
     """`system` is `reference` with one setting changed from `before` to `after`."""
 
@@ -160,6 +167,26 @@ def changes(facts: Facts) -> list[Change]:
             listed.setdefault(reference, None)
             listed |= new
     return [change for change in listed.values() if change]
+
+
+@cache
+def compared(facts: Facts) -> list[Pair]:
+    """Return all comparisons of the report; p-values are corrected for those of one reference."""
+    references = (facts.baseline, facts.bm25)
+    others = [Pair(name, reference) for reference in references for name in facts.systems]
+    masked = [Pair(*pair) for pair in masking_pairs(facts)]
+    untrained = [Pair(name, not_pretrained(facts, name)) for name in retrievers(facts)]
+    following = [Pair(*pair) for pair in steps(facts).items()]
+    reordered = [Pair(name, facts.system(name).get("reranks", "")) for name in facts.systems]
+    changed = [Pair(change.system, change.reference) for change in changes(facts)]
+    every = dict.fromkeys([*others, *masked, *untrained, *following, *reordered, *changed])
+    return [pair for pair in every if pair.reference and pair.system != pair.reference]
+
+
+@cache
+def family(facts: Facts, reference: str) -> list[str]:
+    """Return the systems that the report compares with `reference`."""
+    return [pair.system for pair in compared(facts) if pair.reference == reference]
 
 
 def arms(facts: Facts, setting: str) -> dict[Any, str]:

@@ -78,8 +78,9 @@ class Corpus:
 class Facts:
     """Everything a section may show; trainings and masks are those of the first seed.
 
-    `values`: (system, target, measure) -> a frame with a row per query id and a column per seed of the system. `paths`:
-    the facts file, whose paths of runs, negatives and teachers are read where they are shown.
+    `values`: (system, target, measure) -> a frame with a row per query id and a column per seed of
+    the system. `fusions`: their weights, and where these were chosen. `paths`: the facts file,
+    whose paths of runs, negatives and teachers are read where they are shown.
     """
 
     config: dict[str, Any]
@@ -93,6 +94,7 @@ class Facts:
     machine: dict[str, str] = field(default_factory=dict)
     started: str = ""
     latency: dict[str, Any] = field(default_factory=dict)
+    fusions: dict[str, dict[str, Any]] = field(default_factory=dict)
     paths: dict[str, Any] = field(default_factory=dict)
 
     @property
@@ -109,6 +111,16 @@ class Facts:
     def seeds(self) -> list[int]:
         """Return all of its seeds."""
         return list(self.config.get("seeds") or [self.seed])
+
+    @cached_property
+    def trainings(self) -> int:
+        """Count the trainings that the value of every retriever is the mean of: one a seed."""
+        counts = [
+            values.shape[1]
+            for (name, _, _), values in self.values.items()
+            if self.system(name).get("kind") == "retriever"
+        ]
+        return min(counts, default=1)
 
     @property
     def named_seeds(self) -> str:
@@ -182,8 +194,12 @@ class Facts:
         """Return the measure that stands for a target: the config's first; nDCG@10 if zero-shot or much judged."""
         corpus = self.collections.get(target.collection)
         many = corpus is not None and corpus.per_query(target.split) > MANY
-        measures = self.measures_of(target)
-        return GRADED if GRADED in measures and (many or self.zero_shot(target)) else measures[0]
+        graded = GRADED in self.measures_of(target) and (many or self.zero_shot(target))
+        return GRADED if graded else self.first_measure(target)
+
+    def first_measure(self, target: Target) -> str:
+        """Return the first measure of the config on a target."""
+        return self.measures_of(target)[0]
 
     @cache  # noqa: B019
     def per_query(self, system: str, target: Target, measure: str) -> pd.Series | None:
@@ -211,6 +227,8 @@ class Facts:
         first, second = (self.per_query(system, target, measure) for system in (a, b))
         if first is None or second is None or a == b:
             return None
+        if first.index.equals(second.index):
+            return paired(first, second)
         if not first.index.isin(second.index).all():
             raise InputError(
                 f"the measures of {a} and {b} on {target} are of different queries; delete both and run again"
@@ -234,6 +252,7 @@ def read(path: Path | str) -> Facts:
         machine=file["machine"],
         started=file.get("started", "")[: len("2025-01-01 12:00")],
         latency=read_json(file["latency"]) if "latency" in file else {},
+        fusions={name: read_json(about) for name, about in file["fusions"].items()},
         paths=file,
     )
 

@@ -11,6 +11,7 @@ from cdmae.report.paper import exhibits
 from cdmae.report.sections import (
     answer,
     changes,
+    combined,
     insight,
     masking,
     results,
@@ -21,9 +22,9 @@ from cdmae.report.tables import Table
 from cdmae.report.templates import fill
 
 ORDER = (
-    answer.section, setting.section, results.ranking, results.section, changes.stages, results.zero_shot,
-    changes.growth, changes.section, exhibits.section, masking.section, training.bottleneck, insight.negatives,
-    insight.queries, training.section, setting.cost, answer.limits,
+    answer.section, setting.section, results.ranking, results.section, results.zero_shot, combined.section,
+    changes.stages, changes.growth, changes.section, exhibits.section, masking.section, training.bottleneck,
+    insight.negatives, insight.queries, training.section, setting.cost, answer.limits,
 )  # fmt: skip
 TITLE = "Importance-aware masking for dense retrieval"
 

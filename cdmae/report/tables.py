@@ -26,6 +26,9 @@ _TEX = str.maketrans({mark: f"\\{mark}" for mark in "&%$#_{}"} | {
     "△": r"$^{\vartriangle}$", "▽": r"$^{\triangledown}$",
 })  # fmt: skip
 
+# what Markdown reads as more than itself; an underscore inside a word is plain
+_MARKDOWN = re.compile(r"[\\`*<>|\[\]~]|(?<=\])\(|&(?=#?\w+;)|(?<![^\W_])_|_(?![^\W_])")
+
 
 class Spread(NamedTuple):
     """The standard deviation of a mean over trainings that differ in the seed, and how many they are."""
@@ -36,7 +39,7 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Cell:
-    """What a cell shows. The CSV has `value` instead of `text`; `mark` follows the text, explained by `note`.
+    """One line of a table. The CSV has `value` instead of `text`; `note` explains the `mark`.
 
     `spread`, in the units of `value`, follows the text too. In the CSV notes and spreads are columns of their own.
     """
@@ -48,6 +51,9 @@ class Cell:
     mark: str = ""
     note: str = ""
     spread: Spread | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "text", formats.one_line(self.text))
 
     @property
     def beside(self) -> str:
@@ -113,11 +119,11 @@ class Table:
         """Return the table for a program: unrounded, without marks; deviations and notes are columns of their own."""
         columns = []
         for seeds, (name, cells) in zip(self._seeds, self._cells.items(), strict=True):
-            columns.append(cells.map(lambda cell: cell.text if cell.value is None else _number(cell.value)))
+            columns.append(cells.map(_csv))
             if seeds:
                 deviations = cells.map(lambda cell: _number(cell.spread.deviation) if cell.spread else "")
                 columns.append(deviations.rename(f"{name}, deviation over {seeds} seeds"))
-        notes = [self._cells[name].map(lambda cell: cell.note).rename(f"{name}, note") for name in self.columns]
+        notes = [cells.map(lambda cell: cell.note).rename(f"{name}, note") for name, cells in self._cells.items()]
         return pd.concat([*columns, *(column for column in notes if column.any())], axis=1).to_csv(index=False)
 
     @cached_property
@@ -160,8 +166,15 @@ def _number(value: float | str) -> str:
     return f"{value:.6g}" if isinstance(value, float) else str(value)
 
 
+def _csv(cell: Cell) -> str:
+    """Write a cell for a program; an apostrophe precedes what a spreadsheet would compute."""
+    if cell.value is not None:
+        return _number(cell.value)
+    return f"'{cell.text}" if cell.text.startswith(tuple("=+-@＝＋－＠")) else cell.text
+
+
 def _markdown(cell: Cell) -> str:
-    text = re.sub(r"([\\`*<|])", r"\\\1", cell.text).replace("\n", " ")  # a masked term may be any of these
+    text = _MARKDOWN.sub(r"\\\g<0>", cell.text)
     return " ".join(filter(None, (f"**{text}**" if cell.best else text, cell.beside))) + cell.mark
 
 

@@ -32,7 +32,7 @@ from cdmae.report.tables import Cell, Table
 
 FILE = Path(__file__).with_suffix(".csv")
 TRUE, FALSE, UNDECIDED, NOT_TESTED = OUTCOMES = ("true", "false", "undecided", "not tested")
-OF_VERDICT = {"better": TRUE, "worse": FALSE, "open": UNDECIDED}
+OF_VERDICT = {"better": TRUE, "worse": FALSE, "noise": UNDECIDED, "open": UNDECIDED}
 DASH = Cell(formats.NONE)
 FEWER = 0.01  # of the masked word-pieces: a smaller change of the stop-words' share decides nothing
 SHORT = 60  # seconds: a pre-training that took less tells by its time of the machine's other work

@@ -17,6 +17,10 @@ from cdmae.report.facts import Difference, Facts
 from cdmae.report.tables import Cell, Table
 from cdmae.report.templates import TemplateModule, fill
 
+# in words: the verdicts of `Column.verdict`
+READINGS = {
+    "better": "better", "worse": "worse", "noise": "within the noise of seeds", "open": "no difference found"
+}  # fmt: skip
 SERIES, GREY = 8, 2  # colours of lines, s0 to s7, and the one of what is not trained here
 LONG = 12  # rows beyond which tables that few look into are folded
 
@@ -72,6 +76,16 @@ def difference_cells(gap: Difference | None) -> list[Cell]:
     return [Cell(formats.signed(gap.difference), 100 * gap.difference), interval, Cell(p, gap.p)]
 
 
+def comparison_table(name: str, system: str, reference: str, columns: Sequence[Column]) -> Table:
+    """Tabulate two systems on several collections: both means and their difference."""
+    body = []
+    for column in columns:
+        if gap := column.difference(system, reference):
+            body.append([column.head, column.cell(system), column.cell(reference), *difference_cells(gap)])
+    head = ["measured on", system, reference, "difference", "95 % interval", "p, Holm"]
+    return Table(name, f"{system} compared with {reference}", head, body)
+
+
 def difference_figure(
     name: str, title: str, pairs: Iterable[tuple[str, str, str, Column]], *, beside: bool = False
 ) -> Figure | None:
@@ -82,5 +96,5 @@ def difference_figure(
             interval = (100 * gap.low, 100 * gap.difference, 100 * gap.high)
             shown, band, hue = formats.signed(gap.difference), 100 * column.noise, colour(column.facts, system)
             entries.append(Row(label, shown, interval=interval, band=band, colour=hue))
-    axis = "points, with the 95 % interval; grey: noise of one seed"
+    axis = "points, with the 95 % interval; grey: noise of seeds"
     return rows(name, title, entries, axis=axis, beside=beside)

@@ -7,10 +7,10 @@ from typing import Any
 
 from cdmae import formats
 from cdmae.report.charts import Figure, Row, rows
-from cdmae.report.columns import Column, everywhere, main_column
-from cdmae.report.comparisons import masking_pairs, not_pretrained, repeated
-from cdmae.report.facts import Facts
-from cdmae.report.sections import Section, colour, difference_figure
+from cdmae.report.columns import SIGNIFICANT, Column, everywhere, main_column
+from cdmae.report.comparisons import family, masking_pairs, not_pretrained, repeated
+from cdmae.report.facts import Difference, Facts
+from cdmae.report.sections import Section, colour, comparison_table, difference_figure
 from cdmae.report.sections.masking import by_kind
 
 SMALL_QUERIES, SMALL_STEPS = 30, 300  # a run below either shows that the workflow works, nothing else
@@ -36,44 +36,44 @@ def _basics(facts: Facts) -> dict[str, Any]:
 
 
 def section(facts: Facts) -> Section | None:
-    """Give the answer; where the run has none, say why, and which system is the best."""
-    values = _basics(facts)
+    """Give the answer; where the run has none, say why. Then name the best system."""
+    values = {"best": "", "rerankers": []} | _basics(facts)
     column, gap = values["column"], values["gap"]
-    if not gap:
+    if column:
         reached = {name: column.value(name) for name in facts.systems}
         best = max(reached, key=lambda name: -1 if math.isnan(reached[name]) else reached[name], default="")
-        over = column.difference(best, facts.bm25) if column else None
-        return Section("answer", values | {"best": best, "value": reached.get(best), "bm25": facts.bm25, "over": over})
+        over = column.difference(best, facts.bm25)
+        values |= {"best": best, "value": reached.get(best), "bm25": facts.bm25, "over": over}
+        values |= {"unsure": bool(over) and over.p >= SIGNIFICANT, "rerankers": _rerankers(column)}
+    if not gap:
+        return Section("answer", values)
     a, b = masking_pairs(facts)[0]
     ours, theirs = facts.encoder_of(a), facts.encoder_of(b)
     entry, jobs = facts.entries("encoders")[ours], facts.benchmarks
     job = f"{entry.get('importance')}/{entry.get('start')}/{entry.get('collection')}"
     counting = jobs[jobs["rule"].isin(COUNTING) & (jobs["job"] == job)]["seconds"]
-    reranked = {name: facts.system(name).get("reranks") for name in facts.systems}
-    without = not_pretrained(facts, a)
     values |= {
-        "rerankers": [
-            (name, other, change)
-            for name, other in reranked.items()
-            if other and (change := column.difference(name, other))
-        ],
         "a": a,
         "b": b,
         "verdict": column.verdict(gap),
-        "without": column.difference(a, without),
-        "elsewhere": [
-            (other.name, change)
-            for other in everywhere(facts)
-            if other.sets != column.sets and (change := other.difference(a, without))
-        ],
+        "family": len(column.compared(family(facts, b), b)),
         "counting": float(counting.sum(min_count=1)),
         "ours": facts.pretraining_seconds(ours),
         "theirs": facts.pretraining_seconds(theirs),
         "stop_words": by_kind(facts.masked_terms[ours], "stop_word_share") if ours in facts.masked_terms else None,
     }
     pairs = [(other.head, a, b, other) for other in everywhere(facts)]
-    everything = difference_figure("answer-everywhere", "Importance-aware minus uniform, everywhere", pairs)
-    return Section("answer", values, figures=[_levels(column, a, b), everything])
+    everything = difference_figure("answer-everywhere", f"{a} minus {b}, everywhere", pairs)
+    table = comparison_table("answer", a, b, everywhere(facts))
+    return Section("answer", values, [table], [_levels(column, a, b), everything])
+
+
+def _rerankers(column: Column) -> list[tuple[str, str, Difference, str]]:
+    """List (reranker, the run that it reorders, the difference, the verdict on it)."""
+    facts = column.facts
+    reordered = {name: facts.system(name).get("reranks", "") for name in facts.systems}
+    gaps = [(name, other, column.difference(name, other)) for name, other in reordered.items() if other]
+    return [(name, other, gap, column.verdict(gap)) for name, other, gap in gaps if gap]
 
 
 def limits(facts: Facts) -> Section | None:

@@ -35,7 +35,7 @@ def distances(
     pairs, shown = list(pairs), shown or {column.unit: column}
     levels = {head: [one.cell(system) for system, _ in pairs] for head, one in shown.items()}
     gaps = [difference_cells(column.difference(*pair)) for pair in pairs]
-    return pd.DataFrame({**labels, **levels}).join(pd.DataFrame(gaps, columns=[over, "95 % interval", "p"]))
+    return pd.DataFrame({**labels, **levels}).join(pd.DataFrame(gaps, columns=[over, "95 % interval", "p, Holm"]))
 
 
 # --- stages ----------------------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from cdmae import formats
+from cdmae.importance.shading import Word
 from cdmae.report.charts import Figure, Row, Series, lines, rows
 from cdmae.report.comparisons import masking_pairs, shown
 from cdmae.report.facts import Facts
@@ -33,7 +34,7 @@ def section(facts: Facts) -> Section | None:
         "bits": by_kind(masked, "entropy"),
         "terms": terms,
         "more": figures,
-        "words": list(zip(example["words"], example["importance"], strict=True)),
+        "words": list(map(Word, *(example[key] for key in ("words", "importance", "seen")))),
         "highest": max([1e-9, *example["importance"]]),
     }
     return Section("masking", values, [terms_table(masked), sweep], [*terms, *figures])
@@ -74,7 +75,8 @@ def terms_table(masked: dict[str, Any], name: str = "masked-terms") -> Table:
 
 def example_table(masked: dict[str, Any], name: str) -> Table:
     """Tabulate the words of the example: their importance, and how likely each kind of mask hides them."""
-    frame = pd.DataFrame(masked["example"]).rename(columns={"words": "word", "importance_aware": "importance-aware"})
+    names = {"words": "word", "seen": "n-grams seen", "importance_aware": "importance-aware"}
+    frame = pd.DataFrame(masked["example"]).rename(columns=names)
     forms = dict.fromkeys(frame.columns[1:], lambda value: formats.minus(f"{value:.2f}"))
     return Table.of(name, "One sentence, word by word", frame, forms)
 

@@ -7,6 +7,7 @@ So have encoders that went through the same stage, ordered: which pre-training s
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import NamedTuple
@@ -15,17 +16,24 @@ import pandas as pd
 
 from cdmae import formats
 from cdmae.report.charts import Figure, Row, rows
-from cdmae.report.columns import MOST_SETS, Column, everywhere, in_domain, main_column, together
-from cdmae.report.columns import zero_shot as zero_shot_columns
+from cdmae.report.columns import (
+    MOST_SETS,
+    SIGNIFICANT,
+    Column,
+    everywhere,
+    in_domain,
+    main_column,
+    together,
+    zero_shot_measures,
+)
 from cdmae.report.comparisons import differences, masking_pairs, retrievers
 from cdmae.report.facts import Difference, Facts
-from cdmae.report.sections import Section, colour, difference_cells, difference_figure
+from cdmae.report.sections import READINGS, Section, colour, difference_cells, difference_figure
 from cdmae.report.tables import Table, highlight
 
 # by whether the difference is positive: beyond the noise of one seed, and within it
 SURE, DOUBTFUL = {True: "▲", False: "▼"}, {True: "△", False: "▽"}
 LEAST = 4  # encoders that make a ranking
-READINGS = {"better": "better", "worse": "worse", "open": "within the noise"}
 WIDE = 8  # more zero-shot columns than this are turned into rows, or cut into several tables
 
 
@@ -65,9 +73,10 @@ def system_cells(column: Column) -> pd.Series:
     for name in facts.systems:
         mark, note, gap = "", "", gaps.get(name)
         if gap:
-            note = f"{formats.signed(gap.difference)} against {facts.baseline}, {formats.probability(gap.p)}"
-        if gap and gap.p < 0.05:
-            mark = (SURE if abs(gap.difference) > column.noise else DOUBTFUL)[gap.difference > 0]
+            p = formats.probability(gap.p)
+            note = f"against {facts.baseline}: {formats.signed(gap.difference)}, {p}"
+        if gap and gap.p < SIGNIFICANT:
+            mark = (DOUBTFUL if column.verdict(gap) == "noise" else SURE)[gap.difference > 0]
         cells[name] = column.cell(name, mark=mark, note=note)
     return pd.Series(cells)
 
@@ -81,39 +90,45 @@ def against_baseline(column: Column) -> Figure | None:
     others = [system for system in facts.systems if system != facts.baseline] if facts.baseline else []
     neural = [system for system in others if facts.system(system).get("kind") not in ("bm25", "fusion")]
     pairs = [(system, system, facts.baseline, column) for system in neural or others]
-    file = "-".join(["baseline", *column.name.lower().replace(",", "").split()])
+    file = re.sub(r"[^\w.]+", "-", f"baseline {column.head}".lower())
     return difference_figure(file, f"{column.name}: {column.unit} minus {facts.baseline}’s", pairs, beside=True)
 
 
 def zero_shot(facts: Facts) -> Section | None:
-    """Show one table, what there is fewer of across, and how far the systems are from the baseline on average.
-
-    With many collections they stand in rows, a few systems to a table.
-    """
-    columns, pairs, figures, tables = zero_shot_columns(facts), masking_pairs(facts), [], []
-    if not columns:
+    """Show a table a measure, and how far the systems are from the baseline on average."""
+    measured, pairs = zero_shot_measures(facts), masking_pairs(facts)
+    if not measured:
         return None
-    shown = columns
+    tables = [table for columns in measured for table in _zero_shot_tables(columns)]
+    figures, columns = [], measured[-1]
     if len(columns) > 1:
-        shown = [*columns, together(columns, "average")]
         figures.append(against_baseline(together(columns, "Zero-shot average")))
     if pairs and len(columns) > MOST_SETS:  # the first screen has not said it
         every = [(column.name, *pairs[0], column) for column in columns]
-        figures.append(difference_figure("zero-shot", "Importance-aware minus uniform, zero-shot", every))
-    frame = _across({column.name: replace(column, measure=columns[0].measure) for column in shown})
-    caption = f"{columns[0].unit} on collections whose queries were not trained on"
-    if len(shown) <= WIDE:
-        tables.append(Table.of("zero-shot", caption, frame))
-    else:
-        turned = frame.set_index("system").T
-        for start in range(0, len(facts.systems), WIDE):
-            name, more = ("zero-shot", "") if start == 0 else (f"zero-shot-{start // WIDE + 1}", ", continued")
-            some = turned.iloc[:, start : start + WIDE].reset_index(names="collection")
-            tables.append(Table.of(name, caption + more, some))
+        title = "{} minus {}, zero-shot".format(*pairs[0])
+        figures.append(difference_figure("zero-shot", title, every))
     corpora = {entry.get("collection") for entry in facts.entries("encoders").values()}
-    measured = {target.collection for column in columns for some in column.sets for target in some}
-    values = {"facts": facts, "seen": sorted(measured & corpora), "legend_is_above": bool(in_domain(facts))}
+    collections = {target.collection for column in columns for some in column.sets for target in some}
+    seen = sorted(collections & corpora)
+    values = {"facts": facts, "seen": seen, "legend_is_above": bool(in_domain(facts)), "wide": len(tables) > 2}
     return Section("zero-shot", values, tables, figures)
+
+
+def _zero_shot_tables(columns: list[Column]) -> list[Table]:
+    """Set collections across, and their average; many of them down, a few systems to a table."""
+    first = columns[0]
+    shown = [*columns, together(columns, "average")] if len(columns) > 1 else columns
+    frame = _across({column.name: replace(column, measure=first.measure) for column in shown})
+    caption = f"{first.unit} on collections whose queries were not trained on"
+    file = re.sub(r"[^\w.]+", "-", f"zero-shot {first.unit}".lower())
+    if len(shown) <= WIDE:
+        return [Table.of(file, caption, frame)]
+    turned, tables = frame.set_index("system").T, []
+    for start in range(0, turned.shape[1], WIDE):
+        name, more = (file, "") if start == 0 else (f"{file}-{start // WIDE + 1}", ", continued")
+        some = turned.iloc[:, start : start + WIDE].reset_index(names="collection")
+        tables.append(Table.of(name, caption + more, some))
+    return tables
 
 
 # --- which pre-training serves best -----------------------------------------------------------------------------------
