@@ -229,6 +229,12 @@ def test_beir_names_what_is_wrong(tmp_path, name, content, message):
     assert message in refused(beir, beir_folder(tmp_path, **{name: content}))
 
 
+def test_a_path_cannot_add_a_line_to_a_message(tmp_path):
+    said = refused(beir, f"{tmp_path}/x\ncdmae: all is well")
+    assert said.startswith(f'path is "{tmp_path}/x\\ncdmae: all is well", and ')
+    assert "\n" not in said
+
+
 def test_a_pipe_in_a_collection_is_not_waited_for(tmp_path):
     path = beir_folder(tmp_path)
     (tmp_path / "corpus.jsonl").unlink()

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cdmae.collections import Source
 from cdmae.errors import InputError
+from cdmae.fields import show
 from cdmae.files import check_file
 from cdmae.log import Progress
 from cdmae.terminal import printable
@@ -294,8 +295,8 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         where = f"after line {number}" if number else "at its beginning"
         raise InputError(f"{path} is not a complete gzip archive ({where}: {error}); fetch it again") from None
-    except (FileNotFoundError, IsADirectoryError, PermissionError) as error:
-        raise InputError(f"{path} cannot be read ({error.strerror}); allowed: a file") from None
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror or error}); allowed: a file") from None
 
 
 def unpacked(path: Path, most: int) -> int:
@@ -347,7 +348,7 @@ def check_folder(path: str) -> Path:
     if not path.strip():
         raise InputError("path is empty; allowed: a folder")
     folder = Path(os.path.expanduser(path))
-    check_readable(folder, f"path is {path}, and {folder.absolute()}")
+    check_readable(folder, f"path is {show(path)}, and {show(str(folder.absolute()))}")
     return folder
 
 
