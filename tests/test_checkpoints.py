@@ -147,6 +147,7 @@ CHECKPOINT += WEIGHTS + [
     (says(model_type=["bert"]), f'{CONFIG} model_type ["bert"]; allowed: bert'),
     (says(model_type={}), CONFIG + " model_type {{}}; allowed: bert"),
     (says(type_vocab_size=10**9), f"{CONFIG} type_vocab_size 1000000000; allowed: from 1 to 1,000"),
+    (says(num_labels=10**9), f"{CONFIG} num_labels 1000000000; allowed: from 1 to 65,536"),
     (says(pad_token_id=-5), f"{CONFIG} pad_token_id -5; allowed: from 0 to"),
     (says(pad_token_id=9, vocab_size=9), f"{CONFIG} pad_token_id 9; allowed: from 0 to 8"),
     (says(hidden_size=8, num_attention_heads=3), f"{CONFIG} 3 attention heads and a width of 8; allowed: heads that"),

@@ -27,6 +27,7 @@ ACTIVATIONS = ("gelu", "relu", "silu")  # of a BERT
 SIZES = {  # in config.json, as far as it tells, and the most that can be meant
     "num_hidden_layers": 1000, "num_attention_heads": 1000, "hidden_size": 2**16, "intermediate_size": 2**18,
     "embedding_size": 2**16, "max_position_embeddings": 2**20, "vocab_size": 2**24, "type_vocab_size": 1000,
+    "num_labels": 2**16,
     "n_layers": 1000, "n_heads": 1000, "dim": 2**16, "hidden_dim": 2**18,
 }  # fmt: skip
 SHARES = (  # in config.json: probabilities
