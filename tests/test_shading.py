@@ -43,6 +43,8 @@ def test_numbers_are_one_word_a_line_and_grounds_follow_them():
     words = [Word("a", 1.0), Word("b", -0.256, 0.2)]
     assert shading.as_numbers(words) == "a\t1.00\nb\t-0.26\t?"
     assert shading.for_terminal(words).endswith(" b?")
+    escape = [Word("\x1b]0;owned\x07", 1.0)]
+    assert "\x1b]" not in shading.for_terminal(escape) + shading.as_numbers(escape)
     shown = shading.for_terminal([Word("a", -2.0), Word("b", 10.0), Word("c", 5.0)]).split(" ")
     assert shown[0] == "a"
     assert f"48;5;{shading.GROUNDS[-1]}m" in shown[1] and shown[1].endswith("b\x1b[0m")

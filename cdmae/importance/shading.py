@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
+from itertools import starmap
 from pathlib import Path
 from typing import NamedTuple
 
@@ -60,19 +61,21 @@ def spell(word: Iterable[int], pieces: list[str]) -> str:
     return "".join(pieces[piece].removeprefix("##") for piece in word)
 
 
-def for_terminal(words: Sequence[Word]) -> str:
+def for_terminal(scored: Iterable[tuple[str, float] | Word]) -> str:
     """Write the words on grounds as dark as they are important; guesses are marked."""
+    words = list(starmap(Word, scored))
     top = max([word.importance for word in words if word.importance > 0], default=1.0)
     shown = []
     for word in words:
-        ground = GROUNDS[round(max(0.0, min(1.0, word.importance / top)) * (len(GROUNDS) - 1))]
         text = printable(word.text)
+        ground = GROUNDS[round(max(0.0, min(1.0, word.importance / top)) * (len(GROUNDS) - 1))]
         shaded = text if ground is None else f"\x1b[48;5;{ground}m\x1b[38;5;16m{text}\x1b[0m"
         shown.append(shaded + word.mark)
     return " ".join(shown)
 
 
-def as_numbers(words: Sequence[Word]) -> str:
+def as_numbers(scored: Iterable[tuple[str, float] | Word]) -> str:
     """Write one word a line: word, tab, importance; another tab and a mark follow a guess."""
+    words = starmap(Word, scored)
     lines = [(printable(word.text), f"{word.importance:.2f}", word.mark) for word in words]
     return "\n".join("\t".join(line).rstrip("\t") for line in lines)
