@@ -39,7 +39,7 @@ def plan(values: dict[str, Any], *targets: str, cores: int = 64, gpus: int = 0) 
             dict(detail.params.items()),
             {str(reason) for reason in detail.non_derived_params},
             job,
-            detail.resources.get("mem_mb", 0),
+            detail.resources["mem_mb"],
             priority(detail.wildcards) if callable(priority := detail.rule.priority) else priority,
             detail.shellcmd or "",
             detail.rule,

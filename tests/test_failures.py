@@ -1,6 +1,7 @@
 """What is printed last: which jobs failed, and why."""
 
 import logging
+from types import SimpleNamespace
 
 import pytest
 from snakemake_interface_logger_plugins.common import LogEvent
@@ -49,6 +50,10 @@ def record(event, message="", **extra):
     return logging.makeLogRecord({"msg": message, "event": event, **extra})
 
 
+def job(megabytes):
+    return SimpleNamespace(resources={"mem_mb": megabytes})
+
+
 def failed(jobid, log, shellcmd="python a", rule_msg=None):
     parts = {"jobid": jobid, "log": [str(log)], "shellcmd": shellcmd, "rule_msg": rule_msg, "rule_name": "pretrain"}
     return record(LogEvent.JOB_ERROR, **parts)
@@ -61,7 +66,9 @@ def repeated(command, status):
 
 def test_a_job_that_was_killed_is_named_with_its_memory_and_its_command_is_printed_once(tmp_path):
     """bash prints the command of what is killed; otherwise Snakemake does, twice."""
-    failures, killed, wrong = Failures(lambda number: 1000 * number), tmp_path / "killed.log", tmp_path / "wrong.log"
+    failures = Failures(lambda number: job(1000 * number))
+    killed = tmp_path / "killed.log"
+    wrong = tmp_path / "wrong.log"
     assert not failures(repeated("python a", 137)) and not failures(repeated("python b", 1))
     killed.touch()
     wrong.write_text("step 1\n")
@@ -76,7 +83,7 @@ def test_a_job_that_was_killed_is_named_with_its_memory_and_its_command_is_print
 
 
 def test_a_job_of_a_cluster_is_named_with_the_words_of_its_queue_unless_another_attempt_went_well(tmp_path):
-    failures = Failures(lambda number: 0)
+    failures = Failures(lambda number: job(0))
     for jobid in (1, 2):
         assert failures(failed(jobid, tmp_path / f"{jobid}.log", rule_msg="SLURM-job '7' failed: OUT_OF_MEMORY"))
     assert failures(record(LogEvent.JOB_FINISHED, job_id=2))

@@ -107,7 +107,7 @@ def test_a_fusion_of_runs_over_training_queries_gives_negatives_by_the_weights_o
 
 def test_negatives_are_as_deep_as_the_deepest_stage_asks_and_collections_know_what_stages_take(whole, values):
     assert systems.mined(load(values)) == {("bm25", "docs", "train"): 50, ("one", "docs", "train"): 30}
-    assert whole["mine", "one/docs/train"].params["depth"] == 30
+    assert whole["mine", "one/docs/train"].params["settings"]["depth"] == 30
     asked = {f"stages.{name}": ["train", 64] for name in ("stage1", "stage3", "rerank")}
     assert systems.batches(load(values), "docs") == asked
     assert systems.batches(load(values), "other") == {}
@@ -117,13 +117,13 @@ def test_a_retriever_learns_from_its_negatives_and_its_teacher_and_its_release_t
     one, three = whole["train_retriever", "one"], whole["train_retriever", "three"]
     assert one.inputs["negatives"] == ["out/negatives/bm25.docs.train.parquet"]
     assert one.inputs["teacher"] == []
-    assert "alpha: 0.3" in three.reasons and not [reason for reason in one.reasons if reason.startswith("alpha")]
+    assert three.params["settings"]["alpha"] == 0.3 and "alpha" not in one.params["settings"]
     assert three.inputs["teacher"] == ["out/teachers/three.parquet"]
     assert whole["teacher", "three"].inputs["model"] == ["out/trained/cross"]
     assert whole["teacher", "three"].inputs["passages"] == ["out/collections/docs/passages.parquet"]
     release = whole["release", "three"]
     assert release.inputs["about"] == ["out/collections/docs/about.json"]
-    assert '"about": {"docs": "out/collections/docs/about.json"}' in release.params["facts"]
+    assert release.params["settings"]["about"] == {"docs": "out/collections/docs/about.json"}
 
 
 def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
@@ -131,7 +131,7 @@ def test_a_target_is_measured_by_the_grade_that_is_relevant_there(values):
     values["evaluation"] |= {"measures": measures, "relevant": {"docs": {"test": 2}}}
     graded = "RR(rel=2)@10 R(rel=3)@50 nDCG@10 R(rel=1)@50 Rprec(rel=2) Judged@10 SetF(beta=0.5,rel=2)"
     plain = " ".join(measures)
-    assert plan(values)["measures", "one"].params["measures"] == [plain, graded, plain]
+    assert plan(values)["measures", "one"].params["settings"]["measures"] == [plain, graded, plain]
     values["evaluation"]["measures"] = ["RR@10", "RR(rel=2)@10"]
     assert load(values).evaluation.measured("docs", "test") == ["RR(rel=2)@10"], "each once"
     values["evaluation"]["relevant"] = {"docs": {"train": 2}}
@@ -145,8 +145,10 @@ def test_a_length_of_a_collection_is_told_to_all_that_search_it_and_refused_wher
     searching = {("search", "one"), ("search", "three"), ("search_external", "foreign"), ("rerank", "cross")}
     vectors = {("vectors", "one/other"), ("vectors", "three/other"), ("vectors_external", "foreign/other")}
     assert changed(whole, jobs) == searching | vectors
-    assert jobs["search", "one"].params["lengths"] == jobs["rerank", "cross"].params["lengths"] == ["0", "0", "16"]
-    assert jobs["vectors_external", "foreign/other"].params["length"] == 16
+    for name in (("search", "one"), ("rerank", "cross")):
+        assert jobs[name].params["settings"]["lengths"] == [0, 0, 16]
+        assert " --lengths 0 0 16 " in jobs[name].command
+    assert jobs["vectors_external", "foreign/other"].params["settings"]["length"] == 16
     for name, message in (("other", "evaluation.lengths.other is 99999; allowed: up to"), ("nowhere", "not evaluated")):
         values["evaluation"]["lengths"] = {name: 99999}
         with pytest.raises(InputError, match=message):
@@ -163,9 +165,9 @@ def test_a_fusion_reads_the_systems_target_by_target(whole):
 
 def test_plugins_are_the_modules_that_the_settings_name(whole):
     modules = ("pretraining.objectives.mae", "masking.strategies.whole_word", "masking.strategies.importance")
-    assert whole["pretrain", "cdmae"].params["plugins"] == [f"cdmae.{module} 1" for module in modules]
-    assert whole["untrained", "none"].params["plugins"] == []
-    assert whole["collection", "docs"].params["plugins"] == ["cdmae.collections.sources.toy 1"]
+    assert list(whole["pretrain", "cdmae"].params["code"])[1:] == [f"cdmae.{module}" for module in modules]
+    assert list(whole["untrained", "none"].params["code"]) == ["workflow/scripts/pretrain.py"]
+    assert list(whole["collection", "docs"].params["code"])[1:] == ["cdmae.collections.sources.toy"]
 
 
 def edited(values, edits):
@@ -204,11 +206,11 @@ def test_a_setting_restarts_only_what_depends_on_it(whole, values, edits, expect
 
 
 def test_a_number_that_takes_the_value_of_another_is_seen(values):
-    """Snakemake compares parameters as sets, without their names."""
+    """Snakemake compares parameters as a set, without their names."""
     values["stages"]["stage3"] |= {"depth": 20, "group": 10, "random_negatives": 10}
     before = plan(values)
     values["stages"]["stage3"]["group"] = 20
-    values["systems"]["bm25"] |= {"k1": before["search_bm25", "bm25"].params["b"], "b": 0.9}
+    values["systems"]["bm25"] |= {"k1": before["search_bm25", "bm25"].params["settings"]["b"], "b": 0.9}
     assert changed(before, plan(values)) == {
         ("search_bm25", "bm25"), ("mine_bm25", "bm25/docs/train"), ("teacher", "three"), ("train_retriever", "three"),
         ("release", "three"),
@@ -216,12 +218,13 @@ def test_a_number_that_takes_the_value_of_another_is_seen(values):
 
 
 def test_a_margin_restarts_those_who_draw_by_it_and_is_told_to_nobody_else(values, whole):
-    assert not [name for name, job in whole.items() if any(reason.startswith("margin") for reason in job.reasons)]
+    assert not [name for name, job in whole.items() if "margin" in job.params.get("settings", ())]
     values["stages"]["stage3"]["margin"] = 0.05
     jobs = plan(values)
     assert changed(whole, jobs) == {("train_retriever", "three"), ("teacher", "three"), ("release", "three")}
-    assert "margin: 0.05" in jobs["teacher", "three"].reasons & jobs["train_retriever", "three"].reasons
-    assert '"margin": 0.05' in jobs["teacher", "three"].params["settings"]
+    for rule in ("teacher", "train_retriever"):
+        assert jobs[rule, "three"].params["settings"]["margin"] == 0.05
+        assert '"margin": 0.05' in jobs[rule, "three"].command
     values["stages"]["again"] = values["stages"]["stage3"] | {"margin": 0.1}
     values["systems"]["again"] = values["systems"]["three"] | {"stage": "again"}
     assert systems.taught_like(load(values), "again") == "again", "other candidates"
@@ -236,12 +239,12 @@ def test_a_run_of_others_teaches_what_it_ranks(values, whole, tmp_path):
     jobs = plan(values)
     assert not changed(whole, jobs), "of the others"
     assert not [name for rule, name in jobs if rule == "teacher" and name != "three"]
-    assert jobs["mine_run", "theirs/docs/train"].params["depth"] == systems.WHOLE
+    assert jobs["mine_run", "theirs/docs/train"].params["settings"]["depth"] == systems.WHOLE
     train = jobs["train_retriever", "four"]
     assert train.inputs["ranking"] == jobs["mine_run", "theirs/docs/train"].outputs
     assert not train.inputs["teacher"] and not jobs["train_retriever", "three"].inputs["ranking"]
     assert "--ranking out/negatives/theirs.docs.train.parquet --seed" in train.command
-    assert "alpha: 0.3" in train.reasons
+    assert train.params["settings"]["alpha"] == 0.3
     config = load(values)
     assert list(facts(config)["teachers"]) == ["three"], "the report looks at what rerankers were asked"
     assert systems.waiting(config)["systems"]["theirs"] == 1
@@ -250,12 +253,12 @@ def test_a_run_of_others_teaches_what_it_ranks(values, whole, tmp_path):
 def test_words_of_the_user_may_have_braces_and_be_longer_than_linux_takes_in_a_command(values):
     values["report"] = {"title": "Of {some} <words>", "example": "a {word} of {5,6} <or> more"}
     jobs = plan(values)
-    assert jobs["masked_terms", "cdmae"].params["example"] == "a {word} of {5,6} <or> more"
-    assert jobs["facts", "report"].params["facts"]["config"]["report"]["title"] == "Of {some} <words>"
+    assert jobs["masked_terms", "cdmae"].params["settings"]["example"] == "a {word} of {5,6} <or> more"
+    assert jobs["facts", "report"].params["settings"]["config"]["report"]["title"] == "Of {some} <words>"
     # 128 KiB: the facts of the report grow with the config, so they go by a file.
     values["report"] = {"title": "long" * 50_000}
     jobs = plan(values, "report", "table_main")
-    assert len(str(jobs["facts", "report"].params["facts"])) > 2**17
+    assert len(str(jobs["facts", "report"].params["settings"])) > 2**17
     assert max(len(job.command) for job in jobs.values()) < 2**12
 
 
@@ -266,7 +269,7 @@ def test_the_report_and_exhibits_read_what_a_job_writes_in_the_order_of_the_conf
     for rule, page in (("report", ""), ("table", "table_main")):
         written = jobs["facts", page or rule]
         assert jobs[rule, page].inputs["facts"] == written.outputs
-        assert list(written.params["facts"]["config"]["systems"]) == list(values["systems"])
+        assert list(written.params["settings"]["config"]["systems"]) == list(values["systems"])
 
 
 def test_what_snakemake_refuses_is_refused_by_a_dry_run(values):
@@ -375,15 +378,15 @@ def test_encoders_after_another_and_snapshots_share_what_is_upstream(values, who
     added = {name for name in jobs.keys() - whole.keys() if name[0] in ("tokenizer", "tokens", "ngrams", "importance")}
     assert added == {("ngrams", "ami/small/other"), ("importance", "ami/small/other")}, "other masks, other counts"
     assert changed(whole, jobs) == {("pretrain", "cdmae")}, "which now keeps two steps"
-    assert training.params["snapshots"] == [2, 8]
+    assert training.params["settings"]["snapshots"] == [2, 8]
     states = {tuple(known["pretrain", "cdmae"].params["state"]) for known in (whole, jobs)}
     assert len(states) == 2, "no state of before has them"
     assert jobs["snapshot", "cdmae-2"].inputs == {"encoder": ["out/encoders/cdmae"]}
-    assert jobs["snapshot", "cdmae-2"].params["step"] == 2
+    assert jobs["snapshot", "cdmae-2"].params["settings"]["step"] == 2
     assert jobs["train_retriever", "one-2"].inputs["encoder"] == ["out/encoders/cdmae-2"]
     assert "cdmae-2" not in facts(load(values))["encoders"], "its curves are those of its training"
-    assert '"before": {"general"' in jobs["release", "both"].params["facts"]
-    assert '"before"' not in jobs["release", "one"].params["facts"]
+    assert list(jobs["release", "both"].params["settings"]["before"]) == ["general"]
+    assert "before" not in jobs["release", "one"].params["settings"]
 
 
 def test_students_of_the_same_candidates_share_their_teacher_s_scores(values):

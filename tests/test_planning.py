@@ -17,6 +17,7 @@ import tiny_models
 import tiny_tokenizers
 from made_up import make_model
 from planned import plan, records
+from snakemake.persistence import ParamsChange
 
 from cdmae import collections
 from cdmae.collections.store import ROW_GROUP, Collection, write_collection
@@ -555,6 +556,7 @@ def test_records_of_this_machine_tell_nothing_of_another(monkeypatch, capsys, op
     monkeypatch.chdir(ROOT)
     monkeypatch.setenv("CDMAE_DEVICE", "cpu")
     monkeypatch.setattr("workflow.dry_run.dry_run", lambda *_, **__: {Job("latency", ""): None})
+    monkeypatch.setattr("workflow.recorded.changed", lambda _: ParamsChange())
     monkeypatch.setattr(machine, "here", lambda: Machine(4, memory=8e9))
     monkeypatch.setattr(machine, "records", lambda folder: asked.append(folder) or {})
     commands.command(["plan", "figure_sampling", "--configfile", "config/smoke.yaml", *options])
@@ -572,7 +574,7 @@ def test_the_command_plans_what_a_run_takes(monkeypatch):
         with pytest.raises(InputError, match=f"{word} is n.*; did you mean {near}?"):
             commands.command(["plan", word])
     config = commands.configured([])
-    measuring, table = records(config.values(), "table_latency")
+    _, measuring, table = records(config.values(), "table_latency")
     assert (measuring.rule, table.rule) == ("latency", "table")
     assert 13 < estimated(Machine(2), Planned(config), measuring)[0] < 30, "18 s on an idle core"
     sampling = [job.rule for job in records(config.values(), "figure_sampling")]

@@ -91,6 +91,7 @@ def plan(
     from cdmae.plan import machine
     from cdmae.plan.plan import text
     from cdmae.plan.work import Planned
+    from workflow import recorded
     from workflow.dry_run import dry_run
 
     config, here = configured(configfile), machine.here()
@@ -103,7 +104,8 @@ def plan(
     machine_ = machine.Machine(**size, gpu=gpu or here.gpu, memory=bytes_)
     device_here()
     os.environ[DEVICE] = "gpu" if size["gpus"] else "cpu"  # jobs ask for the GPUs of the machine that is described
-    jobs = list(dry_run(configfile, words, **size))
+    planned = dry_run(configfile, words, **size)
+    jobs = list(planned)
     earlier = [] if elsewhere else [(config, jobs)]
     if earlier and (configfile or words):
         earlier.insert(0, (configured([]), list(dry_run(**size))))
@@ -111,6 +113,8 @@ def plan(
         records = machine.records(place(other.results, "benchmarks"))
         machine_ = machine_.corrected(Planned(other), run, records)
     print(text(Planned(config), jobs, machine_, everything=all))
+    for line in recorded.summary(planned.values()):
+        print(f"changed    {line}")
 
 
 def adopt(*, configfile: list[str] = ()) -> None:  # type: ignore[assignment]

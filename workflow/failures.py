@@ -8,11 +8,15 @@ import signal
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from snakemake.logging import get_event
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from cdmae.terminal import printable
+
+if TYPE_CHECKING:
+    from snakemake.jobs import Job
 
 FAILED = "CalledProcessError in file"  # a record of Snakemake's that repeats the command of a job
 STATUS = re.compile(r"returned non-zero exit status (\d+)|died with <Signals\.(\w+)")
@@ -70,9 +74,9 @@ class Failure:
 class Failures:
     """The failed jobs of a run, from the records that Snakemake logs."""
 
-    def __init__(self, megabytes_of: Callable[[int], int]) -> None:
-        """Take a function from the number of a job to the memory that it asked for."""
-        self.megabytes_of = megabytes_of
+    def __init__(self, job_of: Callable[[int], Job]) -> None:
+        """Take a function that finds the job of a number."""
+        self.job_of = job_of
         self.errors: list[str] = []
         self.failed: dict[int, Failure] = {}
 
@@ -100,5 +104,6 @@ class Failures:
         if how.startswith("was killed"):
             record.shellcmd = None
         log = record.log[0] if record.log else record.rule_name
+        megabytes = self.job_of(record.jobid).resources.get("mem_mb", 0)
         self.failed.pop(record.jobid, None)
-        self.failed[record.jobid] = Failure(log, self.megabytes_of(record.jobid), how)
+        self.failed[record.jobid] = Failure(log, megabytes, how)

@@ -33,12 +33,6 @@ def device_here() -> str:
     return device
 
 
-def use_own_python() -> None:
-    """Let jobs find the Python of this process first, even if its environment is not activated."""
-    folders = [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
-    os.environ["PATH"] = os.pathsep.join(folders)
-
-
 def check_records(checkout: Path) -> None:
     """Refuse a checkout with braces in its path, or in which Snakemake cannot keep its records, as in a dry run."""
     if re.search("[{}]", str(checkout)):
@@ -50,6 +44,11 @@ def check_records(checkout: Path) -> None:
             f"{folder} cannot be written to, where Snakemake keeps its records; allowed: a checkout of your own, such "
             "as a clone"
         )
+
+
+def put_python_first() -> None:
+    """Put the programs of this process's Python first on the PATH."""
+    os.environ["PATH"] = os.pathsep.join([os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)])
 
 
 def image_here(checkout: Path) -> str:

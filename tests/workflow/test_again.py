@@ -25,7 +25,7 @@ def test_a_second_run_has_nothing_to_do(smoke):
 
 def test_alpha_is_a_matter_of_stage_3(smoke, overlay):
     assert smoke.plan(overlay("stages: {stage3: {alpha: 0.5}}")) == Counter(STAGE3)
-    assert "before: 'alpha: 4.0' now: 'alpha: 0.5'" in smoke.said, "the reason names the setting"
+    assert "Params have changed since last execution: alpha was 4.0 and is 0.5" in smoke.said
 
 
 def test_an_encoder_after_another_and_a_step_of_its_training(finished, overlay):
@@ -77,4 +77,4 @@ def test_a_change_in_the_kl_restarts_what_imports_it(finished):
     kept = {"collection", "tokenizer", "tokens", "ngrams", "importance", "masked_terms", "pretrain", "index_bm25",
             "mine_bm25", "search_bm25"}  # fmt: skip
     assert not kept & {job.split()[0] for job in found}
-    assert "before: 'cdmae.finetuning.losses " in finished.said, "the reason names the module"
+    assert "Params have changed since last execution: code of cdmae.finetuning.losses" in finished.said

@@ -59,7 +59,7 @@ def tools(tmp_path, programs):
 def test_jobs_run_with_the_python_of_snakemake_where_its_environment_is_not_activated(finished, programs):
     """Although another Python, without any packages, is first on the PATH."""
     bare = programs({"python": "echo no packages >&2; exit 1"})
-    command = [sys.executable, "-m", "snakemake", *SMOKE, TARGET, "--force"]
+    command = [sys.executable, "-m", "snakemake", TARGET, "--force", *SMOKE]
     environment = os.environ | {"PATH": f"{bare}:/usr/bin:/bin"}
     ended = subprocess.run(command, cwd=finished.folder, env=environment, capture_output=True, text=True)
     assert ended.returncode == 0, ended.stderr

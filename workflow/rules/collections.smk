@@ -1,8 +1,11 @@
 # Passages, queries, judgments; and the passages in word-pieces.
 
-collection_settings = {name: entry.values() for name, entry in settings.collections.items()}
-tokenizer_settings = {name: start.tokenizer() for name, start in settings.starts.items()}
-taken = {name: systems.batches(settings, name) for name in settings.collections}  # what the stages take per step
+collecting = {
+    name: {"collection": entry.values(), "version": collection_rows[name]["version"]}
+    for name, entry in settings.collections.items()
+}
+sources = {name: [entry.module] for name, entry in settings.collections.items()}
+tokenizing = {name: start.tokenizer() for name, start in settings.starts.items()}
 
 
 rule collection:
@@ -19,20 +22,17 @@ rule collection:
     benchmark:
         "<benchmarks>/collection/{collection}.tsv"
     priority: 100  # mistakes in one's own files show before anything is trained
-    threads: column(collection_rows, "threads")
+    threads: lookup("{collection}/threads", within=collection_rows)
     resources:
         mem_mb=8000,
         runtime=240,
     params:
-        *code("collection"),
-        *settings_of(collection_settings),
-        plugins=plugins("collection", {name: [entry.module] for name, entry in settings.collections.items()}),
-        settings=text_of(collection_settings),
-        version=column(collection_rows, "version"),
-        batches=text_of(taken),
+        code=code("collection", sources),
+        settings=settings_of(collecting),
+        batches=batches,
         folder=subpath(output[0], parent=True),
     shell:
-        "python workflow/scripts/collection.py --name {wildcards.collection} --settings {params.settings:q}"
+        "python workflow/scripts/collection.py --name {wildcards.collection} --settings {params.settings[collection]:q}"
         " --batches {params.batches:q} --output {params.folder:q} --threads {threads}"
         " 2>&1 | tee -i {log:q} >&2"
 
@@ -53,12 +53,11 @@ rule tokenizer:
         mem_mb=16000,
         runtime=120,
     params:
-        *code("tokenizer"),
-        *settings_of(tokenizer_settings),
-        start=text_of(tokenizer_settings),
+        code=code("tokenizer"),
+        settings=settings_of(tokenizing),
         collection=folder("passages"),
     shell:
-        "python workflow/scripts/tokenizer.py --start {params.start:q} --collection {params.collection:q}"
+        "python workflow/scripts/tokenizer.py --start {params.settings:q} --collection {params.collection:q}"
         " --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
@@ -79,8 +78,8 @@ rule tokens:
         mem_mb=32000,
         runtime=120,
     params:
-        *code("tokens"),
-        collection=folder("passages"),
+        code=code("tokens"),
+        collection=subpath(input.passages, parent=True),
     shell:
         "python workflow/scripts/tokens.py --tokenizer {input.tokenizer:q} --collection {params.collection:q}"
         " --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"

@@ -26,8 +26,9 @@ from workflow import overlays
 from workflow.circumstances import STARTED, now
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
 from workflow.fingerprint import fingerprint
+from workflow.recorded import plain
 from workflow.state import key_of
-from workflow.surroundings import check_records, device_here, image_here, use_own_python
+from workflow.surroundings import check_records, device_here, image_here, put_python_first
 from workflow.targets import check
 
 
@@ -65,7 +66,7 @@ shell.prefix(
 # Jobs run with the Python that runs Snakemake, also where its environment is not activated. Environments of conda and
 # images have their own.
 if workflow.deployment_settings.deployment_method.isdisjoint({DeploymentMethod.CONDA, DeploymentMethod.APPTAINER}):
-    use_own_python()
+    put_python_first()
 
 # SLURM warns all processes of a job before its time limit. Trainers save their state upon it
 # (cdmae/training/setup.py); this process, the shell and tee would die of it and take the trainer along. What they start
@@ -81,8 +82,16 @@ if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
     container: image
 
 
-# --- paths -----------------------------------------------------------------------------------------------------------
-# A pattern shows where something lies. What depends on an entry of the config is filled in from a row of these tables.
+# --- how the rules are written ---------------------------------------------------------------------------------------
+# A *pattern* is a path with gaps: "<results>/tokens/{start}/{collection}". <results>, <logs> and <benchmarks> are the
+# folders of this run. {system} in an output is a *wildcard*: Snakemake takes its value from the path that is asked for.
+# Other gaps of an input are *columns*: every entry of the config has a row in one of the tables below, and of_system,
+# of_encoder, of_start and of_collection fill in a pattern from the row that the rule's first wildcard names. So in a
+# rule that makes "<results>/trained/{system}", of_system("<results>/encoders/{encoder}") is the encoder of that system.
+# A column with a list gives several paths, an empty one none. {target} and {collection} without a wildcard are all that
+# are evaluated.
+# `settings` and `code` are what a job's result depends on besides its inputs, a mapping each. Snakemake records both and
+# runs a job again when one differs; parameters that are functions of `input` or `output` are no such reason.
 
 
 pathvars:
@@ -104,52 +113,40 @@ start_rows = {
     name: {"vocabulary": start.collection, "checkpoint": systems.model_files(start.checkpoint)}
     for name, start in settings.starts.items()
 }
-encoder_rows, system_rows = systems.encoders(settings), systems.systems(settings)
+encoder_rows = systems.encoders(settings)
+system_rows = systems.systems(settings)
 evaluated = list(dict.fromkeys(name for name, _ in systems.targets(settings)))
 TARGETS = [f"{collection}.{split}" for collection, split in systems.targets(settings)]
 COLLECTION_FILES = ("passages.parquet", "queries.parquet", "qrels.parquet", "about.json")
 KEPT = settings.evaluation.keep_vectors
 
 
-def per_job(function):
-    """Divide a call: rules give the first arguments, and Snakemake those of a job (its wildcards, input, output)."""
-    return partial(partial, function)
+def of(rows, pattern):
+    """Fill in a pattern from the row of the first wildcard."""
+
+    def paths(wildcards):
+        columns = {"target": TARGETS, "collection": evaluated, **rows[wildcards[0]], **dict(wildcards.items())}
+        return expand(pattern, **{key: [] if value == "" else value for key, value in columns.items()})
+
+    return paths
 
 
-@per_job
-def of(rows, pattern, wildcards):
-    """Fill in a pattern from the first wildcard's row; an empty column gives no path.
-
-    Lists give several paths. Without a wildcard that names the collection, there is a path for each that is evaluated.
-    """
-    columns = {"target": TARGETS, "collection": evaluated, **rows[wildcards[0]], **dict(wildcards.items())}
-    return expand(pattern, **{key: [] if value == "" else value for key, value in columns.items()})
+of_collection = partial(of, collection_rows)
+of_start = partial(of, start_rows)
+of_encoder = partial(of, encoder_rows)
+of_system = partial(of, system_rows)
 
 
-of_collection, of_start, of_encoder, of_system = (
-    partial(of, rows) for rows in (collection_rows, start_rows, encoder_rows, system_rows)
-)
+def folder(name):
+    """Name the folder of an input that is a list of files; nothing where there is none."""
+    return lambda wildcards, input: dirname(next(iter(input[name]), ""))
 
 
-@per_job
-def per_target(key, wildcards):
-    """List a column of every (collection, split) of a job: that of its wildcards, or all that are evaluated.
-
-    collection, folder: its name and where it lies; split; length: where its texts are cut; measures: how it is measured; run:
-    somebody's file.
-    """
-    own = [(wildcards.collection, wildcards.split)] if "split" in wildcards.keys() else systems.targets(settings)
-    return [
-        {
-            "collection": collection,
-            "folder": f"{results}/collections/{collection}",
-            "split": split,
-            "length": str(collection_rows[collection]["length"]),
-            "measures": " ".join(settings.evaluation.measured(collection, split)),
-            "run": settings.systems[wildcards.system].runs.get(collection, {}).get(split),
-        }[key]
-        for collection, split in own
-    ]
+def targets_of(wildcards):
+    """List the (collection, split) of a job: that of its wildcards, or all that are evaluated."""
+    if "split" in wildcards.keys():
+        return [(wildcards.collection, wildcards.split)]
+    return systems.targets(settings)
 
 
 def only(names):
@@ -172,36 +169,49 @@ wildcard_constraints:
 
 
 # --- what a result depends on besides its inputs ---------------------------------------------------------------------
-# A parameter is a reason to run again, unless it is a function of `input` or `output`.
-
-
-@per_job
-def setting(rows, key, wildcards):
-    """Take one setting of the first wildcard's entry, with its key."""
-    row = rows[wildcards[0]]
-    known = key if key in row else next(iter(row))
-    return f"{known}: {row[known]}"
 
 
 def settings_of(rows):
-    """List the settings of the first wildcard's entry, a parameter a key: the reason to run again names the key.
-
-    An entry that lacks the key of another one repeats its first: Snakemake compares sets. So numbers need their keys,
-    or one that takes the value of another would pass unseen.
-    """
-    return [setting(rows, key) for key in sorted({key for row in rows.values() for key in row})]
+    """Take the settings of the first wildcard's entry."""
+    return lambda wildcards: plain(rows[wildcards[0]])
 
 
-@per_job
-def text_of(rows, wildcards, output):
-    """Write the settings of the first wildcard's entry as JSON for the command line; no reason to run again."""
-    return json.dumps(rows[wildcards[0]], sort_keys=True)
+@cache
+def fingerprints(script, modules):
+    """Map the modules behind a script, and those that settings name, to their fingerprints."""
+    with in_a_sentence():
+        return fingerprint(f"workflow/scripts/{script}.py", modules)
 
 
-@per_job
-def column(rows, key, wildcards):
-    """Take one column of the first wildcard's entry."""
-    return rows[wildcards[0]][key]
+def code(script, modules=None):
+    """Map the modules behind a script to their fingerprints; `modules`: by entry, those that its settings name."""
+    return lambda wildcards: fingerprints(script, tuple(modules[wildcards[0]]) if modules else ())
+
+
+def state(rule, rows, modules=None):
+    """Tell where a training keeps what it resumes from, and hash its settings and code (workflow/state.py)."""
+    settings_now = settings_of(rows)
+    code_now = code(rule, modules)
+
+    def folder_and_key(wildcards, output):
+        folder = f"{results}/state/{rule}/{Path(output[0]).name}"
+        return [folder, key_of([settings_now(wildcards), code_now(wildcards)])]
+
+    return folder_and_key
+
+
+def where(wildcards):
+    """List the folders and splits of the collections that a job searches or measures."""
+    targets = targets_of(wildcards)
+    return {
+        "collections": [f"{results}/collections/{collection}" for collection, _ in targets],
+        "splits": [split for _, split in targets],
+    }
+
+
+def lengths(wildcards):
+    """List where the texts of these collections are cut; 0: at a system's own length."""
+    return [collection_rows[collection]["length"] for collection, _ in targets_of(wildcards)]
 
 
 def depth(wildcards):
@@ -211,57 +221,83 @@ def depth(wildcards):
     return systems.mined(settings)[wildcards.system, wildcards.collection, wildcards.split]
 
 
+def batches(wildcards, output):
+    """List the queries that stages take per step: only checked, and so no reason to make the collection again."""
+    return plain(systems.batches(settings, Path(output[0]).parent.name))
+
+
 def length(wildcards):
     """Tell where the passages of a collection are cut; 0: at a system's own length, which a foreign one may name."""
     own = system_rows[wildcards.system].get("passage_length", 0)
     return collection_rows[wildcards.collection]["length"] or own
 
 
-def triples(wildcards):
-    """Describe the published triples in the place of mining: their name and the settings of their collection."""
-    name = system_rows[wildcards.system]["triples"] if "split" in wildcards.keys() else ""
-    return json.dumps({"name": name, **collection_settings[wildcards.collection]} if name else {}, sort_keys=True)
+def encoding(wildcards):
+    """List the settings of vectors, with the model of a foreign retriever."""
+    model = settings.systems[wildcards.system].model
+    return plain({"length": length(wildcards)} | ({"model": model} if model else {}))
 
 
-def example(wildcards):
-    """Tell the text that is shaded; Snakemake would fill in braces of a plain one."""
-    return settings.report.example
+def searching(wildcards):
+    """List the settings of a retriever's search."""
+    return plain({**where(wildcards), "lengths": lengths(wildcards), "depth": depth(wildcards)})
+
+
+def searching_external(wildcards):
+    """List the settings of a foreign retriever's search."""
+    row = system_rows[wildcards.system]
+    own = {key: row[key] for key in ("model", "query_length", "passage_length")}
+    return plain({**searching(wildcards), **own})
+
+
+def searching_bm25(wildcards):
+    """List the settings of a search by BM25."""
+    row = system_rows[wildcards.system]
+    weights = {"k1": row["k1"], "b": row["b"]}
+    return plain({**where(wildcards), "depth": depth(wildcards), **weights, "triples": {}})
+
+
+def mining_bm25(wildcards):
+    """List the settings of a search over training queries, or of published triples in its place."""
+    searched = searching_bm25(wildcards)
+    name = system_rows[wildcards.system]["triples"]
+    if not name:
+        return searched
+    collection = settings.collections[wildcards.collection].values()
+    return plain({**searched, "k1": 0.0, "b": 0.0, "triples": {"name": name, **collection}})
+
+
+def reranking(wildcards):
+    """List the settings of a reranker, which has a depth of its own."""
+    return plain({**searching(wildcards), "depth": system_rows[wildcards.system]["depth"]})
+
+
+def fusing(wildcards):
+    """List the settings of a fusion whose weights are known."""
+    return plain({"depth": depth(wildcards)})
+
+
+def reading(wildcards):
+    """List the settings of runs from files."""
+    return plain({**where(wildcards), "depth": depth(wildcards)})
+
+
+def run_files(wildcards):
+    """List the files with the runs of somebody's system."""
+    runs = settings.systems[wildcards.system].runs
+    return [runs.get(collection, {}).get(split) for collection, split in targets_of(wildcards)]
+
+
+def measuring(wildcards):
+    """List the collections and splits on which a system is measured, and by what."""
+    targets = targets_of(wildcards)
+    measured = [" ".join(settings.evaluation.measured(collection, split)) for collection, split in targets]
+    return plain({**where(wildcards), "names": [name for name, _ in targets], "measures": measured})
 
 
 def facts_of(page):
     """List the contents of the report, or of an exhibit, in the order of the config."""
     return facts(settings) if page == "report" else exhibit(settings, page)
-
-
-@cache
-def code(rule, *modules):
-    """List the modules behind a script with their fingerprints, a parameter each: the reason to run again names them.
-
-    modules: others that the settings name and no import shows.
-    """
-    with in_a_sentence():
-        known = fingerprint(f"workflow/scripts/{rule}.py", modules)
-    return [f"{module} {known[module]}" for module in known]
-
-
-@per_job
-def plugins(rule, modules, wildcards):
-    """List what `code` adds for the modules that the settings of the first wildcard's entry name."""
-    return [line for line in code(rule, *modules[wildcards[0]]) if line not in code(rule)]
-
-
-@per_job
-def state(rule, tables, modules, wildcards, output):
-    """Tell where a training keeps what it resumes from, and hash its settings and code (workflow/state.py)."""
-    name = wildcards[0]
-    facts = [code(rule, *modules.get(name, [])), *(rows[name] for rows in tables)]
-    return [f"{results}/state/{rule}/{name}", key_of(facts)]
-
-
-@per_job
-def folder(name, wildcards, input):
-    """Name the folder of an input that is a file or a list of files; nothing where there is none."""
-    return dirname(input[name] if isinstance(input[name], str) else next(iter(input[name]), ""))
 
 
 # --- what jobs ask for -----------------------------------------------------------------------------------------------
@@ -270,15 +306,14 @@ waiting_for = systems.waiting(settings)
 FIRST = 100_000  # more than all jobs that fit beside each other have together
 
 
-@per_job
-def waiting(section, gpus_asked, wildcards):
+def waiting(section, gpus_asked):
     """Count the trainings that wait for an entry, one for the other: the priority of its jobs.
 
     The longest chain decides when a run ends. Jobs that want several GPUs of this machine come before all others.
     Snakemake keeps none free for a job, so that jobs of one GPU each would let them wait for ever.
     """
     several = min(gpus_asked, workflow.global_resources.get("gpu").value or 0) > 1  # a cluster has a queue of its own
-    return several * FIRST + waiting_for[section][wildcards[0]]
+    return lambda wildcards: several * FIRST + waiting_for[section][wildcards[0]]
 
 
 def gpus(number):
@@ -286,24 +321,29 @@ def gpus(number):
     return 0 if device == "cpu" else number
 
 
-@per_job
-def memory_of(rule, wildcards):
+def memory_of(rule):
     """Ask for megabytes by the size of the collection, as `./run plan` estimates them."""
-    return asked(settings, rule, *wildcards)
+    return lambda wildcards: asked(settings, rule, *wildcards)
 
 
-@per_job
-def cores(most, wildcards, input):
+def cores(most):
     """Count cores by the size of the inputs, one per 16 MB: small jobs run side by side."""
-    if not all(map(os.path.exists, input)):
-        return most
-    paths = [Path(name) for name in input]
-    files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
-    return max(1, min(most, sum(file.stat().st_size for file in files) >> 24))
+
+    def number(wildcards, input):
+        if not all(map(os.path.exists, input)):
+            return most
+        paths = [Path(name) for name in input]
+        files = [file for path in paths for file in (path.rglob("*") if path.is_dir() else [path]) if file.is_file()]
+        return max(1, min(most, sum(file.stat().st_size for file in files) >> 24))
+
+    return number
 
 
-@per_job
-def network_cores(most, rows, key, wildcards):
+def network_cores(most, rows, key):
     """Count cores by the width of the network of the start in a column; more than one do not help narrow ones."""
-    start = settings.starts[rows[wildcards[0]][key]]
-    return most if start.checkpoint or start.hidden >= 256 else 1
+
+    def number(wildcards):
+        start = settings.starts[rows[wildcards[0]][key]]
+        return most if start.checkpoint or start.hidden >= 256 else 1
+
+    return number

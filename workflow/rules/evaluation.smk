@@ -3,10 +3,7 @@
 from cdmae.files import write_json
 
 cards = {name: card(settings, name) for name in systems.of_kind(settings, *TRAINED)}
-card_rows = {
-    name: {"facts": json.dumps(told, sort_keys=True), "about": list(told["about"].values())}
-    for name, told in cards.items()
-}
+card_rows = {name: {"about": list(told["about"].values())} for name, told in cards.items()}
 
 
 rule measures:
@@ -25,15 +22,12 @@ rule measures:
         mem_mb=16000,
         runtime=60,
     params:
-        *code("measures"),
-        names=per_target("collection"),
-        collections=per_target("folder"),
-        splits=per_target("split"),
-        measures=per_target("measures"),
+        code=code("measures"),
+        settings=measuring,
     shell:
-        "python workflow/scripts/measures.py --system {wildcards.system:q} --names {params.names:q}"
-        " --collections {params.collections:q} --splits {params.splits:q} --runs {input.runs:q}"
-        " --measures {params.measures:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "python workflow/scripts/measures.py --system {wildcards.system:q} --names {params.settings[names]:q}"
+        " --collections {params.settings[collections]:q} --splits {params.settings[splits]:q} --runs {input.runs:q}"
+        " --measures {params.settings[measures]:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule release:
@@ -55,11 +49,11 @@ rule release:
         mem_mb=4000,
         runtime=30,
     params:
-        *code("release"),
-        facts=column(card_rows, "facts"),
+        code=code("release"),
+        settings=settings_of(cards),
     shell:
         "python workflow/scripts/release.py --model {input.model:q} --measures {input.measures:q}"
-        " --facts {params.facts:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        " --facts {params.settings:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule facts:
@@ -71,10 +65,13 @@ rule facts:
     wildcard_constraints:
         page=only(["report", *TABLES, *FIGURES]),
     localrule: True
+    resources:
+        mem_mb=1000,
+        runtime=10,
     params:
-        facts=lambda wildcards: facts_of(wildcards.page),
+        settings=lambda wildcards: facts_of(wildcards.page),
     run:
-        write_json(output[0], params.facts)
+        write_json(output[0], params.settings)
         Path(log[0]).write_text(f"wrote {output[0]}\n")
 
 
@@ -119,7 +116,7 @@ rule report:
         mem_mb=16000,  # the runs over half a million training queries
         runtime=60,
     params:
-        *code("report"),
+        code=code("report"),
         folder=subpath(output.page, parent=True),
     shell:
         "python workflow/circumstances.py {input.facts:q} {output.facts:q};"
@@ -142,7 +139,7 @@ rule latency:
         mem_mb=8000,
         runtime=30,
     params:
-        *code("latency"),
+        code=code("latency"),
     shell:
         "python workflow/scripts/latency.py --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
@@ -164,7 +161,7 @@ rule table:
         mem_mb=8000,
         runtime=60,
     params:
-        *code("table"),
+        code=code("table"),
         folder=subpath(output[0], parent=True),
     shell:
         "python workflow/scripts/table.py --name {wildcards.exhibit} --facts {input.facts:q}"

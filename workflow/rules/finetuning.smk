@@ -1,6 +1,6 @@
 # Stages 1 to 3 and the reranker. A stage is a config entry: what tells stages apart is whose run gives the negatives.
 
-stage_settings = {
+training = {
     name: settings.stages[system.stage].values(teacher=bool(system.teacher))
     for name, system in settings.systems.items()
     if system.kind in TRAINED
@@ -40,19 +40,17 @@ rule train_retriever:
         mem_mb=32000,
         runtime=2880,
     params:
-        *code("train_retriever"),
-        *settings_of(stage_settings),
+        code=code("train_retriever"),
+        settings=settings_of(training),
         collection=folder("passages"),
-        settings=text_of(stage_settings),
-        seed=column(system_rows, "seed"),
-        state=state("train_retriever", [stage_settings], {}),
+        state=state("train_retriever", training),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/train_retriever.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
         " --negatives {input.negatives:q} --teacher {input.teacher:q} --ranking {input.ranking:q}"
-        " --seed {params.seed} --threads {threads}"
+        " --seed {params.settings[seed]} --threads {threads}"
         ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
 
 
@@ -81,18 +79,16 @@ rule train_reranker:
         mem_mb=32000,
         runtime=2880,
     params:
-        *code("train_reranker"),
-        *settings_of(stage_settings),
+        code=code("train_reranker"),
+        settings=settings_of(training),
         collection=folder("passages"),
-        settings=text_of(stage_settings),
-        seed=column(system_rows, "seed"),
-        state=state("train_reranker", [stage_settings], {}),
+        state=state("train_reranker", training),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
         " workflow/scripts/train_reranker.py --name {wildcards.system} --settings {params.settings:q}"
         " --encoder {input.encoder:q} --collection {params.collection:q} --tokens {input.tokens:q}"
-        " --negatives {input.negatives:q} --seed {params.seed} --threads {threads}"
+        " --negatives {input.negatives:q} --seed {params.settings[seed]} --threads {threads}"
         ' --state "$state" --output {output:q} 2>&1 | tee -i {log:q} >&2'
 
 
@@ -120,10 +116,9 @@ rule teacher:
         mem_mb=32000,
         runtime=2880,
     params:
-        *code("teacher"),
-        *settings_of(drawn),
+        code=code("teacher"),
+        settings=settings_of(drawn),
         collection=folder("passages"),
-        settings=text_of(drawn),
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/teacher.py --model {input.model:q} --collection {params.collection:q}"

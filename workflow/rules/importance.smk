@@ -1,9 +1,16 @@
 # How important each word of a collection is: equations 7 and 8.
 
-counting_settings = {name: entry.counting() for name, entry in settings.importance.items()}
-importance_settings = {name: entry.values() for name, entry in settings.importance.items()}
-mask_settings = {name: settings.encoders[name].masking() for name in systems.masked_by_importance(settings)}
-mask_modules = [f"cdmae.masking.strategies.{name}" for name in ("uniform", "whole_word", "importance")]
+counting = {name: entry.counting() for name, entry in settings.importance.items()}
+estimating = {name: entry.values() for name, entry in settings.importance.items()}
+masking = {
+    name: {
+        "masks": settings.encoders[name].masking(),
+        "seed": encoder_rows[name]["seed"],
+        "example": settings.report.example,
+    }
+    for name in systems.masked_by_importance(settings)
+}
+strategies = [f"cdmae.masking.strategies.{name}" for name in ("uniform", "whole_word", "importance")]
 
 
 rule ngrams:
@@ -23,9 +30,8 @@ rule ngrams:
         mem_mb=memory_of("ngrams"),
         runtime=120,
     params:
-        *code("ngrams"),
-        *settings_of(counting_settings),
-        settings=text_of(counting_settings),
+        code=code("ngrams"),
+        settings=settings_of(counting),
     shell:
         "python workflow/scripts/ngrams.py --tokens {input.tokens:q} --settings {params.settings:q}"
         " --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -48,9 +54,8 @@ rule importance:
         mem_mb=memory_of("importance"),
         runtime=120,
     params:
-        *code("importance"),
-        *settings_of(importance_settings),
-        settings=text_of(importance_settings),
+        code=code("importance"),
+        settings=settings_of(estimating),
     shell:
         "python workflow/scripts/importance.py --ngrams {input.ngrams:q} --tokens {input.tokens:q}"
         " --settings {params.settings:q} --output {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -69,18 +74,14 @@ rule masked_terms:
     benchmark:
         "<benchmarks>/masked_terms/{encoder}.tsv"
     wildcard_constraints:
-        encoder=only(mask_settings),
+        encoder=only(masking),
     resources:
         mem_mb=16000,
         runtime=60,
     params:
-        *code("masked_terms"),
-        *settings_of(mask_settings),
-        plugins=plugins("masked_terms", dict.fromkeys(mask_settings, mask_modules)),
-        settings=text_of(mask_settings),
-        seed=column(encoder_rows, "seed"),
-        example=example,
+        code=code("masked_terms", dict.fromkeys(masking, strategies)),
+        settings=settings_of(masking),
     shell:
         "python workflow/scripts/masked_terms.py --tokens {input.tokens:q} --tokenizer {input.tokenizer:q}"
-        " --importance {input.importance:q} --settings {params.settings:q} --seed {params.seed}"
-        " --example {params.example:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        " --importance {input.importance:q} --settings {params.settings[masks]:q}"
+        " --seed {params.settings[seed]} --example {params.settings[example]:q} --output {output:q} 2>&1 | tee -i {log:q} >&2"

@@ -1,10 +1,5 @@
 # BM25: the first system, whose run over the training queries gives stage 1 its negatives.
 
-weights = {name: {key: system_rows[name][key] for key in ("k1", "b")} for name in systems.of_kind(settings, "bm25")}
-mining_weights = {  # 0 where published triples take the place of a search
-    name: dict.fromkeys(row, 0.0) if system_rows[name]["triples"] else row for name, row in weights.items()
-}
-
 
 rule index_bm25:
     """An inverted index of titles and texts."""
@@ -22,8 +17,8 @@ rule index_bm25:
         mem_mb=16000,
         runtime=120,
     params:
-        *code("index_bm25"),
-        collection=folder("passages"),
+        code=code("index_bm25"),
+        collection=subpath(input.passages, parent=True),
     shell:
         "python workflow/scripts/index_bm25.py --collection {params.collection:q} --folder {output:q}"
         " --threads {threads} 2>&1 | tee -i {log:q} >&2"
@@ -49,18 +44,12 @@ rule search_bm25:
         mem_mb=16000,
         runtime=240,
     params:
-        *code("search_bm25"),
-        *settings_of(weights),
-        collections=per_target("folder"),
-        splits=per_target("split"),
-        depth=depth,
-        k1=column(weights, "k1"),
-        b=column(weights, "b"),
-        triples=triples,
+        code=code("search_bm25"),
+        settings=searching_bm25,
     shell:
-        "python workflow/scripts/search_bm25.py --indexes {input.indexes:q} --collections {params.collections:q}"
-        " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} --k1 {params.k1} --b {params.b}"
-        " --triples {params.triples:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        "python workflow/scripts/search_bm25.py --indexes {input.indexes:q} --collections {params.settings[collections]:q}"
+        " --splits {params.settings[splits]:q} --outputs {output:q} --depth {params.settings[depth]}"
+        " --k1 {params.settings[k1]} --b {params.settings[b]} --triples {params.settings[triples]:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 use rule search_bm25 as mine_bm25 with:
@@ -72,7 +61,4 @@ use rule search_bm25 as mine_bm25 with:
     benchmark:
         "<benchmarks>/mine_bm25/{system}.{collection}.{split}.tsv"
     params:
-        *code("search_bm25"),
-        *settings_of(mining_weights),
-        k1=column(mining_weights, "k1"),
-        b=column(mining_weights, "b"),
+        settings=mining_bm25,

@@ -1,15 +1,20 @@
 # Masked auto-encoders (equations 1 to 6 and 9). The decoder is discarded; what remains is the encoder.
 
-encoder_settings = {name: encoder.values() for name, encoder in settings.encoders.items()}
-start_settings = {name: settings.starts[encoder.start].values() for name, encoder in settings.encoders.items()}
+pretraining = {
+    name: {
+        "encoder": encoder.values(),
+        "start": settings.starts[encoder.start].values(),
+        "snapshots": systems.snapshots(settings, name),
+    }
+    for name, encoder in settings.encoders.items()
+}
 modules_of = {  # modules that the settings name
     name: [f"cdmae.pretraining.objectives.{encoder.objective}"] * encoder.pretrained
     + [f"cdmae.masking.strategies.{masking}" for masking in dict.fromkeys(encoder.maskings)]
     for name, encoder in settings.encoders.items()
 }
-kept_steps = {name: {"snapshots": systems.snapshots(settings, name)} for name in settings.encoders}
-snapshots = {name for name, encoder in settings.encoders.items() if encoder.snapshot_of}
-untrained = {name for name, encoder in settings.encoders.items() if not encoder.pretrained} - snapshots
+snapshots = {name: {"step": encoder.take_step} for name, encoder in settings.encoders.items() if encoder.snapshot_of}
+untrained = {name for name, encoder in settings.encoders.items() if not encoder.pretrained} - snapshots.keys()
 
 
 rule pretrain:
@@ -28,7 +33,7 @@ rule pretrain:
     benchmark:
         "<benchmarks>/pretrain/{encoder}.tsv"
     wildcard_constraints:
-        encoder=only(settings.encoders.keys() - snapshots - untrained),
+        encoder=only(settings.encoders.keys() - snapshots.keys() - untrained),
     priority: waiting("encoders", gpus(8))
     threads: network_cores(8, encoder_rows, "start")
     resources:
@@ -37,22 +42,16 @@ rule pretrain:
         mem_mb=32000,
         runtime=7200,
     params:
-        *code("pretrain"),
-        *settings_of(encoder_settings),
-        *settings_of(start_settings),
-        plugins=plugins("pretrain", modules_of),
-        settings=text_of(encoder_settings),
-        start=text_of(start_settings),
-        seed=column(encoder_rows, "seed"),
-        snapshots=column(kept_steps, "snapshots"),
-        state=state("pretrain", [encoder_settings, start_settings, kept_steps], modules_of),
+        code=code("pretrain", modules_of),
+        settings=settings_of(pretraining),
+        state=state("pretrain", pretraining, modules_of),
     shell:
         "state=$(python workflow/state.py {params.state:q} {input:q});"
         " workflow/launch --nodes {resources.nodes} {resources.gpu}"
-        " workflow/scripts/pretrain.py --name {wildcards.encoder} --settings {params.settings:q}"
-        " --start {params.start:q} --tokenizer {input.tokenizer:q} --after {input.after:q}"
-        " --tokens {input.tokens:q} --importance {input.importance:q} --snapshots {params.snapshots}"
-        ' --seed {params.seed} --threads {threads} --state "$state"'
+        " workflow/scripts/pretrain.py --name {wildcards.encoder} --settings {params.settings[encoder]:q}"
+        " --start {params.settings[start]:q} --tokenizer {input.tokenizer:q} --after {input.after:q}"
+        " --tokens {input.tokens:q} --importance {input.importance:q} --snapshots {params.settings[snapshots]}"
+        ' --seed {params.settings[encoder][seed]} --threads {threads} --state "$state"'
         " --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
@@ -90,8 +89,8 @@ rule snapshot:
         mem_mb=2000,
         runtime=30,
     params:
-        *code("snapshot"),
-        step=column(encoder_rows, "step"),
+        code=code("snapshot"),
+        settings=settings_of(snapshots),
     shell:
         "python workflow/scripts/snapshot.py --name {wildcards.encoder} --encoder {input.encoder:q}"
-        " --step {params.step} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        " --step {params.settings[step]} --output {output:q} 2>&1 | tee -i {log:q} >&2"

@@ -5,19 +5,19 @@ import atexit
 from snakemake.common import NOTHING_TO_BE_DONE_MSG
 from snakemake.logging import logger
 
-from workflow import surroundings
+from workflow import recorded, surroundings
 from workflow.failures import Failures
 
 
-def megabytes(number):
-    """Return the memory that a job asked for."""
-    asked_for = (job.resources.get("mem_mb", 0) for job in workflow.dag.jobs if job.jobid == number)
-    return next(asked_for, 0)
+def job_of(number):
+    """Find the job of a number in Snakemake's log."""
+    return next(job for job in workflow.dag.jobs if job.jobid == number)
 
 
 locks = []
-failures = Failures(megabytes)
+failures = Failures(job_of)
 logger.addFilter(failures)
+logger.addFilter(recorded.Reasons(job_of))
 
 
 onstart:

@@ -1,8 +1,12 @@
 # Every system's runs: over training queries (negatives for the next stage) and over everything that is evaluated.
 
-foreign_lengths = {
-    name: {key: system_rows[name][key] for key in ("query_length", "passage_length")}
-    for name in systems.of_kind(settings, "external")
+
+weighing = {
+    name: {
+        **{key: system_rows[name][key] for key in ("of", "method", "k", "weights", "tuned")},
+        "depth": settings.evaluation.depth,
+    }
+    for name in systems.of_kind(settings, "fusion")
 }
 
 
@@ -26,12 +30,12 @@ rule vectors:
         mem_mb=32000,
         runtime=1440,
     params:
-        *code("vectors"),
-        length=length,
+        code=code("vectors"),
+        settings=encoding,
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/vectors.py --model {input.model:q} --tokens {input.tokens:q} --output {output:q}"
-        " --length {params.length} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --length {params.settings[length]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule vectors_external:
@@ -54,14 +58,13 @@ rule vectors_external:
         mem_mb=32000,
         runtime=1440,
     params:
-        *code("vectors_external"),
-        collection=folder("passages"),
-        model=column(system_rows, "model"),
-        length=length,
+        code=code("vectors_external"),
+        settings=encoding,
+        collection=subpath(input.passages, parent=True),
     shell:
         "workflow/launch {resources.gpu}"
-        " workflow/scripts/vectors_external.py --model {params.model:q} --collection {params.collection:q}"
-        " --length {params.length} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        " workflow/scripts/vectors_external.py --model {params.settings[model]:q} --collection {params.collection:q}"
+        " --length {params.settings[length]} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search:
@@ -87,16 +90,13 @@ rule search:
         mem_mb=64000,
         runtime=480,
     params:
-        *code("search"),
-        collections=per_target("folder"),
-        splits=per_target("split"),
-        lengths=per_target("length"),
-        depth=depth,
+        code=code("search"),
+        settings=searching,
     shell:
         "workflow/launch {resources.gpu}"
         " workflow/scripts/search.py --model {input.model:q} --vectors {input.vectors:q} --tokens {input.tokens:q}"
-        " --collections {params.collections:q} --splits {params.splits:q} --lengths {params.lengths}"
-        " --outputs {output:q} --depth {params.depth} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --collections {params.settings[collections]:q} --splits {params.settings[splits]:q}"
+        " --lengths {params.settings[lengths]} --outputs {output:q} --depth {params.settings[depth]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule search_external:
@@ -122,21 +122,15 @@ rule search_external:
         mem_mb=64000,
         runtime=480,
     params:
-        *code("search_external"),
-        *settings_of(foreign_lengths),
-        collections=per_target("folder"),
-        splits=per_target("split"),
-        lengths=per_target("length"),
-        depth=depth,
-        model=column(system_rows, "model"),
-        query_length=column(system_rows, "query_length"),
-        passage_length=column(system_rows, "passage_length"),
+        code=code("search_external"),
+        settings=searching_external,
     shell:
         "workflow/launch {resources.gpu}"
-        " workflow/scripts/search_external.py --model {params.model:q} --query-length {params.query_length}"
-        " --passage-length {params.passage_length} --vectors {input.vectors:q} --collections {params.collections:q}"
-        " --splits {params.splits:q} --lengths {params.lengths} --outputs {output:q} --depth {params.depth}"
-        " --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " workflow/scripts/search_external.py --model {params.settings[model]:q}"
+        " --query-length {params.settings[query_length]} --passage-length {params.settings[passage_length]}"
+        " --vectors {input.vectors:q} --collections {params.settings[collections]:q}"
+        " --splits {params.settings[splits]:q} --lengths {params.settings[lengths]} --outputs {output:q}"
+        " --depth {params.settings[depth]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 use rule search as mine with:
@@ -181,16 +175,13 @@ rule rerank:
         mem_mb=32000,
         runtime=1440,
     params:
-        *code("rerank"),
-        collections=per_target("folder"),
-        splits=per_target("split"),
-        lengths=per_target("length"),
-        depth=column(system_rows, "depth"),
+        code=code("rerank"),
+        settings=reranking,
     shell:
         "workflow/launch {resources.gpu}"
-        " workflow/scripts/rerank.py --model {input.model:q} --collections {params.collections:q}"
-        " --tokens {input.tokens:q} --splits {params.splits:q} --lengths {params.lengths} --runs {input.runs:q}"
-        " --depth {params.depth} --outputs {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " workflow/scripts/rerank.py --model {input.model:q} --collections {params.settings[collections]:q}"
+        " --tokens {input.tokens:q} --splits {params.settings[splits]:q} --lengths {params.settings[lengths]}"
+        " --runs {input.runs:q} --depth {params.settings[depth]} --outputs {output:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 rule weights:
@@ -211,17 +202,12 @@ rule weights:
         mem_mb=8000,
         runtime=60,
     params:
-        *code("weights"),
-        systems=column(system_rows, "of"),
-        method=column(system_rows, "method"),
-        k=column(system_rows, "k"),
-        weights=column(system_rows, "weights"),
-        tuned=column(system_rows, "tuned"),
-        depth=settings.evaluation.depth,
+        code=code("weights"),
+        settings=settings_of(weighing),
     shell:
-        "python workflow/scripts/weights.py --systems {params.systems:q} --method {params.method} --k {params.k}"
-        " --weights {params.weights} --runs {input.runs:q} --judged {input.judged:q} --tuned {params.tuned:q}"
-        " --depth {params.depth} --output {output:q} 2>&1 | tee -i {log:q} >&2"
+        "python workflow/scripts/weights.py --systems {params.settings[of]:q} --method {params.settings[method]}"
+        " --k {params.settings[k]} --weights {params.settings[weights]} --runs {input.runs:q}"
+        " --judged {input.judged:q} --tuned {params.settings[tuned]:q} --depth {params.settings[depth]} --output {output:q} 2>&1 | tee -i {log:q} >&2"
 
 
 rule fuse:
@@ -242,11 +228,11 @@ rule fuse:
         mem_mb=8000,
         runtime=60,
     params:
-        *code("fuse"),
-        depth=depth,
+        code=code("fuse"),
+        settings=fusing,
     shell:
         "python workflow/scripts/fuse.py --weights {input.weights:q} --runs {input.runs:q} --outputs {output:q}"
-        " --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
+        " --depth {params.settings[depth]} 2>&1 | tee -i {log:q} >&2"
 
 
 use rule fuse as mine_fusion with:
@@ -268,7 +254,7 @@ use rule fuse as mine_fusion with:
 rule read_run:
     """The runs of somebody's system, from TREC's text."""
     input:
-        files=per_target("run"),
+        files=run_files,
         collections=of_system("<results>/collections/{collection}/queries.parquet"),
     output:
         expand("<results>/runs/{system}/{target}.parquet", target=TARGETS, allow_missing=True),
@@ -283,13 +269,11 @@ rule read_run:
         mem_mb=16000,
         runtime=60,
     params:
-        *code("read_run"),
-        collections=per_target("folder"),
-        splits=per_target("split"),
-        depth=depth,
+        code=code("read_run"),
+        settings=reading,
     shell:
-        "python workflow/scripts/read_run.py --files {input.files:q} --collections {params.collections:q}"
-        " --splits {params.splits:q} --outputs {output:q} --depth {params.depth} 2>&1 | tee -i {log:q} >&2"
+        "python workflow/scripts/read_run.py --files {input.files:q} --collections {params.settings[collections]:q}"
+        " --splits {params.settings[splits]:q} --outputs {output:q} --depth {params.settings[depth]} 2>&1 | tee -i {log:q} >&2"
 
 
 use rule read_run as mine_run with:
@@ -317,7 +301,7 @@ rule export:
         mem_mb=8000,
         runtime=60,
     params:
-        *code("export"),
+        code=code("export"),
         collection=folder("collection"),
     shell:
         "python workflow/scripts/export.py --run {input.run:q} --collection {params.collection:q}"

@@ -1,0 +1,113 @@
+"""Parameters as Snakemake records them, and what has changed since: by key, where Snakemake shows both texts.
+
+A rule has one parameter for the settings that decide its result and one for its code, both plain mappings. Snakemake
+keeps the `repr` of each and runs a job again when one differs.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import logging
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from snakemake.logging import get_event
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from cdmae.fields import show
+from workflow.fingerprint import FOLLOWED
+
+if TYPE_CHECKING:
+    from snakemake.jobs import Job
+    from snakemake.persistence import ParamsChange
+
+SAID = "Params have changed since last execution: "  # by Snakemake, before both texts
+SHOWN = 5  # changes of a job, and jobs of a change
+
+
+class Json(dict):
+    """A mapping that a command line receives as JSON; Snakemake records it as a plain one."""
+
+    def __str__(self) -> str:
+        return json.dumps(self)
+
+
+def plain(values: Mapping[str, Any]) -> Json:
+    """Return settings in the one form that they are compared in: keys sorted, tuples as lists, mappings as `Json`."""
+    return json.loads(json.dumps(values, sort_keys=True), object_hook=Json)
+
+
+class Reasons:
+    """Names the settings and modules that changed in the reasons that Snakemake logs with its jobs."""
+
+    def __init__(self, job_of: Callable[[int], Job]) -> None:
+        """Take a function that finds the job of a number."""
+        self.job_of = job_of
+
+    def __call__(self, record: logging.LogRecord) -> bool:
+        """Change the reason in a log record, and let the record pass."""
+        if get_event(record) == LogEvent.JOB_INFO:
+            change = changed(self.job_of(record.jobid))
+            record.reason = record.reason.replace(f"{SAID}{change}", f"{SAID}{enumerated(named(change))}")
+        return True
+
+
+def changed(job: Job) -> ParamsChange:
+    """Return the recorded and the present parameters that differ, as far as Snakemake runs a job again for them.
+
+    All that this project reads of Snakemake's records; `tests/test_recorded.py` names the version that it knows.
+    """
+    return job.dag.reason(job).params_changed
+
+
+def summary(jobs: Iterable[Job]) -> list[str]:
+    """List the changes for which jobs run again, each with the jobs that it concerns."""
+    concerned: dict[str, list[str]] = {}
+    for job in jobs:
+        for words in named(changed(job)):
+            concerned.setdefault(words, []).append(" ".join([job.rule.name, *job.wildcards]))
+    return [f"{words}: {enumerated(names)}" for words, names in concerned.items()]
+
+
+def enumerated(words: list[str]) -> str:
+    """Write a few words and the number of the others."""
+    more = len(words) - SHOWN
+    return "; ".join([*words[:SHOWN], f"{more} more"] if more > 0 else words)
+
+
+def named(change: ParamsChange) -> list[str]:
+    """Name the settings and modules that differ between two sets of recorded parameters."""
+    try:
+        before, now = flat(change.only_old), flat(change.only_new)
+    except (SyntaxError, TypeError, ValueError):
+        return ["its parameters were recorded by another version of the workflow"]
+    keys = [key for key in before | now if before.get(key) != now.get(key)]
+    return [in_words(key, before, now) for key in keys]
+
+
+def in_words(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
+    """Tell how one key differs; of a module only that it does."""
+    if key.endswith(".py") or key.split(".")[0] in FOLLOWED:
+        return f"code of {key}"
+    if key not in before:
+        return f"{key} is {show(now[key])} and was not set"
+    if key not in now:
+        return f"{key} was {show(before[key])} and is not set"
+    return f"{key} was {show(before[key])} and is {show(now[key])}"
+
+
+def flat(recorded: Iterable[str]) -> dict[str, Any]:
+    """Read recorded parameters as one mapping, in which the keys of nested mappings are joined by dots."""
+    values: dict[str, Any] = {}
+    for text in recorded:
+        values |= _flat(dict(ast.literal_eval(text)))
+    return values
+
+
+def _flat(values: Mapping[str, Any], above: str = "") -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in values.items():
+        path = f"{above}{key}"
+        found |= _flat(value, f"{path}.") if isinstance(value, dict) and value else {path: value}
+    return found
