@@ -1,7 +1,7 @@
 # Passages, queries, judgments; and the passages in word-pieces.
 
 collecting = {
-    name: {"collection": entry.values(), "version": collection_rows[name]["version"]}
+    name: {"collection": entry.values(), "version": entry.settings.version()}
     for name, entry in settings.collections.items()
 }
 sources = {name: [entry.module] for name, entry in settings.collections.items()}

@@ -1,4 +1,14 @@
 # Reads and checks the config before any rule is defined, and helps the rules to fill in their paths and parameters.
+#
+# How to read a rule: a *pattern* such as "<results>/tokens/{start}/{collection}" is a path with gaps. <results>, <logs>
+# and <benchmarks> are folders of this run. A gap in an output, such as {system}, is a *wildcard*: its value comes from
+# the path that is asked for. Any other gap in an input is a *column*: every entry of the config has a row in one of the
+# tables below, and of_system, of_encoder, of_start and of_collection fill in a pattern from the row that the rule's
+# first wildcard names. In a rule that makes "<results>/trained/{system}", of_system("<results>/encoders/{encoder}") is
+# the encoder of that system. A column with a list gives several paths, an empty column none; {target} and {collection},
+# where they are no wildcards, are all that are evaluated. The parameters `settings` and `code` are mappings with
+# everything that a result depends on besides its inputs: Snakemake records both and runs a job again when one differs.
+# Other parameters are functions of `input` or `output`, which are no such reason.
 
 import json
 import os
@@ -82,16 +92,7 @@ if DeploymentMethod.APPTAINER in workflow.deployment_settings.deployment_method:
     container: image
 
 
-# --- how the rules are written ---------------------------------------------------------------------------------------
-# A *pattern* is a path with gaps: "<results>/tokens/{start}/{collection}". <results>, <logs> and <benchmarks> are the
-# folders of this run. {system} in an output is a *wildcard*: Snakemake takes its value from the path that is asked for.
-# Other gaps of an input are *columns*: every entry of the config has a row in one of the tables below, and of_system,
-# of_encoder, of_start and of_collection fill in a pattern from the row that the rule's first wildcard names. So in a
-# rule that makes "<results>/trained/{system}", of_system("<results>/encoders/{encoder}") is the encoder of that system.
-# A column with a list gives several paths, an empty one none. {target} and {collection} without a wildcard are all that
-# are evaluated.
-# `settings` and `code` are what a job's result depends on besides its inputs, a mapping each. Snakemake records both and
-# runs a job again when one differs; parameters that are functions of `input` or `output` are no such reason.
+# --- paths -----------------------------------------------------------------------------------------------------------
 
 
 pathvars:
@@ -103,7 +104,6 @@ pathvars:
 collection_rows = {
     name: {
         "files": list(map(str, entry.settings.depends())),
-        "version": entry.settings.version(),
         "threads": entry.settings.threads(),
         "length": settings.evaluation.lengths.get(name, 0),  # where systems cut its texts; 0: at their own lengths
     }
@@ -138,7 +138,7 @@ of_system = partial(of, system_rows)
 
 
 def folder(name):
-    """Name the folder of an input that is a list of files; nothing where there is none."""
+    """Return the folder of an input that is a list of files; an empty one gives an empty text."""
     return lambda wildcards, input: dirname(next(iter(input[name]), ""))
 
 
@@ -172,7 +172,7 @@ wildcard_constraints:
 
 
 def settings_of(rows):
-    """Take the settings of the first wildcard's entry."""
+    """Return the settings of the entry that the first wildcard names."""
     return lambda wildcards: plain(rows[wildcards[0]])
 
 
@@ -189,7 +189,7 @@ def code(script, modules=None):
 
 
 def state(rule, rows, modules=None):
-    """Tell where a training keeps what it resumes from, and hash its settings and code (workflow/state.py)."""
+    """Return the folder of a training's states, and a hash of its settings and code (workflow/state.py)."""
     settings_now = settings_of(rows)
     code_now = code(rule, modules)
 
@@ -227,13 +227,13 @@ def batches(wildcards, output):
 
 
 def length(wildcards):
-    """Tell where the passages of a collection are cut; 0: at a system's own length, which a foreign one may name."""
+    """Return the length at which passages are cut; 0: the system's own, which an external one may name."""
     own = system_rows[wildcards.system].get("passage_length", 0)
     return collection_rows[wildcards.collection]["length"] or own
 
 
 def encoding(wildcards):
-    """List the settings of vectors, with the model of a foreign retriever."""
+    """List the settings of vectors, with the model of an external retriever."""
     model = settings.systems[wildcards.system].model
     return plain({"length": length(wildcards)} | ({"model": model} if model else {}))
 
@@ -244,7 +244,7 @@ def searching(wildcards):
 
 
 def searching_external(wildcards):
-    """List the settings of a foreign retriever's search."""
+    """List the settings of an external retriever's search."""
     row = system_rows[wildcards.system]
     own = {key: row[key] for key in ("model", "query_length", "passage_length")}
     return plain({**searching(wildcards), **own})
@@ -258,7 +258,7 @@ def searching_bm25(wildcards):
 
 
 def mining_bm25(wildcards):
-    """List the settings of a search over training queries, or of published triples in its place."""
+    """List the settings of a search over training queries, or of published triples instead."""
     searched = searching_bm25(wildcards)
     name = system_rows[wildcards.system]["triples"]
     if not name:
@@ -283,7 +283,7 @@ def reading(wildcards):
 
 
 def run_files(wildcards):
-    """List the files with the runs of somebody's system."""
+    """List the files of a third-party system's runs."""
     runs = settings.systems[wildcards.system].runs
     return [runs.get(collection, {}).get(split) for collection, split in targets_of(wildcards)]
 
