@@ -1,6 +1,7 @@
 """Adds to the facts of a report the circumstances of the run: versions, machine, and when it began.
 
-They are no reason to make the report again, so they are no parameter of its rule, which calls this as a script.
+They are no reason to make the report again, so they are no parameter of its rule, which calls this
+as a script.
 """
 
 from __future__ import annotations

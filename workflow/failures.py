@@ -1,4 +1,4 @@
-"""Which jobs of a run failed, and why: one sentence each, printed after everything that Snakemake says."""
+"""The jobs of a run that failed, and why: one sentence each, printed after Snakemake's own words."""
 
 from __future__ import annotations
 
@@ -23,16 +23,19 @@ STATUS = re.compile(r"returned non-zero exit status (\d+)|died with <Signals\.(\
 RANK = r"(?:\[rank\d+\]: )?"  # torch writes it before every line of a process of several
 TRACEBACK = re.compile(rf"^{RANK}Traceback \(most recent call last\):$", re.MULTILINE)
 EXCEPTION = re.compile(rf"^{RANK}(?P<words>[A-Za-z_][\w.]*(?:: .*)?)$", re.MULTILINE)
-LAUNCHER = "torch.distributed.elastic"  # torchrun ends in a traceback of its own after that of a process
+LAUNCHER = "torch.distributed.elastic"  # torchrun adds a traceback of its own
 
 
 def last_words(text: str) -> str:
-    """Return the reason for a failure from a log: the last sentence of a command, or the exception of a traceback."""
+    """Return the reason for a failure from a log.
+
+    That is the last sentence of a command, or the exception of a traceback; an empty text for neither.
+    """
     sentences = re.findall(r"^cdmae: .*", text, re.MULTILINE)
     if sentences:
         return sentences[-1]
     exceptions = [EXCEPTION.search(text, found.end()) for found in TRACEBACK.finditer(text)]
-    if not exceptions and "SyntaxError: " in text:  # Python prints no header for a script that it cannot read
+    if not exceptions and "SyntaxError: " in text:  # has no header if a script cannot be parsed
         exceptions = [EXCEPTION.search(text, text.index("SyntaxError: "))]
     words = [found["words"] for found in exceptions if found]
     own = [each for each in words if not each.startswith(LAUNCHER)]
@@ -40,7 +43,7 @@ def last_words(text: str) -> str:
 
 
 def ending(text: str) -> str:
-    """Return how a command ended according to an error of Snakemake's, such as ``was killed by SIGKILL``."""
+    """Read from an error of Snakemake's how a command ended, such as ``was killed by SIGKILL``."""
     found = STATUS.search(text)
     if not found:
         return "failed"
@@ -59,7 +62,7 @@ class Failure:
     how: str
 
     def __str__(self) -> str:
-        """Name the log and the reason; where the log has none, how the job ended and what it asked for."""
+        """Name the log and the reason; without a reason, how the job ended and its memory."""
         path = Path(self.log)
         text = path.read_text(errors="replace") if path.is_file() else ""
         reason = last_words(text)

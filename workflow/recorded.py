@@ -1,7 +1,8 @@
-"""Parameters as Snakemake records them, and what has changed since: by key, where Snakemake shows both texts.
+"""Parameters as Snakemake records them, and the names of those that have changed since.
 
-A rule has one parameter for the settings that decide its result and one for its code, both plain mappings. Snakemake
-keeps the `repr` of each and runs a job again when one differs.
+A rule has one parameter for the settings that decide its result and one for its code, both plain
+mappings. Snakemake keeps the `repr` of each, runs a job again when one differs, and shows both texts.
+Here they are compared key by key.
 """
 
 from __future__ import annotations
@@ -34,12 +35,15 @@ class Json(dict):
 
 
 def plain(values: Mapping[str, Any]) -> Json:
-    """Return settings in the one form that they are compared in: keys sorted, tuples as lists, mappings as `Json`."""
+    """Return settings in the form in which they are compared.
+
+    Keys are sorted, tuples are lists, mappings are `Json`.
+    """
     return json.loads(json.dumps(values, sort_keys=True), object_hook=Json)
 
 
 class Reasons:
-    """Names the settings and modules that changed in the reasons that Snakemake logs with its jobs."""
+    """Names the changed settings and modules in the reasons that Snakemake logs with its jobs."""
 
     def __init__(self, job_of: Callable[[int], Job]) -> None:
         """Take a function that finds the job of a number."""
@@ -54,9 +58,10 @@ class Reasons:
 
 
 def changed(job: Job) -> ParamsChange:
-    """Return the recorded and the present parameters that differ, as far as Snakemake runs a job again for them.
+    """Return the recorded and the present parameters of a job that differ.
 
-    All that this project reads of Snakemake's records; `tests/test_recorded.py` names the version that it knows.
+    The project reads nothing else of Snakemake's records; `tests/test_recorded.py` names the version
+    for which this holds.
     """
     return job.dag.reason(job).params_changed
 
@@ -87,7 +92,7 @@ def named(change: ParamsChange) -> list[str]:
 
 
 def in_words(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str:
-    """Tell how one key differs; of a module only that it does."""
+    """Describe the change of one key; of a module only the name."""
     if key.endswith(".py") or key.split(".")[0] in FOLLOWED:
         return f"code of {key}"
     if key not in before:
@@ -98,7 +103,7 @@ def in_words(key: str, before: Mapping[str, Any], now: Mapping[str, Any]) -> str
 
 
 def flat(recorded: Iterable[str]) -> dict[str, Any]:
-    """Read recorded parameters as one mapping, in which the keys of nested mappings are joined by dots."""
+    """Read recorded parameters as one mapping; dots join the keys of nested mappings."""
     values: dict[str, Any] = {}
     for text in recorded:
         values |= _flat(dict(ast.literal_eval(text)))
