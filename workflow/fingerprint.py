@@ -25,6 +25,7 @@ NEUTRAL = frozenset(
     for name in (
         "cli", "config", "config.checks", "config.encoders", "config.pretrained", "config.rankers", "config.schema",
         "config.seeds", "config.systems", "config.weight_files", "errors", "fields", "layout", "log",
+        "terminal",
     )
 )  # fmt: skip
 
