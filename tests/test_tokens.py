@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pyarrow as pa
 import pytest
+import sentencepiece
 
 from cdmae.collections.store import Collection, write_collection
 from cdmae.errors import InputError
@@ -142,6 +143,19 @@ def test_special_tokens_come_first_and_punctuation_has_no_continuing_pieces():
     assert "##a" in pieces
     with pytest.raises(InputError, match="vocabulary is 20; the single characters"):
         tokenise.train_pieces(ENGLISH, 20)
+
+
+def test_a_checkpoint_that_has_a_model_of_sentencepiece_alone_is_read(tmp_path):
+    """As older ones of XLM-R's kind have; transformers reads it by packages that nothing here imports."""
+    texts = [f"the quick brown fox {number} jumps over lazy dogs" for number in range(200)]
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts), model_prefix=str(tmp_path / "sentencepiece.bpe"), vocab_size=50,
+        hard_vocab_limit=False, unk_id=0, bos_id=1, eos_id=2, minloglevel=2,
+    )  # fmt: skip
+    (tmp_path / "sentencepiece.bpe.vocab").unlink()
+    (tmp_path / "config.json").write_text('{"model_type": "xlm-roberta", "vocab_size": 60}')
+    (tmp_path / "tokenizer_config.json").write_text('{"tokenizer_class": "XLMRobertaTokenizer"}')
+    assert "▁" in tokenise.load_tokenizer(tmp_path).tokenize("the fox")
 
 
 def test_a_word_of_megabytes_does_not_hold_up_a_training(monkeypatch):
