@@ -10,7 +10,7 @@ from test_exhibits import measured, shipped
 from cdmae.config import systems
 from cdmae.config.load import gather, load
 from cdmae.plan.machine import Machine
-from cdmae.plan.plan import course, steps
+from cdmae.plan.plan import tasks_of, wall_time
 from cdmae.plan.work import Planned
 from cdmae.report import comparisons
 from cdmae.report.facts import Target
@@ -76,8 +76,8 @@ def test_steps_in_the_place_of_epochs_are_one_change():
 
 
 def test_it_takes_less_than_an_hour_on_two_cores(config):
-    tasks = steps(Planned(config), records(config.values(), cores=2), Machine(2), everything=True)
-    assert course(tasks, 2, 0).seconds < 55 * 60
+    tasks = tasks_of(Planned(config), records(config.values(), cores=2), Machine(2), everything=True)
+    assert wall_time(tasks, Machine(2)) < 55 * 60
 
 
 def test_steps_of_both_trainings_from_none_to_all_which_are_not_ranked(run):

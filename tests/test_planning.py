@@ -1,5 +1,6 @@
-"""Plans: the arithmetic by hand, the schedule of small graphs, sizes, and what earlier runs change."""
+"""Plans: the arithmetic by hand, the table of prices, the longest chain of small graphs, sizes."""
 
+import csv
 import os
 import re
 import shutil
@@ -17,21 +18,18 @@ import tiny_models
 import tiny_tokenizers
 from made_up import make_model
 from planned import plan, records
-from snakemake.persistence import ParamsChange
 
 from cdmae import collections
-from cdmae.collections.store import ROW_GROUP, Collection, write_collection
+from cdmae.collections.store import Collection, write_collection
 from cdmae.config.encoders import Encoder, Start, concepts
 from cdmae.config.load import gather, load
 from cdmae.errors import InputError
-from cdmae.plan import flops, machine, sizes, work
+from cdmae.plan import flops, machine, prices, sizes, work
 from cdmae.plan.flops import Network
-from cdmae.plan.machine import Machine, Record, Run, Speed
-from cdmae.plan.plan import Course, Task, course, steps, text
+from cdmae.plan.machine import Machine
+from cdmae.plan.plan import Task, longest_chain, tasks_of, text, wall_time
 from cdmae.plan.sizes import Size, size
-from cdmae.plan.work import Job, Planned, Work
-from cdmae.pretraining import trainer
-from cdmae.retrieval import reranking, search, vectors
+from cdmae.plan.work import Job, Planned, Price, Work
 from workflow import commands
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -103,8 +101,8 @@ def test_tokens_cost_what_their_tokenizer_takes(planned, tmp_path, kind):
     (folder / "config.json").write_text('{"vocab_size": 40000}')
     start, chunks, pieces = Start(checkpoint=str(folder)), kind in ("word_piece", "mpnet"), 27_000
     planned.config = replace(planned.config, starts={"s": start})
-    priced = work.tokens(planned, "s", next(iter(planned.config.collections)))
-    assert priced.core_seconds == pytest.approx(pieces * (work.TOKENISE if chunks else work.TOKENISE_WHOLE))
+    priced = planned.price(Job("tokens", "s/docs"))
+    assert priced.seconds == pytest.approx(pieces * (0.45e-6 if chunks else 2.5e-6))
     assert priced.disk == pytest.approx((2 if chunks else 4) * pieces + 16_000)  # 80,000 numbers need uint32
     (folder / "tokenizer.json").unlink()
     assert flops.cut_into_chunks(start)  # nothing tells
@@ -128,7 +126,7 @@ def test_the_work_of_pretraining_and_training(planned, jobs):
     # 4 pairs forward, the best 2 of them forward and backward, twice with R-Drop
     assert found["train_reranker", "cross"].flops == pytest.approx(320 * (4 + 2 * 2 * 3) * pair)
     assert found["teacher", "three"].flops == pytest.approx(320 * (1 + 3) * pair)
-    assert found["vectors", "one/docs"].disk == 4 * 1000 * 8
+    assert planned.price(jobs["vectors", "one/docs"]).disk == 4 * 1000 * 8
     query = network.forward(10) + 1000 * (2 * 8 + work.SELECT)
     assert found["mine", "one/docs/train"].flops == pytest.approx(320 * query)
 
@@ -177,14 +175,14 @@ def test_the_price_of_every_objective():
 def test_the_paper_on_h200s_and_what_its_rules_ask_for():
     """Pre-training takes 6.6 GPU-hours at half of a peak, counted by hand elsewhere; stage 1 takes 1.4.
 
-    With Wikipedia. `ngrams` and `importance` ask for the memory that is planned, the others for a number.
+    With Wikipedia. Rules ask for a quarter more than the memory that is planned.
     """
     overlays = [ROOT / f"config/{name}.yaml" for name in ("paper", "paper-ablations")]
     values = gather(ROOT / "config/config.yaml", overlays)
     jobs = plan(values, "all", "table_corpus", gpus=8)
     records = [job.record for job in jobs.values()]
-    tasks = steps(Planned(load(values)), records, Machine(64, 8, "h200"), everything=True)
-    hours = {task.name: task.seconds * task.gpus / 3600 for task in tasks}
+    tasks = tasks_of(Planned(load(values)), records, Machine(64, 8, "h200"), everything=True)
+    hours = {task.name: task.seconds * task.job.gpus / 3600 for task in tasks}
     assert hours["pretrain cdmae"] == pytest.approx(6.6, rel=0.2)
     assert hours["train_retriever cdmae-stage1"] == pytest.approx(1.4, rel=0.25)
     assert hours["teacher cdmae-stage3-simlm"] == pytest.approx(1.1, rel=0.25)
@@ -254,11 +252,12 @@ def test_the_mean_of_cut_lengths():
     assert Size(1, 0.0, {}).tokens(64) == 2
 
 
-def test_a_source_that_cannot_tell_is_named_and_asked_the_memory_of_a_large_one(planned, toy, values):
+def test_a_source_that_cannot_tell_is_named_and_asked_the_memory_of_a_large_one(planned, toy):
     del toy.Settings.expected
     with pytest.raises(InputError, match="collections.other is not made yet and its source cannot tell its size"):
-        size(planned.config, "other")
-    assert work.asked(load(values), "ngrams", "ami", "small", "docs") == work.UNTOLD == 64_000
+        planned.size("other")
+    job = Job("ngrams", "ami/small/docs")
+    assert [work.asked(planned, job, attempt) for attempt in (1, 2)] == [64_000, 128_000]
 
 
 def test_sources_tell_sizes(tmp_path):
@@ -278,60 +277,39 @@ def test_sources_tell_sizes(tmp_path):
 # --- machines --------------------------------------------------------------------------------------------------------
 
 
-def test_seconds_are_operations_over_speed_and_networks_are_kept_on_gpus(jobs):
-    jobs = {rule: job for (rule, _), job in jobs.items()}
-    gpus, narrow = Machine(4, 2, "a100"), Machine(4)  # whose networks use one core, being narrow
-    for machine_, rule, done, seconds in (
-        (gpus, "pretrain", Work(flops=312e12 * 0.45 * 2), 4.0 + 1.0),
-        (gpus, "train_retriever", Work(flops=312e12 * 0.45), 4.0 + 1.0),
-        (gpus, "tokens", Work(core_seconds=8), 1.0 + 2.0),
-        (narrow, "pretrain", Work(flops=machine.CORE), 4.0 + 1.0),
-    ):
-        assert machine_.estimate(jobs[rule], done, [])[0] == pytest.approx(seconds)
-    done = Work(memory=1e9, network=5e9, a_core=1e6)
-    assert narrow.estimate(jobs["train_retriever"], done, [])[1] == pytest.approx(6e9 + 1e6)
-    assert Machine(4, 8, "h200").estimate(jobs["train_retriever"], done, [])[1] == pytest.approx(3.5e9 + 1e6)
-    assert narrow.estimate(jobs["tokens"], replace(done, network=0.0), [])[1] == pytest.approx(1e9 + 4e6)
+def test_a_price_is_the_sum_of_the_units_of_a_job(planned, monkeypatch):
+    """By hand; a network of 100 weights, and 10 operations at two units of work."""
+    rows = {"job": (4.0, 0.0, 1e9, 0.0), "weight": (0.0, 4.0, 0.0, 16.0), "query": (0.5, 0.0, 8.0, 0.0)}
+    table = {unit: dict(zip(prices.PRICED, row, strict=True)) for unit, row in rows.items()}
+    monkeypatch.setattr(prices, "of", lambda rule: table)
+    monkeypatch.setattr(planned, "work", lambda job: Work(10.0, {"weight": 100, "query": 6}))
+    one = planned.price(Job("pretrain", "cdmae"))
+    assert one == (10.0, 4.0, 3.0, 400.0, 1e9 + 48 + 1600)
+    assert planned.price(Job("pretrain", "cdmae", gpus=2)).memory == 2 * (1e9 + 48 + 2.5e9)
+    assert work.asked(planned, Job("pretrain", "cdmae"), 1) == 4000, "the least"
+    assert work.asked(planned, Job("pretrain", "cdmae", gpus=2), 3) == 3 * 8750
 
 
-def estimated(machine_, planned, job):
-    return machine_.estimate(job, planned.work(job), planned.kinds(job))
+def test_every_unit_of_every_job_has_a_price_with_a_source(planned, jobs):
+    counted = {(rule, unit) for (rule, _), job in jobs.items() for unit in planned.work(job).units}
+    with open(prices.TABLE, newline="") as file:
+        rows = list(csv.DictReader(file))
+    priced = {(rule, row["unit"]) for row in rows for rule in row["rule"].split()}
+    assert counted <= priced
+    assert {rule for rule, _ in priced} == {rule for rule, unit in priced if unit == "job"}
+    assert all(row["source"] and any(row[column] for column in prices.PRICED) for row in rows)
+    assert prices.of("export") == prices.of("no such rule") == prices.of("*")
 
 
-def test_earlier_runs_replace_assumptions(planned, jobs, tmp_path):
-    job = jobs["tokens", "small/docs"]
-    folder = tmp_path / "benchmarks" / "tokens" / "small"
-    folder.mkdir(parents=True)
-    (folder / "docs.tsv").write_text("s\th:m:s\tmax_rss\n21.5\t0:00:21\t100\n")
-    found = machine.records(tmp_path / "benchmarks")
-    assert found == {("tokens", "small.docs"): Record(21.5, 100 * 2**20)}
-    corrected = Machine(1).corrected(planned, jobs.values(), found)
-    assert corrected.corrections.keys() == {"tokens"}
-    assert estimated(corrected, planned, job) == pytest.approx((21.5, 100 * 2**20))
-    other = jobs["tokens", "small/other"]
-    assert estimated(corrected, planned, other)[0] == pytest.approx(21.5)  # as large, and so as slow
-    (folder / "docs.tsv").write_text("s\tmax_rss\n0.1\t-\n")  # too short for Snakemake to see its memory
-    unseen = Machine(1).corrected(planned, jobs.values(), machine.records(tmp_path / "benchmarks"))
-    assert estimated(unseen, planned, job)[1] == estimated(Machine(1), planned, job)[1]
-
-
-def test_a_record_of_one_objective_tells_of_others_less_than_one_of_their_own_and_nothing_of_a_gpu(planned, jobs):
-    seconds = {("pretrain", "mae"): 100.0, ("untrained", "none"): 7.0}
-    found = Machine(1).corrected(planned, jobs.values(), {key: Record(each) for key, each in seconds.items()})
-    assert {"pretrain", "pretrain by mae", "untrained"} == found.corrections.keys()
-    assert estimated(found, planned, jobs["untrained", "none"])[0] == pytest.approx(7.0)
-    taken = {("pretrain", "cdmae"): Record(100.0), ("index_bm25", "docs"): Record(100.0)}
-    assert Machine(1, 1, "h100").corrected(planned, jobs.values(), taken).corrections.keys() == {"index_bm25"}
-    here = Machine(1).corrected(planned, jobs.values(), taken).corrections
-    assert here.keys() == {"index_bm25", "pretrain", "pretrain by mae"}
-
-
-def test_jobs_that_mostly_start_do_not_make_large_ones_slow():
-    """Of 20 s, 19.98 go before the work of .02 s; of 105 s, 5 go before the work of 50, which takes twice as long."""
-    assert machine.shown([Run(20.0, 1.5, 0.02, None)]) == Speed(pytest.approx(19.98), 1.0)
-    assert machine.shown([Run(105.0, 5.0, 50.0, 3e6)]) == Speed(5.0, 2.0, 3e6)
-    two = [Run(3.0, 4.0, 50.0, 1e6), Run(8.0, 4.0, 0.0, -3e6)]
-    assert machine.shown(two) == Speed(4.0, pytest.approx(3 / 50), -1e6)
+def test_seconds_are_operations_over_speed(planned, monkeypatch):
+    """A network that is narrow gets one core; what needs no network, all."""
+    priced = Price(312e12 * 0.45, 4.0, 8.0, 0.0, 0.0)
+    monkeypatch.setattr(planned, "price", lambda job: priced)
+    jobs = [Job("pretrain", "cdmae", threads=8, gpus=8)]
+    (task,) = tasks_of(planned, jobs, Machine(4, 2, "a100"))
+    assert task.seconds == pytest.approx(4 + 8 / 4 + 1 / 2) and (task.job.threads, task.job.gpus) == (4, 2)
+    (task,) = tasks_of(planned, jobs, Machine(1))
+    assert task.seconds == pytest.approx(4 + 8 + 312e12 * 0.45 / machine.CORE)
 
 
 @pytest.mark.parametrize(
@@ -349,48 +327,28 @@ def test_machines_that_cannot_be_are_refused(values, sentence):
         Machine(**({"cores": 2} | values))
 
 
-@pytest.mark.parametrize("text", ["foo", "s\tmax_rss\nfoo\t-\n", "", "\x00\xff"])
-def test_a_damaged_record_tells_nothing(tmp_path, text):
-    (tmp_path / "pretrain").mkdir()
-    (tmp_path / "pretrain/cdmae.tsv").write_bytes(text.encode("latin-1"))
-    (tmp_path / "long.tsv").write_text("s\tmax_rss\n1.0\t" + "x" * 200_000)
-    assert machine.records(tmp_path) == {}
+# --- the longest chain -----------------------------------------------------------------------------------------------
 
 
-def test_what_is_held_at_a_time_is_what_is_planned():
-    """Kept twice, since importing torch and faiss for a plan would take seconds."""
-    assert (sizes.ROW_GROUP, work.SHARD, work.PIECE) == (ROW_GROUP, vectors.SHARD, reranking.PIECE)
-    assert (work.QUERY_BLOCK, work.BLOCK) == (search.QUERIES, search.PASSAGES)
-    assert trainer.MOST_ROWS["cpu"] == work.MICRO_BATCH
+def tasks(*lines):
+    """Tasks of (name, seconds, what it waits for) on so many cores and GPUs."""
+    return [
+        Task(Job(name, "", threads=cores, gpus=gpus), seconds, after=after)
+        for name, seconds, after, cores, gpus in lines
+    ]
 
 
-# --- schedules -------------------------------------------------------------------------------------------------------
-
-DIAMOND = [Task("a", 1), Task("b", 5, after=(0,)), Task("c", 3, after=(0,)), Task("d", 2, after=(1, 2))]
-
-
-def test_the_longest_chain_is_the_wall_time_where_there_is_room_and_memory_adds_up():
-    assert course(DIAMOND, cores=2, gpus=0) == Course(1 + 5 + 2, 0, [0, 1, 3])
-    assert course([Task("a", 1), Task("b", 2)], cores=1, gpus=0).chain == [1]
-    assert course(DIAMOND, cores=1, gpus=0).seconds == 1 + 5 + 3 + 2
-    assert course([], cores=1, gpus=0) == Course(0, 0, [])
-    tasks = [Task("a", 1, memory=5), Task("b", 5, after=(0,), memory=3), Task("c", 3, after=(0,), memory=4)]
-    assert course(tasks, cores=2, gpus=0).memory == 3 + 4
-    assert course(tasks, cores=1, gpus=0).memory == 5
-
-
-def test_jobs_wait_for_gpus_and_take_at_most_what_there_is():
-    tasks = [Task("eight", 4, gpus=8), Task("one", 3, gpus=1), Task("none", 2)]
-    assert course(tasks, cores=9, gpus=8).seconds == 4 + 3
-    assert course(tasks, cores=9, gpus=9).seconds == 4
-    assert course([Task("many", 4, cores=16)], cores=2, gpus=0).seconds == 4
-    # Two trainings of eight GPUs, each with two jobs of one behind it: the second does not wait for those of the first.
-    tasks = [
-        Task("a", 1, gpus=8), Task("a1", 10, gpus=1, after=(0,)), Task("a2", 10, gpus=1, after=(1,)),
-        Task("b", 1, gpus=8), Task("b1", 10, gpus=1, after=(3,)),
-    ]  # fmt: skip
-    assert course(tasks, cores=9, gpus=8).seconds == 1 + 1 + 20
-    assert course(tasks, cores=9, gpus=1).seconds == 1 + 10 + 10 + 1 + 10, "with one GPU all want the same"
+def test_the_longest_chain_and_the_least_time_on_a_machine():
+    diamond = tasks(("a", 1, (), 1, 0), ("b", 5, (0,), 1, 0), ("c", 3, (0,), 1, 0), ("d", 2, (1, 2), 1, 0))
+    assert [task.name for task in longest_chain(diamond)] == ["a", "b", "d"]
+    assert wall_time(diamond, Machine(2)) == 1 + 5 + 2
+    assert wall_time(diamond, Machine(1)) == 1 + 5 + 3 + 2
+    apart = tasks(("a", 1, (), 2, 0), ("b", 2, (), 2, 0))
+    assert [task.name for task in longest_chain(apart)] == ["b"] and longest_chain([]) == []
+    assert wall_time(apart, Machine(2)) == 3
+    trained = tasks(("a", 4, (), 1, 8), ("b", 6, (), 1, 1))
+    assert wall_time(trained, Machine(64, 8, "h200")) == 6
+    assert wall_time(trained, Machine(64, 2, "h200")) == (4 * 8 + 6) / 2, "were they given more than there are"
 
 
 # --- the whole plan --------------------------------------------------------------------------------------------------
@@ -405,17 +363,17 @@ def test_the_plan_tells_everything_but_what_is_up_to_date(planned, jobs):
     assert "GPU-hours" in found and "\nnetworks: some/model is not here yet, and is counted as a BERT base" in found
     first, *others = jobs.values()
     known = [first._replace(due=False), *others]
-    names = [task.name for task in steps(planned, known, Machine(1))]
+    names = [task.name for task in tasks_of(planned, known, Machine(1))]
     assert len(names) == len(jobs) - 1 and f"{first.rule} {first.name}" not in names
-    assert len(steps(planned, known, Machine(1), everything=True)) == len(jobs)
+    assert len(tasks_of(planned, known, Machine(1), everything=True)) == len(jobs)
     nothing = [job._replace(due=False) for job in known]
     assert text(planned, nothing, Machine(1)) == f"all {len(jobs)} jobs are done and up to date"
 
 
 def test_what_does_not_suffice_is_said_plainly(planned, jobs, monkeypatch):
     jobs = list(jobs.values())
-    most = max(estimated(Machine(1), planned, job)[1] for job in jobs)
-    disk = sum(planned.work(job).disk for job in jobs)
+    found = tasks_of(planned, jobs, Machine(1))
+    most, disk = max(task.memory for task in found), sum(task.disk for task in found)
     usage = shutil._ntuple_diskusage
     for memory, free, missing in ((None, disk + 1, 0), (most + 1, disk + 1, 0), (most / 2, disk / 2, 2)):
         monkeypatch.setattr(shutil, "disk_usage", lambda _, free=free: usage(0, 0, int(free)))
@@ -477,7 +435,7 @@ def test_a_foreign_model_is_as_large_as_its_folder_says(planned, values, tmp_pat
     values = {**values, "systems": {**values["systems"], "foreign": system}}
     small = Planned(load(values))
     assert small.work(job).flops == pytest.approx(work.PADDED * 1000 * SMALL.forward(found.tokens(6)))
-    assert small.work(job).disk == 4 * 1000 * 2
+    assert small.price(job).disk == 4 * 1000 * 2
 
 
 def test_a_foreign_model_is_found_in_its_first_module_and_in_the_hub_s_cache(tmp_path, monkeypatch):
@@ -497,12 +455,12 @@ def test_a_foreign_model_is_found_in_its_first_module_and_in_the_hub_s_cache(tmp
 
 
 def test_no_more_vectors_are_planned_than_are_kept(planned, values, tmp_path):
-    search, disk = Job("search", "one"), planned.work(Job("search", "one")).disk
+    search, disk = Job("search", "one"), planned.price(Job("search", "one")).disk
     values = {**values, "results": str(tmp_path), "evaluation": {**values["evaluation"], "keep_vectors": False}}
     made = Planned(load(values))
     encoding = sum(planned.work(Job("vectors", f"one/{name}")).flops for name in ("docs", "other"))
     assert made.work(search).flops == pytest.approx(planned.work(search).flops + encoding)
-    assert made.work(search).disk == disk
+    assert made.price(search).disk == disk
 
 
 def test_the_plan_of_the_default_is_that_of_its_run():
@@ -516,11 +474,12 @@ def test_the_plan_of_the_default_is_that_of_its_run():
     }  # fmt: skip
     values = gather(ROOT / "config/config.yaml", overrides={"results": "nowhere"})
     jobs = records(values, cores=2)
-    found = {task.name: task for task in steps(Planned(load(values)), jobs, Machine(2), everything=True)}
+    planned = tasks_of(Planned(load(values)), jobs, Machine(2), everything=True)
+    found = {task.name: task for task in planned}
     for name, (seconds, megabytes) in took.items():
         assert seconds / 2.1 < found[name].seconds < 2.1 * seconds, name
-        assert megabytes / 1.5 < found[name].memory / 1e6 < 1.5 * megabytes, name
-    assert 764 / 1.5 < course(list(found.values()), 2, 0).seconds < 764 * 1.5
+        assert megabytes / 1.5 < found[name].memory / 1e6 < 2 * megabytes, name
+    assert 764 / 1.5 < wall_time(planned, Machine(2)) < 764 * 1.5
 
 
 def test_the_command_plans_the_paper_for_any_machine():
@@ -537,31 +496,11 @@ def test_the_command_plans_the_paper_for_any_machine():
     assert float(re.search(r"\nwall time .*, ([\d.]+) GPU-hours", found.stdout)[1]) > 10
     assert "NOT ENOUGH" not in found.stdout.split("\nmemory ")[1], "the memory of that machine is not known"
     small = planned(*described, "--memory", "16").stdout
-    assert re.search(r"\nmemory .* at a time; 16.0\sGB are here: NOT ENOUGH, [\d.]+\sGB are missing\n", small)
+    assert re.search(r"\nmemory .*; 16.0\sGB are here: NOT ENOUGH, [\d.]+\sGB are missing\n", small)
     kind = planned(*command, "--cores", "2", "--gpu", "h200").stdout
     assert re.search(r" jobs on 2 cores and \d+ x h200:", kind), "a kind without a number is at least one"
     refused = planned(*command, "--gpus", "8", "--gpu", "abacus").stderr
     assert refused.startswith("cdmae: --gpu is abacus; allowed: h200")
-
-
-@pytest.mark.parametrize(
-    ("options", "known"),
-    [
-        ([], True), (["--cores", "1"], True), (["--cores", "5"], False), (["--gpus", "0"], True),
-        (["--gpus", "8", "--gpu", "a100"], False), (["--gpu", "h200"], False),
-    ],
-)  # fmt: skip
-def test_records_of_this_machine_tell_nothing_of_another(monkeypatch, capsys, options, known):
-    asked = []
-    monkeypatch.chdir(ROOT)
-    monkeypatch.setenv("CDMAE_DEVICE", "cpu")
-    monkeypatch.setattr("workflow.dry_run.dry_run", lambda *_, **__: {Job("latency", ""): None})
-    monkeypatch.setattr("workflow.recorded.changed", lambda _: ParamsChange())
-    monkeypatch.setattr(machine, "here", lambda: Machine(4, memory=8e9))
-    monkeypatch.setattr(machine, "records", lambda folder: asked.append(folder) or {})
-    commands.command(["plan", "figure_sampling", "--configfile", "config/smoke.yaml", *options])
-    assert asked == (["results/benchmarks", "results/smoke/benchmarks"] if known else [])
-    assert (" are here" in capsys.readouterr().out) == known, "nor does its memory"
 
 
 def test_the_command_plans_what_a_run_takes(monkeypatch):
@@ -576,7 +515,8 @@ def test_the_command_plans_what_a_run_takes(monkeypatch):
     config = commands.configured([])
     _, measuring, table = records(config.values(), "table_latency")
     assert (measuring.rule, table.rule) == ("latency", "table")
-    assert 13 < estimated(Machine(2), Planned(config), measuring)[0] < 30, "18 s on an idle core"
+    (task,) = tasks_of(Planned(config), [measuring], Machine(2), everything=True)
+    assert 13 < task.seconds < 30, "18 s on an idle core"
     sampling = [job.rule for job in records(config.values(), "figure_sampling")]
     assert "importance" in sampling and sampling[-1] == "figure" and "report" not in sampling
 

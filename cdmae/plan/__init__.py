@@ -1,7 +1,6 @@
 """What a run takes before it runs: jobs, GPU-hours, wall time, disk, memory and the critical path.
 
-`sizes` tells how large collections are, made or not; `flops` counts floating-point operations; `work` says what each
-job does; `machine` turns work into seconds, by assumptions that earlier benchmark records replace; `plan` puts the jobs
-on the machine and writes what comes of it. An estimate is right to a factor of two before anything ran there, and
-better afterwards.
+`sizes` tells how large collections are, made or not; `flops` counts floating-point operations of networks; `work`
+counts the units of each job's work; `prices` is the table of what a unit costs, with the source of each price;
+`machine` says how fast networks are computed; `plan` sums up. An estimate is right to a factor of two.
 """

@@ -1,18 +1,12 @@
-"""The plan of a run as text: a line for every rule, and what it comes to.
-
-The jobs are put on the machine as far as its cores and GPUs last: when all are done, which chain of them decides it,
-what they hold at once on the way.
-"""
+"""The plan of a run as text: a line for every rule, and what it comes to."""
 
 from __future__ import annotations
 
-import heapq
 import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from tabulate import tabulate
 
@@ -21,88 +15,73 @@ from cdmae.plan import flops
 from cdmae.plan.machine import Machine
 from cdmae.plan.work import Job, Planned
 
-SHOWN = 12  # links of the critical path
+SHOWN = 12  # links of the longest chain
 
 
 @dataclass(frozen=True)
 class Task:
-    """A job with its time, what it occupies, and the tasks (by their places in the list) that it waits for.
+    """A job on a machine: its seconds, the bytes that it holds and leaves.
 
-    memory: bytes while it runs; disk: bytes that it leaves.
+    after: the tasks that it waits for, by their places in the list.
     """
 
-    name: str
+    job: Job
     seconds: float
-    cores: int = 1
-    gpus: int = 0
-    after: tuple[int, ...] = ()
     memory: float = 0.0
     disk: float = 0.0
-    job: Job = Job("", "")
+    after: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The rule with the job's name."""
+        return f"{self.job.rule} {self.job.name}".rstrip()
 
 
-class Course(NamedTuple):
-    """Seconds until all tasks are done, the most bytes that they take at a time, and the chain that takes longest."""
-
-    seconds: float
-    memory: float
-    chain: list[int]
-
-
-# --- the schedule ----------------------------------------------------------------------------------------------------
-
-
-def steps(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False) -> list[Task]:
-    """Estimate the jobs that are due, or all of them; each stands behind those whose results it reads."""
+def tasks_of(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False) -> list[Task]:
+    """Price the jobs that are due, or all of them; each comes after those whose results it reads."""
     tasks: list[Task] = []
     makes: dict[str, int] = {}
-    for job in map(machine.clipped, jobs):
+    for job in jobs:
         if not (everything or job.due):
             continue
-        work = planned.work(job)
-        seconds, memory = machine.estimate(job, work, planned.kinds(job))
+        given = job._replace(threads=min(machine.cores, job.threads), gpus=min(machine.gpus, job.gpus))
+        price = planned.price(given)
+        seconds = price.start + price.seconds / given.threads + price.flops / machine.rate(given.threads, given.gpus)
         after = tuple(dict.fromkeys(makes[path] for path in job.inputs if path in makes))
-        name = f"{job.rule} {job.name}".rstrip()
         makes |= dict.fromkeys(job.outputs, len(tasks))
-        tasks.append(Task(name, seconds, job.threads, job.gpus, after, memory, work.disk, job))
+        tasks.append(Task(given, seconds, price.memory, price.disk, after))
     return tasks
 
 
-def course(tasks: Sequence[Task], cores: int, gpus: int) -> Course:
-    """Run the tasks as far as cores and GPUs last; every task stands behind those it waits for.
+def longest_chain(tasks: Sequence[Task]) -> list[Task]:
+    """Return the tasks of which each waits for the one before, and that together take longest."""
+    ends: list[float] = []
+    before: list[int | None] = []
+    for task in tasks:
+        last = max(task.after, key=ends.__getitem__, default=None)
+        before.append(last)
+        ends.append(task.seconds + (0.0 if last is None else ends[last]))
+    chain: list[Task] = []
+    place = max(range(len(tasks)), key=ends.__getitem__, default=None)
+    while place is not None:
+        chain.insert(0, tasks[place])
+        place = before[place]
+    return chain
 
-    Those that want several GPUs go first, which others would take one by one, then those that most time hangs on.
+
+def wall_time(tasks: Sequence[Task], machine: Machine) -> float:
+    """Return the least seconds in which a machine can do all tasks.
+
+    That is the longest chain, or the time that all tasks take its cores or its GPUs if no core or GPU ever waits.
     """
-    followers: list[list[int]] = [[] for _ in tasks]
-    tails = [task.seconds for task in tasks]  # the time of the longest chain that begins with a task
-    for place in range(len(tasks) - 1, -1, -1):
-        for other in tasks[place].after:
-            followers[other].append(place)
-            tails[other] = max(tails[other], tasks[other].seconds + tails[place])
-    chain: list[int] = []
-    behind: Sequence[int] = range(len(tasks))
-    while behind:
-        chain.append(max(behind, key=tails.__getitem__))
-        behind = followers[chain[-1]]
-    needs = [(min(task.cores, cores), min(task.gpus, gpus)) for task in tasks]
-    waits = [len(task.after) for task in tasks]
-    ready = [place for place, count in enumerate(waits) if not count]
-    running: list[tuple[float, int]] = []
-    now = most = 0.0
-    while ready or running:
-        ready.sort(key=lambda place: (needs[place][1] <= 1, -tails[place]))
-        for place in list(ready):
-            if needs[place][0] <= cores and needs[place][1] <= gpus:
-                cores, gpus = cores - needs[place][0], gpus - needs[place][1]
-                heapq.heappush(running, (now + tasks[place].seconds, place))
-                ready.remove(place)
-        most = max(most, sum(tasks[place].memory for _, place in running))
-        now, done = heapq.heappop(running)
-        cores, gpus = cores + needs[done][0], gpus + needs[done][1]
-        for place in followers[done]:
-            waits[place] -= 1
-        ready += [place for place in reversed(followers[done]) if not waits[place]]
-    return Course(now, most, chain)
+    chain = sum(task.seconds for task in longest_chain(tasks))
+    cores = sum(task.seconds * task.job.threads for task in tasks) / machine.cores
+    return max(chain, cores, gpu_hours(tasks) * 3600 / max(1, machine.gpus))
+
+
+def gpu_hours(tasks: Sequence[Task]) -> float:
+    """Sum the hours of all GPUs."""
+    return sum(task.seconds * task.job.gpus for task in tasks) / 3600
 
 
 # --- its text --------------------------------------------------------------------------------------------------------
@@ -110,27 +89,29 @@ def course(tasks: Sequence[Task], cores: int, gpus: int) -> Course:
 
 def text(planned: Planned, jobs: Sequence[Job], machine: Machine, *, everything: bool = False) -> str:
     """Write the whole plan, ready to be printed."""
-    tasks = steps(planned, jobs, machine, everything=everything)
+    tasks = tasks_of(planned, jobs, machine, everything=everything)
     if not tasks:
         return f"all {len(jobs)} jobs are done and up to date"
-    ran = course(tasks, machine.cores, machine.gpus)
-    hours = f", {_gpu_hours(tasks):.1f} GPU-hours" if machine.gpus else ""
+    chain = longest_chain(tasks)
+    shown = sorted(chain, key=lambda task: -task.seconds)[:SHOWN]
+    hours = f", {gpu_hours(tasks):.1f} GPU-hours" if machine.gpus else ""
     devices = f"{machine.cores} cores" + (f" and {machine.gpus} x {machine.gpu}" if machine.gpus else ", no GPU")
     largest = max(tasks, key=lambda task: task.memory)
-    memory = f"up to {_bytes(largest.memory)} ({largest.name}), {_bytes(ran.memory)} of all at a time"
-    longest = sorted(ran.chain, key=lambda place: -tasks[place].seconds)[:SHOWN]
+    memory = f"up to {_bytes(largest.memory)} ({largest.name})"
+    if machine.memory is not None:
+        memory = _compared(largest.memory, memory, machine.memory, "here")
     return "\n".join(
         [
             f"{len(tasks)} of {len(jobs)} jobs on {devices}:",
             "",
             _table(tasks),
             "",
-            f"wall time  {formats.duration(ran.seconds)}{hours}",
+            f"wall time  {formats.duration(wall_time(tasks, machine))} or more{hours}",
             *_room(planned, tasks),
-            f"memory     {memory if machine.memory is None else _compared(ran.memory, memory, machine.memory, 'here')}",
-            f"longest chain of jobs, {formats.duration(sum(tasks[place].seconds for place in ran.chain))}:",
-            *(f"  {tasks[p].name} {formats.duration(tasks[p].seconds)}" for p in ran.chain if p in longest),
-            *_basis(planned, machine, tasks),
+            f"memory     {memory}",
+            f"longest chain of jobs, {formats.duration(sum(task.seconds for task in chain))}:",
+            *(f"  {task.name} {formats.duration(task.seconds)}" for task in chain if task in shown),
+            *_basis(planned),
         ]
     )
 
@@ -139,15 +120,11 @@ def _table(tasks: list[Task]) -> str:
     rows = []
     for rule in dict.fromkeys(task.job.rule for task in tasks):
         group = [task for task in tasks if task.job.rule == rule]
-        hours, disk = _gpu_hours(group), sum(task.disk for task in group)
+        hours, disk = gpu_hours(group), sum(task.disk for task in group)
         time = formats.duration(sum(task.seconds for task in group))
         rows.append((rule, len(group), time, f"{hours:.1f}" if hours else "", _bytes(disk) if disk else ""))
     heads, align = ("rule", "jobs", "time", "GPU-hours", "disk"), ("left", *["right"] * 4)
     return tabulate(rows, heads, "plain", colalign=align, disable_numparse=True)
-
-
-def _gpu_hours(tasks: Sequence[Task]) -> float:
-    return sum(task.seconds * task.gpus for task in tasks) / 3600
 
 
 def _room(planned: Planned, tasks: list[Task]) -> list[str]:
@@ -170,21 +147,20 @@ def _compared(needed: float, said: str, there: float, where: str) -> str:
     return f"{said}; {_bytes(there)} are {where}{short}"
 
 
-def _basis(planned: Planned, machine: Machine, tasks: list[Task]) -> list[str]:
+def _basis(planned: Planned) -> list[str]:
     """Tell what the numbers stand on."""
-    measured = sum(size.measured for size in planned.sizes.values())
+    sizes = planned.sizes.values()
+    counted = sum(size.measured for size in sizes)
     models = [start.checkpoint for start in planned.config.starts.values()]
     models += [system.model for system in planned.config.systems.values()]
     absent = [model for model in dict.fromkeys(models) if model and not flops.settings_of(model)]
-    corrected = sorted({kind for task in tasks for kind in planned.kinds(task.job)} & set(machine.corrections))
-    earlier = f"earlier runs for {', '.join(corrected)}; else " if corrected else ""
     return [
         *(
             f"networks: {model} is not here yet, and is counted as a BERT base of 110 million weights"
             for model in absent
         ),
-        f"sizes: {measured} of {len(planned.sizes)} collections counted, the others as their sources tell",
-        f"times: downloads left out; {earlier}assumed speeds",
+        f"sizes: {counted} of {len(sizes)} collections counted, the others as their sources tell",
+        "times: by the prices in cdmae/plan/prices.csv; downloads left out",
     ]
 
 

@@ -21,7 +21,6 @@ BYTES_A_WORD = 6.0  # of English text, the space included
 # default's text, WordPiece makes 1.38 of a word, byte-level BPE 1.42 and Unigram 1.40
 PIECES_A_WORD = 1.35
 MARGIN = 1.25  # by which estimates from the sizes of files may be too high
-ROW_GROUP = 1 << 17  # passages that are held at a time, as in collections.store, whose imports take seconds
 
 
 @dataclass(frozen=True)
@@ -37,11 +36,6 @@ class Size:
     def all_words(self) -> float:
         """Words of all passages."""
         return self.passages * self.words
-
-    @property
-    def streamed(self) -> float:
-        """Bytes of the text that is held at a time by who reads or writes all of it."""
-        return 6 * min(self.passages, ROW_GROUP) * self.words * BYTES_A_WORD
 
     def tokens(self, longest: int) -> float:
         """Word-pieces of a passage as a network reads it: cut, with [CLS] and [SEP].

@@ -24,7 +24,7 @@ rule collection:
     priority: 100  # mistakes in one's own files show before anything is trained
     threads: lookup("{collection}/threads", within=collection_rows)
     resources:
-        mem_mb=8000,
+        mem_mb=memory_of("collection"),
         runtime=240,
     params:
         code=code("collection", sources),
@@ -50,7 +50,7 @@ rule tokenizer:
         "<benchmarks>/tokenizer/{start}.tsv"
     priority: 50
     resources:
-        mem_mb=16000,
+        mem_mb=memory_of("tokenizer"),
         runtime=120,
     params:
         code=code("tokenizer"),
@@ -75,7 +75,7 @@ rule tokens:
     priority: 50
     threads: cores(16)
     resources:
-        mem_mb=32000,
+        mem_mb=memory_of("tokens"),
         runtime=120,
     params:
         code=code("tokens"),

@@ -31,7 +31,7 @@ from cdmae.config.load import gather, load
 from cdmae.config.systems import TRAINED
 from cdmae.errors import InputError, said
 from cdmae.plan import sizes
-from cdmae.plan.work import asked
+from cdmae.plan.work import Job, Planned, asked
 from workflow import overlays
 from workflow.circumstances import STARTED, now
 from workflow.facts import FIGURES, TABLES, card, exhibit, facts, inputs
@@ -302,6 +302,7 @@ def facts_of(page):
 
 # --- what jobs ask for -----------------------------------------------------------------------------------------------
 
+planned = Planned(settings)
 waiting_for = systems.waiting(settings)
 FIRST = 100_000  # more than all jobs that fit beside each other have together
 
@@ -321,9 +322,13 @@ def gpus(number):
     return 0 if device == "cpu" else number
 
 
-def memory_of(rule):
-    """Ask for megabytes by the size of the collection, as `./run plan` estimates them."""
-    return lambda wildcards: asked(settings, rule, *wildcards)
+def memory_of(rule, gpus_asked=0):
+    """Ask for megabytes by the size of the data, as `./run plan` estimates them, and for more at each further attempt."""
+
+    def megabytes(wildcards, threads, attempt):
+        return asked(planned, Job(rule, "/".join(wildcards), threads=threads, gpus=gpus_asked), attempt)
+
+    return megabytes
 
 
 def cores(most):

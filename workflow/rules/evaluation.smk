@@ -19,7 +19,7 @@ rule measures:
     benchmark:
         "<benchmarks>/measures/{system}.tsv"
     resources:
-        mem_mb=16000,
+        mem_mb=memory_of("measures"),
         runtime=60,
     params:
         code=code("measures"),
@@ -113,7 +113,7 @@ rule report:
     benchmark:
         "<benchmarks>/report.tsv"
     resources:
-        mem_mb=16000,  # the runs over half a million training queries
+        mem_mb=memory_of("report"),
         runtime=60,
     params:
         code=code("report"),
@@ -136,7 +136,7 @@ rule latency:
     benchmark:
         "<benchmarks>/latency.tsv"
     resources:
-        mem_mb=8000,
+        mem_mb=memory_of("latency"),
         runtime=30,
     params:
         code=code("latency"),

@@ -37,7 +37,7 @@ rule train_retriever:
     resources:
         gpu=gpus(1),
         nodes=1,
-        mem_mb=32000,
+        mem_mb=memory_of("train_retriever", gpus(1)),
         runtime=2880,
     params:
         code=code("train_retriever"),
@@ -76,7 +76,7 @@ rule train_reranker:
     resources:
         gpu=gpus(1),
         nodes=1,
-        mem_mb=32000,
+        mem_mb=memory_of("train_reranker", gpus(1)),
         runtime=2880,
     params:
         code=code("train_reranker"),
@@ -113,7 +113,7 @@ rule teacher:
     threads: network_cores(8, system_rows, "teacher_start")
     resources:
         gpu=gpus(1),
-        mem_mb=32000,
+        mem_mb=memory_of("teacher", gpus(1)),
         runtime=2880,
     params:
         code=code("teacher"),

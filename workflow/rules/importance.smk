@@ -76,7 +76,7 @@ rule masked_terms:
     wildcard_constraints:
         encoder=only(masking),
     resources:
-        mem_mb=16000,
+        mem_mb=memory_of("masked_terms"),
         runtime=60,
     params:
         code=code("masked_terms", dict.fromkeys(masking, strategies)),

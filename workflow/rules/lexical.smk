@@ -14,7 +14,7 @@ rule index_bm25:
     priority: 50
     threads: cores(16)
     resources:
-        mem_mb=16000,
+        mem_mb=memory_of("index_bm25"),
         runtime=120,
     params:
         code=code("index_bm25"),
@@ -41,7 +41,7 @@ rule search_bm25:
     priority: waiting("systems", 0)
     threads: cores(16)
     resources:
-        mem_mb=16000,
+        mem_mb=memory_of("search_bm25"),
         runtime=240,
     params:
         code=code("search_bm25"),

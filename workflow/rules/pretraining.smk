@@ -39,7 +39,7 @@ rule pretrain:
     resources:
         gpu=gpus(8),
         nodes=1,
-        mem_mb=32000,
+        mem_mb=memory_of("pretrain", gpus(8)),
         runtime=7200,
     params:
         code=code("pretrain", modules_of),
@@ -68,7 +68,7 @@ use rule pretrain as untrained with:
     resources:
         gpu=0,
         nodes=1,
-        mem_mb=8000,
+        mem_mb=memory_of("untrained"),
         runtime=30,
 
 

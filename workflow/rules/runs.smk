@@ -27,7 +27,7 @@ rule vectors:
     threads: network_cores(8, system_rows, "start")
     resources:
         gpu=gpus(1),
-        mem_mb=32000,
+        mem_mb=memory_of("vectors", gpus(1)),
         runtime=1440,
     params:
         code=code("vectors"),
@@ -55,7 +55,7 @@ rule vectors_external:
     threads: 8
     resources:
         gpu=gpus(1),
-        mem_mb=32000,
+        mem_mb=memory_of("vectors_external", gpus(1)),
         runtime=1440,
     params:
         code=code("vectors_external"),
@@ -87,7 +87,7 @@ rule search:
     threads: cores(16)
     resources:
         gpu=gpus(1),
-        mem_mb=64000,
+        mem_mb=memory_of("search", gpus(1)),
         runtime=480,
     params:
         code=code("search"),
@@ -119,7 +119,7 @@ rule search_external:
     threads: cores(16)
     resources:
         gpu=gpus(1),
-        mem_mb=64000,
+        mem_mb=memory_of("search_external", gpus(1)),
         runtime=480,
     params:
         code=code("search_external"),
@@ -172,7 +172,7 @@ rule rerank:
     threads: network_cores(8, system_rows, "start")
     resources:
         gpu=gpus(1),
-        mem_mb=32000,
+        mem_mb=memory_of("rerank", gpus(1)),
         runtime=1440,
     params:
         code=code("rerank"),
@@ -199,7 +199,7 @@ rule weights:
         system=of_kind("fusion"),
     priority: waiting("systems", 0)
     resources:
-        mem_mb=8000,
+        mem_mb=memory_of("weights"),
         runtime=60,
     params:
         code=code("weights"),
@@ -225,7 +225,7 @@ rule fuse:
         system=of_kind("fusion"),
     priority: waiting("systems", 0)
     resources:
-        mem_mb=8000,
+        mem_mb=memory_of("fuse"),
         runtime=60,
     params:
         code=code("fuse"),
