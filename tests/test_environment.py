@@ -394,7 +394,7 @@ def test_words_after_a_config_file_are_words(name, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("search", 'search needs words, such as ./run search "compute the determinant of a matrix"'),
+        ("search", 'search needs words, such as ./run search "fit a polynomial to data points"'),
         ("search ''", "search needs words, such as ./run search "),
         ("importance --configfile SMOKE", "importance needs words, such as ./run importance "),
         ("search caf\udce9", r"the argument 'caf\udce9' is not UTF-8; allowed: text"),

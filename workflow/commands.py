@@ -151,10 +151,10 @@ def search(
       --configfile  config files as of a run, laid over config/config.yaml
 
     Examples:
-      ./run search "compute the determinant of a matrix"
+      ./run search "fit a polynomial to data points"
       ./run search --system mae-stage1 --collection networkx --depth 3 shortest path
     """
-    config, text = configured(configfile), joined("search", words, "compute the determinant of a matrix")
+    config, text = configured(configfile), joined("search", words, "fit a polynomial to data points")
     most = config.evaluation.depth
     if not 1 <= depth <= most:
         raise InputError(f"--depth is {depth}; allowed: a whole number from 1 to {most}, evaluation.depth")
