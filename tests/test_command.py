@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +14,13 @@ import pytest
 
 from cdmae.cli import command, read_arguments
 from cdmae.errors import InputError, Interrupted
-from cdmae.fields import setting
+from cdmae.fields import setting, settings
 from cdmae.files import complete
 
 ROOT = Path(__file__).resolve().parent.parent
 
 
-@dataclass(frozen=True)
+@settings
 class Recipe:
     window: int = setting(4, meaning="words", low=2)
 

@@ -27,6 +27,7 @@ from cdmae.collections.store import read_passages, read_qrels, read_queries, wri
 from cdmae.config.load import read_yaml
 from cdmae.errors import InputError
 from cdmae.evaluation.measures import measure
+from cdmae.fields import parse
 from cdmae.files import read_json
 from cdmae.retrieval import targets
 from cdmae.runs import Run
@@ -392,6 +393,6 @@ def test_splits_are_the_catalogue_s(settings, ids, judged):
 )
 def test_settings_that_do_not_fit_are_refused(settings, message):
     with pytest.raises(InputError, match=message):
-        entry = source.Settings(**settings)
+        entry = parse(source.Settings, settings)
         entry.judged()
         entry.check()
