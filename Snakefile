@@ -12,13 +12,10 @@ include: "workflow/rules/process.smk"
 rule all:
     input:
         "<results>/report/index.html",
-        expand("<results>/models/{system}", system=systems.of_kind(settings, *TRAINED)),
+        expand("<results>/models/{system}", system=systems.trained(settings)),
         expand(
             "<results>/{searched}/{collection}",
-            searched=[
-                *(f"vectors/{system}" for system in systems.of_kind(settings, "retriever", "external")),
-                *(["bm25"] if systems.of_kind(settings, "bm25") else []),
-            ],
+            searched=systems.searched(settings),
             collection=systems.only_searched(settings),
         ),
 

@@ -27,7 +27,7 @@ from transformers import BertConfig, BertForSequenceClassification, BertModel
 from benchmarks.forms import measure_each
 from benchmarks.naive import tensor
 from benchmarks.tables import table
-from cdmae.config.schema import Stage
+from cdmae.config.stages import Dense
 from cdmae.finetuning import losses, retriever
 from cdmae.models.ragged import Ragged
 from cdmae.plan.describe import describe
@@ -168,9 +168,8 @@ def step(form: str, model: BertModel, work: retriever.Batch, chunk: int, longest
         value = cached([padded(read, rows) for rows in columns], torch.empty(0))
         value.backward()
         return value.item()
-    stage = Stage(
-        kind="retriever",
-        collection="",
+    stage = Dense(
+        collection="c",
         chunk=chunk,
         passage_length=longest,
         precision="bf16" if form == "ours_bf16" else "fp32",

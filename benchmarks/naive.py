@@ -117,7 +117,7 @@ class Naive(nn.Module):
         pooled = logits.masked_fill(~encoder.attended[:, 1:, None], -torch.inf).max(1).values
         number = passage.chosen.sum(1, keepdim=True).clamp_min(1)
         bags = self.bags(passage) / number
-        return self.retromae(step) + self.network.bag_weight * -(bags * pooled.log_softmax(-1)).sum(1).mean()
+        return self.retromae(step) + self.network.settings.bag_weight * -(bags * pooled.log_softmax(-1)).sum(1).mean()
 
     def bowdpr(self, step: Step) -> Tensor:
         """-1 / |set(x)| x sum over the set of log P(t | h_c), beside the encoder's loss."""
@@ -125,7 +125,7 @@ class Naive(nn.Module):
         states = self.states(encoder)[-1]
         logs = self.model.cls(self.vector(states, encoder)[:, 0]).log_softmax(-1)
         bags = bags / bags.sum(1, keepdim=True).clamp_min(1)
-        return self.loss(states, encoder) + self.network.bag_weight * -(bags * logs).sum(1).mean()
+        return self.loss(states, encoder) + self.network.settings.bag_weight * -(bags * logs).sum(1).mean()
 
     def condenser(self, step: Step) -> Tensor:
         """Compute the late MLM loss, and that of a head on [h_cls late; h early]."""
@@ -159,7 +159,7 @@ class Naive(nn.Module):
 
     def vector(self, states: Tensor, side: Side) -> Tensor:
         """Read a side's vectors [B, 1, D]: [CLS], or with `pooling` mean the mean over what is attended to."""
-        if self.network.pooling == "cls":
+        if self.network.settings.pooling == "cls":
             return states[:, :1]
         shares = side.attended / side.attended.sum(1, keepdim=True)
         return torch.einsum("bn,bnd->bd", shares, states)[:, None]

@@ -32,7 +32,9 @@ from transformers import BertConfig, BertForMaskedLM, ElectraConfig, ElectraForM
 
 from benchmarks.naive import Naive
 from benchmarks.tables import table
-from cdmae.config.schema import Encoder
+from cdmae.config.encoders import Encoder
+from cdmae.config.objectives import OBJECTIVES
+from cdmae.fields import pick, rules_of
 from cdmae.plan.describe import describe
 from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Batch, Reader, Step
@@ -74,7 +76,8 @@ def reader(given: argparse.Namespace) -> Reader:
 def settings(name: str) -> Encoder:
     """Make an objective with the masks it is published with."""
     masking = {"mae": "importance", "master": "inverse_frequency"}.get(name, "whole_word")
-    return Encoder(start="", objective=name, decoder_masking=masking)
+    kind, given = OBJECTIVES[name], {"start": "s", "collection": "c", "decoder_masking": masking}
+    return kind(**pick(given, rules_of(kind)))
 
 
 def networks(given: argparse.Namespace) -> tuple[nn.Module, Naive]:

@@ -45,7 +45,7 @@ def command(function: Callable[..., Any]) -> Callable[..., Any]:
     In a script, a file that Python was started with, it runs at once: one of a library call is ``command(that.call)``.
 
     Annotations: Path, str, int, float, bool (a flag), ``list[...]`` (separated by spaces), ``X | None`` (may be left
-    out, or empty), and a settings dataclass or ``dict`` (JSON text). Never returns; ``command.function`` is the
+    out, or empty), and settings or ``dict`` (JSON text). Never returns; ``command.function`` is the
     function itself.
     """
     caller = sys._getframe(1)  # noqa: SLF001 (as collections.namedtuple)
@@ -77,7 +77,7 @@ def read_arguments(function: Callable[..., Any], arguments: Sequence[str], name:
             raise InputError(f"the argument {argument!a} is not UTF-8; allowed: text in UTF-8")
     form = argparse.RawDescriptionHelpFormatter
     parser = _Parser(prog=name, description=inspect.getdoc(function), formatter_class=form, allow_abbrev=False)
-    hints = typing.get_type_hints(function)
+    hints = typing.get_type_hints(function, include_extras=True)  # what tells the classes of a union apart
     hints = {key: hint.__args__[0] if isinstance(hint, types.UnionType) else hint for key, hint in hints.items()}
     single = []  # options with one value
     for key, parameter in inspect.signature(function).parameters.items():
@@ -131,11 +131,16 @@ def _read(hint: Any, value: Any, key: str) -> Any:
         parsed = json.loads(value)
     except json.JSONDecodeError as error:
         raise InputError(f"{_option(key)} is {settings.show(value)}; allowed: JSON text ({error})") from None
-    return settings.parse(hint, parsed, key) if dataclasses.is_dataclass(hint) else parsed
+    return settings.parse(hint, parsed, key) if _is_settings(hint) else parsed
 
 
 def _is_json(hint: Any) -> bool:
-    return dataclasses.is_dataclass(hint) or hint is dict or typing.get_origin(hint) is dict
+    return _is_settings(hint) or hint is dict or typing.get_origin(hint) is dict
+
+
+def _is_settings(hint: Any) -> bool:
+    """Tell a class of settings, or a union of such classes."""
+    return dataclasses.is_dataclass(hint) or typing.get_origin(hint) is typing.Annotated
 
 
 # --- how it ends -----------------------------------------------------------------------------------------------------

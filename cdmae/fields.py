@@ -1,8 +1,7 @@
-"""Settings: frozen dataclasses whose fields say type, default, range, unit, meaning and source; pydantic checks values.
+"""Settings: frozen dataclasses of pydantic, whose fields say type, default, range, unit, meaning and source.
 
-A value that does not fit is refused with its key, what it is and what is allowed. Settings stay plain dataclasses, so
-that code which only builds or copies them does not import pydantic. It checks some of the settings of a class (`read`):
-what is missing, and what settings demand of each other, is known once all of them are there (`build`).
+A value that does not fit is refused with its key, what it is and what is allowed; all mistakes of a config are told at
+once. Entries of several kinds are a union of classes that pydantic tells apart by one of their settings (`Tagged`).
 """
 
 from __future__ import annotations
@@ -13,25 +12,28 @@ import functools
 import json
 import math
 import re
-import typing
 from collections.abc import Iterable
-from dataclasses import MISSING
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Annotated, Any, Literal, get_args
+
+from pydantic import BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError, create_model
+from pydantic.dataclasses import dataclass
+from pydantic.fields import FieldInfo
 
 from cdmae.errors import InputError
 
-if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
-T = TypeVar("T")
-Keys = tuple[str | int, ...]  # where a value stands in a config, from the top
+Keys = tuple[str | int, ...]  # where a value is in a config, from the top
 
 LARGEST = 2**31 - 1  # the cap of whole numbers without a bound of their own: larger ones overflow int32 further on
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+_UNKNOWN, _MISSING = ("unexpected_keyword_argument", "extra_forbidden"), ("missing", "union_tag_not_found")  # errors
+
+settings = dataclass(frozen=True, kw_only=True, config=ConfigDict(extra="forbid"))
+Name = Annotated[str, Field(min_length=1)]  # of an entry that another one cannot do without
+Mapped = BeforeValidator(lambda value: {} if value is None else value)  # a section without content is empty
 
 
 def setting(
-    default: Any = MISSING,
+    default: Any = ...,
     *,
     meaning: str,
     unit: str = "",
@@ -39,20 +41,15 @@ def setting(
     low: float | None = None,
     high: float | None = None,
     above: float | None = None,
-    only: Iterable[str] = (),
-    needed: bool = False,
-    later: bool = False,
     names: str = "",
 ) -> Any:
-    """Describe a field of a settings dataclass; without a default it is required.
+    """Describe a setting by a field of pydantic; without a default it is required.
 
     `low` and `high` are inclusive bounds of a number and `above` an exclusive one; only ``high=math.inf`` allows
-    infinity. `only` names the kinds of entries that know the setting, and `needed` says that these cannot do without
-    it. Results exist that were made before a `later` setting came; at its default no result depends on it (`unused`).
-    `names` is the section of the config whose entries the setting names (`named`).
+    infinity. `names` is the section of the config whose entries the setting names (`named`).
     """
     endless = high == math.inf
-    rules: dict[str, Any] = {"ge": low, "gt": above, "le": None if endless else high}  # of pydantic.Field
+    rules: dict[str, Any] = {"ge": low, "gt": above, "le": None if endless else high}
     if isinstance(default, int | float):
         rules["strict"] = True  # pydantic would take true for 1
     if type(default) is int and high is None:
@@ -60,53 +57,87 @@ def setting(
     if type(default) is float and not endless:
         rules["allow_inf_nan"] = False
     rules = {key: value for key, value in rules.items() if value is not None}
-    rules["description"] = f"{', '.join(only)}: {meaning}" if only else meaning
-    rules["json_schema_extra"] = {"unit": unit, "source": source} | ({"endless": True} if endless else {})
-    if default is not MISSING:
-        rules["json_schema_extra"]["default"] = list(default) if isinstance(default, tuple) else default
-    metadata = {"rules": rules, "only": tuple(only), "needed": needed, "later": later, "names": names}
+    further = {"unit": unit, "source": source, "names": names, "endless": endless}
+    rules["json_schema_extra"] = {key: value for key, value in further.items() if value or key in ("unit", "source")}
     if isinstance(default, dict):
-        return dataclasses.field(default_factory=dict, metadata=metadata)
-    return dataclasses.field(default=default, metadata=metadata)
+        rules["json_schema_extra"]["default"] = {}
+        return Field(default_factory=dict, description=meaning, **rules)
+    return Field(default, description=meaning, **rules)
 
 
-def parse(cls: type[T], values: dict[str, Any] | None, *keys: str) -> T:
-    """Build the dataclass `cls` from plain values; `keys` are the place of the values in the config, for messages.
+def rules_of(kind: Any) -> dict[str, FieldInfo]:
+    """Map the settings of a class, or of an entry, to what pydantic knows of them."""
+    return kind.__pydantic_fields__
 
-    Raises `InputError` with a line for each mistake: first for unknown keys, wrong types and values out of range, then
-    for missing keys. An `InputError` of ``__post_init__`` gets the place in front.
+
+def kinds_of(union: Any) -> list[type]:
+    """List the classes of a union, and of the unions in it; of a class itself."""
+    if isinstance(union, type):
+        return [union]
+    members, *_ = get_args(union)
+    return [kind for member in get_args(members) or [members] for kind in kinds_of(member)]
+
+
+def tags_of(union: Any) -> list[str]:
+    """List the settings that tell the classes of a union apart, the outer one first."""
+    if isinstance(union, type):
+        return []
+    members, tag = get_args(union)
+    inner = [name for member in get_args(members) for name in tags_of(member)]
+    return list(dict.fromkeys([tag.discriminator, *inner]))
+
+
+def kind_of(union: Any, values: dict[str, Any]) -> type | None:
+    """Return the class of a union that plain values name; None where they name none."""
+    for kind in kinds_of(union):
+        rules = rules_of(kind)
+        if all(values.get(tag) == rules[tag].default for tag in tags_of(union) if tag in rules):
+            return kind
+    return None
+
+
+def some_of(union: Any) -> type:
+    """Return a class with all settings of a union's classes, none of them required: what may be given to several."""
+    rules: dict[str, list[FieldInfo]] = {}
+    for kind in kinds_of(union):
+        for key, rule in rules_of(kind).items():
+            rules.setdefault(key, []).append(rule)
+    some: dict[str, Any] = {}
+    for key, (rule, *others) in rules.items():
+        kinds = Literal[(rule.default, *(other.default for other in others))]
+        type_of = kinds if key in tags_of(union) else rule.annotation
+        words = Field(description=rule.description, json_schema_extra=rule.json_schema_extra)
+        some[key] = Annotated[(type_of, *rule.metadata, words)], None
+    return create_model("Defaults", __config__=ConfigDict(extra="forbid"), **some)
+
+
+# --- reading ---------------------------------------------------------------------------------------------------------
+
+
+def parse(kind: Any, values: Any, *keys: str | int) -> Any:
+    """Build settings of a class, or of one of a union, from plain values; `keys` are their place in the config.
+
+    Raises `InputError` with a line for each mistake.
     """
-    return build(cls, read(cls, values, keys), keys)
-
-
-def read(cls: type, values: dict[str, Any] | None, keys: Keys = ()) -> dict[str, Any]:
-    """Return plain values for some of the settings of `cls`, and of the classes it is made of, in the settings' types.
-
-    Raises `InputError` with a line for each value that does not fit.
-    """
-    from pydantic import ValidationError  # which jobs that build no settings from text do without
-
     try:
-        return _adapter(cls).validate_python({} if values is None else values)
+        return _adapter(kind).validate_python({} if values is None else values)
     except ValidationError as invalid:
-        errors, schema = invalid.errors(include_url=False), json_schema(cls)
-        raise InputError(*(_mistake(error, schema, keys) for error in errors)) from None
+        errors, schema = invalid.errors(include_url=False), json_schema(kind)
+        wrong = [error for error in errors if error["type"] not in _MISSING]  # may be why others are missing
+        raise InputError(*(said for error in wrong or errors for said in _mistakes(error, schema, keys))) from None
 
 
-def build(cls: type[T], values: dict[str, Any], keys: Keys) -> T:
-    """Make `cls` of checked values; raises `InputError` for missing ones and for those that do not go together."""
-    mistakes = [
-        refusal((*keys, field.name), f" is missing: {field.metadata['rules']['description']}")
-        for field in dataclasses.fields(cls)
-        if field.default is MISSING and field.default_factory is MISSING and field.name not in values
-    ]
-    if mistakes:
-        raise InputError(*mistakes)
-    try:
-        return cls(**values)
-    except InputError as error:  # it begins with the name of a setting
-        where = f"{dotted(keys)}: " if keys else ""
-        raise InputError(f"{where}{error}", keys=(*keys, str(error).partition(" ")[0])) from None
+@functools.cache
+def _adapter(kind: Any) -> TypeAdapter:
+    return TypeAdapter(kind)
+
+
+def json_schema(kind: Any) -> dict[str, Any]:
+    """Return the JSON schema of a class or a union."""
+    return _adapter(kind).json_schema()
+
+
+# --- what is refused -------------------------------------------------------------------------------------------------
 
 
 def refusal(keys: Keys, words: str) -> InputError:
@@ -114,55 +145,89 @@ def refusal(keys: Keys, words: str) -> InputError:
     return InputError(dotted(keys) + words, keys=keys)
 
 
-@functools.cache
-def _adapter(cls: type) -> TypeAdapter:
-    from pydantic import TypeAdapter
-
-    return TypeAdapter(_some(cls))
+def unfit(entry: Any, key: str, words: str) -> InputError:
+    """Make the error for a setting of an entry whose value does not fit; `words` follow the value."""
+    return refusal((key,), f" is {show(getattr(entry, key))}{words}")
 
 
-def _some(hint: Any) -> Any:
-    """Return the type of some settings of a class, and of what else is made of settings."""
-    if typing.get_origin(hint) is dict:
-        key, value = typing.get_args(hint)
-        return dict[key, _some(value)]
-    if not dataclasses.is_dataclass(hint):
-        return hint
-    from pydantic import BeforeValidator, Field
-    from typing_extensions import TypedDict
-
-    settings, types = {}, typing.get_type_hints(hint, include_extras=True)
-    nothing_is_empty = BeforeValidator(lambda value: {} if value is None else value)
-    for field in dataclasses.fields(hint):
-        exact, rules = _some(types[field.name]), Field(**field.metadata.get("rules", {}))
-        mapped = typing.get_origin(exact) is dict or exact != types[field.name]
-        settings[field.name] = typing.Annotated[(exact, rules, nothing_is_empty) if mapped else (exact, rules)]
-    typed = TypedDict(hint.__name__, settings, total=False)
-    typed.__pydantic_config__ = {"extra": "forbid"}
-    return typed
-
-
-def json_schema(cls: type) -> dict[str, Any]:
-    """Return the JSON schema of some settings of a dataclass."""
-    return _adapter(cls).json_schema()
-
-
-def _mistake(error: Any, schema: dict[str, Any], keys: Keys) -> InputError:
+def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError]:
     """Say what pydantic found: the key, its value and what is allowed; `schema` is the JSON schema of the whole."""
-    value, rule = error["input"], schema
+    value, rule, owner, union, tag = error["input"], whole(schema, schema), {}, {}, ""
     for key in error["loc"]:
-        keys = (*keys, key)
-        if key not in rule.get("properties", {key: None}):
-            return refusal(keys, f" is not a setting; {suggestion(str(key), rule['properties'])}")
-        inner = rule.get("properties", {}).get(key) or rule.get("items") or rule["additionalProperties"]
-        rule = whole(inner, schema)
-    if value is None and rule.get("type") == "object":
-        return refusal(keys, " is empty; allowed: a mapping of its settings ({} where all have defaults)")
+        if "discriminator" in rule:  # pydantic puts the kind behind the entry's name
+            union, tag = rule, str(key)
+            rule = _kinds(union, schema)[tag]
+        else:
+            owner, keys = rule, (*keys, key)
+            inner = rule.get("properties", {}).get(key) or rule.get("items") or rule["additionalProperties"]
+            rule = whole(inner or {}, schema)
+    if error["type"] == "value_error":
+        return [moved(mistake, keys) for mistake in error["ctx"]["error"].several]
+    if error["type"] in _UNKNOWN:
+        return [refusal(keys, _unknown(str(keys[-1]), owner, union, tag, schema))]
+    if error["type"] in (*_MISSING, "string_too_short") and "discriminator" not in rule:
+        return [refusal(keys, _missing(owner, union, tag, rule))]
+    if error["type"].startswith("union_tag"):
+        tag, kinds = rule["discriminator"]["propertyName"], _kinds(rule, schema)
+        found = value.get(tag)
+        words = " is missing; " if found is None else f" is {show(found)}; "
+        return [refusal((*keys, tag), words + suggestion(str(found), kinds))]
+    return [refusal(keys, _unfit(value, rule))]
+
+
+def moved(mistake: InputError, keys: Keys) -> InputError:
+    """Put the place of an entry in front of a mistake that was found within the entry."""
+    words, own = str(mistake), mistake.keys
+    if own:
+        return refusal((*keys, *own), words.removeprefix(dotted(own)))
+    where = f"{dotted(keys)}: " if keys else ""
+    return InputError(where + words, keys=(*keys, words.partition(" ")[0]))
+
+
+def _kinds(union: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
+    """Map the kinds of a union to their rules; one of them may be a union itself."""
+    mapping = union["discriminator"]["mapping"]
+    rules = {kind: place if isinstance(place, dict) else {"$ref": place} for kind, place in mapping.items()}
+    return {kind: whole(rule, schema) for kind, rule in rules.items()}
+
+
+def _settings(rule: dict[str, Any], schema: dict[str, Any]) -> set[str]:
+    """Return the settings of a rule, or of all kinds of a union."""
+    if "discriminator" in rule:
+        return {key for kind in _kinds(rule, schema).values() for key in _settings(kind, schema)}
+    return set(rule["properties"])
+
+
+def _unknown(key: str, rule: dict[str, Any], union: dict[str, Any], tag: str, schema: dict[str, Any]) -> str:
+    """Say that a key is no setting, or one of other kinds."""
+    own, kinds = rule["properties"], _kinds(union, schema) if union else {}
+    known = [_settings(kind, schema) for kind in kinds.values()]
+    if not any(key in keys for keys in known):
+        return f" is not a setting; {suggestion(key, own)}"
+    what = union["discriminator"]["propertyName"]
+    all_know = set.intersection(*known)
+    most_know = set.intersection(*(keys for keys in known if keys > all_know))
+    few = [name for name in own if name not in most_know]
+    some = f"of the settings that only some {what}s know it takes {', '.join(few)}"
+    return f" does not go with {what} {tag}; {some if few else 'allowed: ' + ', '.join(own)}"
+
+
+def _missing(rule: dict[str, Any], union: dict[str, Any], tag: str, inner: dict[str, Any]) -> str:
+    """Say that a required setting is missing."""
+    if not union:
+        return f" is missing: {inner['description']}"
+    return f" is missing; {union['discriminator']['propertyName']} {tag} needs {', '.join(rule['required'])}"
+
+
+def _unfit(value: Any, rule: dict[str, Any]) -> str:
+    """Say which value does not fit a rule."""
+    if value is None and ("discriminator" in rule or rule.get("type") == "object"):
+        return " is empty; allowed: a mapping of its settings ({} where all have defaults)"
     if "enum" in rule and isinstance(value, str):
-        return refusal(keys, f" is {show(value)}; {suggestion(value, rule['enum'])}")
+        return f" is {show(value)}; {suggestion(value, rule['enum'])}"
     number = isinstance(value, str) and _NUMBER.fullmatch(value)
     quoted = ", without quotation marks" if number and rule.get("type") in ("number", "integer") else ""
-    return refusal(keys, f" is {show(value)}; allowed: {allowed(rule)}{quoted}")
+    return f" is {show(value)}; allowed: {allowed(rule)}{quoted}"
 
 
 def whole(rule: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
@@ -172,7 +237,9 @@ def whole(rule: dict[str, Any], schema: dict[str, Any]) -> dict[str, Any]:
 
 def allowed(rule: dict[str, Any]) -> str:
     """Say which values a JSON schema allows."""
-    kind = rule.get("type")
+    kind = rule.get("type", "object")
+    if "const" in rule:
+        return show(rule["const"])
     if "enum" in rule:
         return ", ".join(map(show, rule["enum"]))
     if kind == "array":
@@ -194,50 +261,6 @@ def _digits(number: float) -> str:
     return str(number) if isinstance(number, int) else f"{number:g}"
 
 
-def asdict(settings: Any, without: Iterable[str] = ()) -> dict[str, Any]:
-    """Return settings as plain JSON values, without some: tuples are lists."""
-    plain = json.loads(json.dumps(dataclasses.asdict(settings)))
-    return {key: value for key, value in plain.items() if key not in without}
-
-
-def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
-    """Return the values of some keys, in their own order."""
-    return {key: value for key, value in values.items() if key in keys}
-
-
-def known(cls: type, kind: str) -> list[str]:
-    """List the settings of `cls` that only some kinds of entries know, this one among them."""
-    return [field.name for field in dataclasses.fields(cls) if kind in field.metadata.get("only", ())]
-
-
-def others(cls: type, kind: str) -> set[str]:
-    """Return the settings of `cls` that a kind of entries does not know; a kind that no setting names knows all."""
-    only = {field.name: field.metadata.get("only") for field in dataclasses.fields(cls)}
-    return {name for name, kinds in only.items() if kinds and kind not in kinds} if known(cls, kind) else set()
-
-
-def unused(settings: Any) -> set[str]:
-    """Return the settings that came when there were results without them, and that are at their defaults.
-
-    Telling a job of them would make its results again.
-    """
-    later = [field for field in dataclasses.fields(settings) if field.metadata.get("later")]
-    return {field.name for field in later if getattr(settings, field.name) == field.default}
-
-
-def named(settings: Any) -> list[tuple[Keys, str, str]]:
-    """List the names of other entries in an entry: where one stands, such as ``("of", 1)``, the name, its section."""
-    edges: list[tuple[Keys, str, str]] = []
-    for field in dataclasses.fields(settings):
-        value, section = getattr(settings, field.name), field.metadata.get("names")
-        if section and isinstance(value, str):
-            edges += [((field.name,), value, section)] if value else []
-        elif section:
-            places = value if isinstance(value, dict) else range(len(value))
-            edges += [((field.name, place), name, section) for place, name in zip(places, value, strict=True)]
-    return edges
-
-
 def suggestion(name: str, names: Iterable[str]) -> str:
     """``did you mean X?`` where a name is near, otherwise ``allowed: ...``."""
     names = list(names)
@@ -257,3 +280,30 @@ def show(value: Any) -> str:
     text = value if plain else json.dumps(value, ensure_ascii=False, default=str)
     path = isinstance(value, str) and "/" in value
     return text if path or len(text) <= 60 else text[:57] + "..."
+
+
+# --- what others ask of settings ------------------------------------------------------------------------------------
+
+
+def asdict(entry: Any, without: Iterable[str] = ()) -> dict[str, Any]:
+    """Return settings as plain JSON values, without some: tuples are lists."""
+    plain = json.loads(json.dumps(dataclasses.asdict(entry)))
+    return {key: value for key, value in plain.items() if key not in without}
+
+
+def pick(values: dict[str, Any], keys: Iterable[str]) -> dict[str, Any]:
+    """Return the values of some keys, in their own order."""
+    return {key: value for key, value in values.items() if key in keys}
+
+
+def named(entry: Any) -> list[tuple[Keys, str, str]]:
+    """List the names of other entries in an entry: where one is, such as ``("of", 1)``, the name, its section."""
+    edges: list[tuple[Keys, str, str]] = []
+    for key, field in rules_of(entry).items():
+        value, section = getattr(entry, key), (field.json_schema_extra or {}).get("names")
+        if section and isinstance(value, str):
+            edges += [((key,), value, section)] if value else []
+        elif section:
+            places = value if isinstance(value, dict) else range(len(value))
+            edges += [((key, place), name, section) for place, name in zip(places, value, strict=True)]
+    return edges

@@ -7,7 +7,6 @@ import os
 import shutil
 import sys
 import types
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -181,9 +180,9 @@ def toy(monkeypatch):
     """A source named `toy`, as a file in cdmae/collections/sources would be one."""
     from cdmae import collections
     from cdmae.errors import InputError
-    from cdmae.fields import setting
+    from cdmae.fields import setting, settings
 
-    @dataclass(frozen=True)
+    @settings
     class Settings(collections.Source):
         size: int = setting(1, meaning="passages", low=1)
 

@@ -10,7 +10,8 @@ from tiny_pretraining import started
 from tiny_tokenizers import KINDS, TEXTS
 
 from cdmae.config import pretrained
-from cdmae.config.schema import Encoder, Start
+from cdmae.config.encoders import Start
+from cdmae.config.objectives.mae import Mae
 from cdmae.errors import InputError
 from cdmae.importance import ami, ngrams
 from cdmae.masking import terms
@@ -106,7 +107,7 @@ def test_it_is_pretrained_with_masks_by_importance(published, encoder, tmp_path)
     ngrams.count_to(tmp_path / "ngrams", tokens, unit="word", window=3)
     formula = {"pmi": "min", "normaliser": "order", "edges": "literal"}
     ami.estimate(tmp_path / "importance", tmp_path / "ngrams", tokens, formula)
-    settings = Encoder(start="s", max_length=24, batch=4, steps=2, learning_rate=1e-3, precision="fp32")
+    settings = Mae(start="s", collection="c", max_length=24, batch=4, steps=2, learning_rate=1e-3, precision="fp32")
     trainer.pretrain(
         name="x", settings=settings, start=Start(checkpoint=str(published[0])), tokenizer=encoder,
         tokens=tmp_path / "tokens", importance=tmp_path / "importance", seed=1, state=tmp_path / "state",

@@ -1,10 +1,9 @@
 """Looking at the bottleneck: the losses that it measures, and what the report shows of them."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
+from any_kind import as_objective
 from tiny_pretraining import SETTINGS, START, run, source_of
 
 from cdmae.evaluation.per_query import read_table
@@ -46,7 +45,7 @@ def test_the_losses_are_those_of_the_decoder_with_the_vectors_exchanged(inputs):
 
 
 def test_objectives_without_a_vector_to_exchange_are_not_looked_at_but_their_search_is_shown(inputs, tmp_path):
-    settings = replace(SETTINGS, objective="bowdpr")
+    settings = as_objective("bowdpr", SETTINGS)
     assert bottleneck.look(network_of(inputs, settings), source_of(inputs, settings), 4096, CPU) is None
     assert not (run(inputs, tmp_path, settings) / "bottleneck.tsv").exists()
     trained = {"x": facts.training(tmp_path / "encoder")}

@@ -10,12 +10,14 @@ import yaml
 from markdown_it import MarkdownIt
 
 from cdmae.config.encoders import concepts
+from cdmae.config.objectives import OBJECTIVES
 from cdmae.errors import InputError
 from cdmae.evaluation.per_query import read_measures, write_measures
 from cdmae.files import write_json
 from cdmae.report import card
 
 FACTS = {
+    "pretraining": {"words": OBJECTIVES["mae"].in_words, "masked": "importance"},
     "name": "cdmae-stage1",
     "system": {"kind": "retriever", "encoder": "cdmae", "stage": "stage1", "negatives": "bm25", "teacher": ""},
     "stage": {"kind": "retriever", "collection": "pydocs", "queries": 32, "in_batch": True, "seed": 42},
@@ -78,15 +80,17 @@ def test_the_card_names_the_data_of_the_encoder_before_and_has_no_results_withou
 
 def test_the_card_tells_how_every_encoder_was_pretrained():
     """A new objective or masking without a word in the card fails here."""
-    encoders = [{"objective": name} for name in concepts("pretraining/objectives") if name != "mae"]
-    encoders += [{"objective": "mae", "decoder_masking": name} for name in concepts("masking/strategies")]
+    kinds = {name: kind for name, kind in OBJECTIVES.items() if kind.pretrained}
+    told = [{"words": kind.in_words, "masked": "uniform"} for name, kind in kinds.items() if name != "mae"]
+    told += [{"words": kinds["mae"].in_words, "masked": name} for name in concepts("masking/strategies")]
     texts = {}
-    for encoder in encoders:
-        text = card.card({**FACTS, "encoder": encoder}, measures(), LENGTHS["retriever"], "x")
-        texts[tuple(encoder.values())] = text.partition("## Use")[0].partition("Its encoder")[2]
-        assert ("masked auto-encoder" in text.partition("# cdmae-stage1")[2]) == (encoder["objective"] == "mae")
+    for pretraining in told:
+        text = card.card({**FACTS, "pretraining": pretraining}, measures(), LENGTHS["retriever"], "x")
+        texts[tuple(pretraining.values())] = text.partition("## Use")[0].partition("Its encoder")[2]
+        masked_auto_encoder = pretraining["words"] == kinds["mae"].in_words
+        assert ("masked auto-encoder" in text.partition("# cdmae-stage1")[2]) == masked_auto_encoder
     assert len(set(texts.values())) == len(texts) - 1
-    assert texts["mae", "uniform"] == texts["mae", "whole_word"]
+    assert texts[kinds["mae"].in_words, "uniform"] == texts[kinds["mae"].in_words, "whole_word"]
     assert "here  (" not in "".join(texts.values()), "a masking without a word"
 
 

@@ -10,12 +10,14 @@ from made_up import make_model
 
 from cdmae import collections
 from cdmae.config import checks, systems
-from cdmae.config.encoders import Encoder, Importance, concepts
+from cdmae.config.encoders import Importance, concepts
+from cdmae.config.kinds import AnySystem
 from cdmae.config.load import load
-from cdmae.config.rankers import Stage, System
+from cdmae.config.objectives import OBJECTIVES, AnyEncoder
 from cdmae.config.schema import SECTIONS, Collection, Config, Evaluation, Report
+from cdmae.config.stages import AnyStage
 from cdmae.errors import InputError
-from cdmae.fields import allowed, json_schema, known, parse, read
+from cdmae.fields import allowed, json_schema, kinds_of, parse, rules_of, whole
 
 
 def put(values, path, value):
@@ -43,10 +45,10 @@ def test_a_valid_config(values):
 
 def test_nothing_has_the_defaults_of_the_paper():
     assert load({}) == Config()
-    encoder = parse(Encoder, {"start": "s"})
+    encoder = parse(AnyEncoder, {"objective": "mae", "start": "s", "collection": "c"})
     assert (encoder.encoder_ratio, encoder.decoder_ratio, encoder.sigma) == (0.3, 0.5, 1.0)
     assert (encoder.learning_rate, encoder.batch, encoder.epochs, encoder.warmup_ratio) == (3e-4, 2048, 20, 0.1)
-    stage = parse(Stage, {"kind": "retriever", "collection": "c"})
+    stage = parse(AnyStage, {"kind": "retriever", "collection": "c"})
     assert (stage.queries, stage.group, stage.epochs, stage.learning_rate, stage.alpha) == (64, 32, 3, 2e-5, 0.2)
     assert Importance().window == 4
     assert Config().seed == 42
@@ -104,14 +106,14 @@ def test_the_seed_is_the_config_s_unless_given(values):
         ("encoders.mae.objective", "bowdpr", "encoders.mae.decoder_masking does not go with objective bowdpr; of the "
          "settings that only some objectives know it takes pooling, bag_weight"),
         ("encoders.mae.early_layers", 1, "encoders.mae.early_layers does not go with objective mae; of the settings "
-         "that only some objectives know it takes decoder_masking, decoder_ratio, decoder_layers, projection"),
+         "that only some objectives know it takes pooling, decoder_masking, decoder_ratio, decoder_layers, projection"),
         ("encoders.low", {"objective": "simlm", "encoder_ratio": 0.6}, "encoders.low.decoder_ratio is 0.5; allowed "
          "with objective simlm, whose decoder masks all that the encoder masks: from encoder_ratio, 0.6"),
         ("encoders.deep", {"objective": "simlm", "decoder_layers": 3}, "encoders.deep.decoder_layers is 3; allowed "
          "with objective simlm, whose decoder begins as a copy of the last layers: up to 2, those of starts.small"),
         ("encoders.early", {"objective": "condenser", "early_layers": 2}, "encoders.early.early_layers is 2; allowed: "
          "up to 1, starts.small has 2 layers"),
-        ("encoders.none.steps", 5, "encoders.none.steps does not go with objective none; allowed: start, objective"),
+        ("encoders.none.steps", 5, "encoders.none.steps does not go with objective none; allowed: start, seed, obj"),
         ("encoders.mae.random_share", 0.3, "encoders.mae: mask_share is 0.8 and random_share is 0.3; allowed: a sum"),
         ("encoders.mae.take_step", 11, "encoders.mae: take_step is 11; allowed: up to steps, 10"),
         ("stages.stage1.split", "trane", "stages.stage1.split is trane; did you mean train?"),
@@ -155,7 +157,7 @@ def test_refused(values, path, value, sentence):
     assert refusal(values).startswith(sentence)
 
 
-def test_a_fusion_gives_negatives_where_all_its_parts_search_training_queries(values, toy):
+def test_a_fusion_gives_negatives_where_all_its_parts_search_training_queries(values):
     put(values, "systems.three.negatives", "mixed")
     put(values, "systems.mixed", {"kind": "fusion", "of": ["bm25", "one"]})
     config = load(values)
@@ -168,18 +170,6 @@ def test_a_fusion_gives_negatives_where_all_its_parts_search_training_queries(va
     assert refusal(values) == (
         "systems.mixed.of[1] is cross, of kind reranker; allowed in a fusion that gives negatives: what searches"
     )
-    toy.Settings.triples = lambda settings: {"train/own": "docs"}
-    put(values, "systems.mixed.of", ["one", "bm25"])
-    put(values, "systems.bm25.triples", "train/own")
-    assert "of[1] is bm25, whose negatives are triples" in refusal(values)
-
-
-def test_a_margin_is_refused_where_negatives_have_no_scores(values, toy):
-    toy.Settings.triples = lambda settings: {"train/own": "docs"}
-    put(values, "systems.bm25.triples", "train/own")
-    assert load(values)
-    put(values, "stages.stage1.margin", 0.05)
-    assert refusal(values).startswith("stages.stage1.margin is 0.05, but systems.bm25 has triples, which have no scor")
 
 
 def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path):
@@ -198,13 +188,15 @@ def test_a_run_of_others_as_a_teacher_scores_all_that_is_drawn(values, tmp_path)
 def numbers():
     """Every number of a config: the class that has it, its key, what it lies in, and its rule."""
     sources = [collections.source(name).Settings for name in collections.names()]
-    for cls in (*sources, Config, *(cls for cls in SECTIONS.values() if cls != Collection), Evaluation, Report):
-        for key, rule in json_schema(cls)["properties"].items():
+    entries = [kind for section in SECTIONS.values() if section != Collection for kind in kinds_of(section)]
+    for cls in (*sources, Config, *entries, Evaluation, Report):
+        schema = json_schema(cls)
+        for key, rule in schema["properties"].items():
             around = []
             while rule.get("type") in ("array", "object"):
                 around.append(rule["type"])
                 rule = rule.get("items") or rule.get("additionalProperties")
-                rule = rule if isinstance(rule, dict) else {}
+                rule = whole(rule, schema) if isinstance(rule, dict) else {}
             if rule.get("type") in ("integer", "number"):
                 yield pytest.param(
                     cls, key, around, rule, id=f"{cls.__module__.rpartition('.')[2]}.{cls.__name__}.{key}"
@@ -219,10 +211,16 @@ def test_a_number_in_quotation_marks_is_refused(cls, key, around, rule):
         return reduce(lambda inner, kind: [inner] if kind == "array" else {"x": inner}, reversed(around), value)
 
     path = key + "".join("[0]" if kind == "array" else ".x" for kind in around)
+    said = f'{path} is "{value}"; allowed: {allowed(rule)}, without quotation marks'
+    assert said in mistakes(cls, {key: within(str(value))})
+    assert not [words for words in mistakes(cls, {key: within(value)}) if words.startswith(path)]
+
+
+def mistakes(cls, values):
+    """What is said of values; what else is required is missing."""
     with pytest.raises(InputError) as caught:
-        read(cls, {key: within(str(value))})
-    assert str(caught.value) == f'{path} is "{value}"; allowed: {allowed(rule)}, without quotation marks'
-    assert read(cls, {key: within(value)})
+        parse(cls, {**values, "unknown": 0})
+    return [str(mistake) for mistake in caught.value.several]
 
 
 @pytest.mark.parametrize("name", ["", "-x", "a/b", "a b", "ä", "a\n", 65 * "x"])
@@ -314,16 +312,16 @@ def test_objectives_take_their_own_settings_only(values):
     for name in concepts("pretraining/objectives"):
         values["encoders"][name] = {"objective": name}
     config = load(values)
-    only = {field.name for field in dataclasses.fields(Encoder) if field.metadata["only"]}
     for name in concepts("pretraining/objectives"):
         encoder = config.encoders[name]
-        assert set(encoder.values()) & only == set(known(Encoder, name)) - {"generator", "pooling"}  # at their defaults
-        aware = "decoder_masking" in known(Encoder, name)
+        assert set(encoder.values()) == set(rules_of(OBJECTIVES[name]))
+        assert encoder.objective == name
+        aware = "decoder_masking" in encoder.values()
         assert encoder.reads_importance == encoder.masked_by_importance == aware
         assert encoder.importance == ("ami" if aware else "")
-        assert encoder.maskings == ["whole_word", "importance"][: 1 + aware]
+        assert encoder.maskings == ("whole_word", "importance")[: 1 + aware]
     assert config.encoders["bowdpr"].bag_weight == 0.5
-    assert config.encoders["none"].maskings == []
+    assert config.encoders["none"].maskings == ()
 
 
 def test_a_given_generator_is_simlm_s_alone_and_needs_the_vocabulary_of_a_checkpoint(values, tmp_path):
@@ -392,9 +390,8 @@ def test_models_of_one_s_own_are_folders_also_in_the_home_folder(values, tmp_pat
     assert config.starts["own"].values() == {"checkpoint": model}
     assert config.encoders["own"].generator == config.systems["foreign"].model == model
     assert config.results == f"{tmp_path}/results"
-    assert read(System, {"runs": {"docs": {"dev": "~/theirs.trec"}}}) == {
-        "runs": {"docs": {"dev": f"{tmp_path}/theirs.trec"}}
-    }
+    theirs = parse(AnySystem, {"kind": "run", "runs": {"docs": {"dev": "~/theirs.trec"}}})
+    assert theirs.runs == {"docs": {"dev": f"{tmp_path}/theirs.trec"}}
 
 
 # --- encoders that need another one ----------------------------------------------------------------------------------
@@ -406,7 +403,6 @@ def test_an_encoder_goes_on_from_another_with_the_start_of_that_one(values):
     config = load(values)
     assert (config.encoders["both"].start, config.encoders["both"].collection) == ("large", "docs")
     assert load(config.values()).encoders == config.encoders
-    assert "after" not in config.encoders["cdmae"].values(), "trainings without are what they were"
 
 
 def test_a_snapshot_has_all_else_from_its_encoder(values):

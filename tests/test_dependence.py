@@ -4,23 +4,25 @@ Which settings an encoder reads is held against what their losses do.
 """
 
 import copy
-import dataclasses
 import itertools
 from functools import cache
 from pathlib import Path
-from typing import Literal, get_args, get_origin, get_type_hints
+from typing import Literal, get_args, get_origin
 
 import numpy as np
 import pytest
+from any_kind import as_objective
 from tiny_objectives import V, language_model, learnt, vocabulary
 
-from cdmae import fields, masking
+from cdmae import masking
 from cdmae.collections.sources import ir_datasets, pydocs
 from cdmae.config import systems
 from cdmae.config.encoders import concepts
-from cdmae.config.load import gather, load
-from cdmae.config.schema import Encoder, Stage
+from cdmae.config.load import DEFAULTS, gather, load
+from cdmae.config.objectives.mae import Mae
+from cdmae.config.schema import SECTIONS
 from cdmae.errors import InputError
+from cdmae.fields import kinds_of, rules_of
 from cdmae.pretraining.batches import Reader
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.tokens.corpus import Tokens
@@ -32,16 +34,12 @@ CONFIGS = [
     ("paper", "paper-ablations"), ("paper", *RECIPES),
 ]  # fmt: skip
 OF_STAGES = [("config",), ("paper", "paper-ablations"), ("collection",)]
-EDGES = ("kind", "objective", "split", "generator")  # what an entry is, and what it reads, not how
+EDGES = ("kind", "head", "objective", "split", "generator")  # what an entry is, and what it reads, not how
 
 
 def reads(entry, key):
     """Whether a training depends on one of the settings of encoders or stages."""
-    if isinstance(entry, Stage):
-        return key not in fields.others(Stage, entry.kind)
-    if entry.objective == "none":
-        return key in ("start", "objective", "seed")
-    return key not in fields.others(Encoder, entry.objective) | entry.unread.keys()
+    return key in rules_of(entry) and key not in getattr(entry, "unread", {})
 
 
 @pytest.fixture(autouse=True)
@@ -61,9 +59,8 @@ def values_of(names):
     return {key: value for key, value in values.items() if key != "seeds"}
 
 
-def others(cls, field, value):
+def others(hint, value):
     """Other values of a setting, the likeliest to fit first."""
-    hint = get_type_hints(cls)[field.name]
     if get_origin(hint) is Literal:
         found = get_args(hint)
     elif isinstance(value, bool):
@@ -75,11 +72,11 @@ def others(cls, field, value):
     return [other for other in found if other != value]
 
 
-def edited(values, section, cls, field, value):
+def edited(values, section, key, hint, value):
     """The config with another default of all entries; None where no other fits, as with the only one allowed."""
-    for other in others(cls, field, value):
+    for other in others(hint, value):
         try:
-            return load({**values, section: {**values[section], field.name: other}})
+            return load({**values, section: {**values[section], key: other}})
         except InputError:
             continue
     return None
@@ -90,7 +87,7 @@ def trained(config):
     encoders = {name: entry.values() for name, entry in config.encoders.items() if not entry.snapshot_of}
     return encoders | {
         ("system", name): config.stages[config.systems[name].stage].values(teacher=bool(config.systems[name].teacher))
-        for name in systems.of_kind(config, *systems.TRAINED)
+        for name in systems.trained(config)
     }
 
 
@@ -110,17 +107,18 @@ def defaulted(values, section):
 )
 def test_a_setting_of_all_entries_restarts_those_that_read_it(section, names):
     values, tried = values_of(names), 0
-    cls, defaults = {"encoders": (Encoder, "pretraining"), "stages": (Stage, "training")}[section]
+    kinds, defaults = kinds_of(SECTIONS[section]), DEFAULTS[section]
     values.setdefault(defaults, {})
     own, before = defaulted(values, section), load(values)
     known, entries = trained(before), getattr(before, section)
-    of_stages = {("system", name): before.systems[name] for name in systems.of_kind(before, *systems.TRAINED)}
-    for field in dataclasses.fields(cls):
-        key = field.name
-        having = [name for name in entries if key not in own[name]]
-        value = values[defaults].get(key, getattr(entries[(having or list(own))[0]], key))
-        edges = field.metadata["names"] or key in EDGES
-        after = None if edges else edited(values, defaults, cls, field, value)
+    of_stages = {("system", name): before.systems[name] for name in systems.trained(before)}
+    for key, rule in {key: rule for kind in kinds for key, rule in rules_of(kind).items()}.items():
+        having = [name for name in entries if key not in own[name] and key in rules_of(entries[name])]
+        if not having:
+            continue
+        value = values[defaults].get(key, getattr(entries[having[0]], key))
+        edges = "names" in rule.json_schema_extra or key in EDGES
+        after = None if edges else edited(values, defaults, key, rule.annotation, value)
         if after is None:
             continue
         tried += 1
@@ -172,11 +170,11 @@ def loss_of(settings):
 def test_the_settings_that_count_are_those_that_change_the_loss(name):
     for encoder, decoder in itertools.permutations(("importance", "uniform")):
         masks = {"encoder_masking": encoder, "decoder_masking": decoder, "mask_share": 0.5, "max_length": 32}
-        settings = Encoder(start="x", objective=name, **masks)
+        settings = as_objective(name, Mae(start="x", collection="c", **masks))
         first = loss_of(settings)
         for key, other in TRIED.items():
-            differs = loss_of(dataclasses.replace(settings, **{key: other})) != first
-            assert differs == reads(settings, key), (key, encoder, decoder)
+            changed = as_objective(name, settings, **{key: other})
+            assert (loss_of(changed) != first) == reads(settings, key), (key, encoder, decoder)
 
 
 @pytest.mark.parametrize("name", concepts("masking/strategies"))

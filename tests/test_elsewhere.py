@@ -13,14 +13,22 @@ from safetensors.torch import load_file
 from tiny_pretraining import Killed
 from tiny_training import encoder, stage, together
 
-from cdmae.config.schema import Encoder, Start
+from cdmae.config.encoders import Start
+from cdmae.config.objectives.mae import Mae
 from cdmae.finetuning import reranker, retriever
 from cdmae.models import checkpoint
 from cdmae.pretraining import trainer
 from cdmae.training import ranks, setup
 
-MASKED = Encoder(
-    start="s", decoder_masking="uniform", max_length=16, batch=10, steps=4, learning_rate=1e-3, precision="fp32"
+MASKED = Mae(
+    start="s",
+    collection="c",
+    decoder_masking="uniform",
+    max_length=16,
+    batch=10,
+    steps=4,
+    learning_rate=1e-3,
+    precision="fp32",
 )
 HERE, ONE_AT_A_TIME = threading.local(), threading.Lock()  # transformers does not load in several threads
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import torch
 import transformers
+from any_kind import as_objective
 from tiny_objectives import CPU, SETTINGS, D, V, first, gradients, language_model, same, whole
 from transformers import BertConfig, BertForMaskedLM, BertTokenizer, ElectraConfig, GPT2Config, GPT2LMHeadModel
 
@@ -16,6 +17,7 @@ from cdmae.pretraining.objectives import simlm
 from cdmae.pretraining.objectives.simlm import SimLm
 from cdmae.training import setup
 
+SIMLM = as_objective("simlm", SETTINGS)
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(V - 5))]
 SIZES = {"vocab_size": V, "num_hidden_layers": 2, "max_position_embeddings": 32, "attn_implementation": "eager"}
 
@@ -60,7 +62,7 @@ def test_its_logits_are_those_of_transformers(made):
 @KINDS
 def test_simlm_learns_from_what_it_samples_and_from_nothing_else(made):
     """The paper's two losses: a frozen generator has none, and the encoder's is shown alone."""
-    network, step = SimLm(language_model(), SETTINGS, 5, made()).eval(), first("simlm")
+    network, step = SimLm(language_model(), SIMLM, 5, made()).eval(), first("simlm")
     naive = Naive("simlm", network, made().requires_grad_(False))
     loss, numbers = network(whole(step))
     same(network, loss, naive(step))
@@ -72,7 +74,7 @@ def test_simlm_learns_from_what_it_samples_and_from_nothing_else(made):
 def test_nothing_of_it_is_trained_dropped_out_or_kept_in_a_state(monkeypatch):
     model, fill, dropped = language_model(), simlm.fill, []
     monkeypatch.setattr(simlm, "fill", lambda *inputs: dropped.append(inputs[2]) or fill(*inputs))
-    network, before = SimLm(model, SETTINGS, 5, electra()), electra().state_dict()
+    network, before = SimLm(model, SIMLM, 5, electra()), electra().state_dict()
     names = [name for name, _ in network.named_parameters()] + list(network.state_dict())
     assert names and not [name for name in names if name.startswith("generator.")]
     draws = setup.generator(CPU, 1, "dropout")
@@ -85,7 +87,7 @@ def test_nothing_of_it_is_trained_dropped_out_or_kept_in_a_state(monkeypatch):
     after = dict(network.generator.named_buffers())
     kept = after.keys() & before.keys()
     assert len(kept) > 30 and all(torch.equal(after[name], before[name]) for name in kept)
-    SimLm(model, SETTINGS, 5)(whole(first("simlm")), draws)
+    SimLm(model, SIMLM, 5)(whole(first("simlm")), draws)
     assert dropped == [None] * 4 + [draws] * 2, "one that is trained along has dropout"
 
 
@@ -104,9 +106,9 @@ def start(path: Path) -> BertForMaskedLM:
 @KINDS
 def test_the_objective_reads_it_from_a_folder(made, tmp_path):
     name = folder(tmp_path / "generator", made())
-    settings = dataclasses.replace(SETTINGS, generator=name, max_length=12)
+    settings = dataclasses.replace(SIMLM, generator=name, max_length=12)
     network = simlm.SimLm(start(tmp_path), settings, 5).eval()
-    expected = SimLm(language_model(), SETTINGS, 5, made()).eval()
+    expected = SimLm(language_model(), SIMLM, 5, made()).eval()
     batch = whole(first("simlm"))
     torch.testing.assert_close(network(batch)[0], expected(batch)[0])
 

@@ -28,8 +28,8 @@ from cdmae.config.load import read_yaml
 from cdmae.errors import InputError
 from cdmae.evaluation.measures import measure
 from cdmae.files import read_json
-from cdmae.retrieval import lexical, targets
-from cdmae.runs import Run, read_run
+from cdmae.retrieval import targets
+from cdmae.runs import Run
 
 CONFIG = Path(__file__).resolve().parent.parent / "config"
 source = collections.source("ir_datasets")
@@ -298,20 +298,6 @@ def test_every_published_file_has_a_place_of_its_own_and_its_bytes_are_planned(m
     sizes = source.Settings(dataset="nano-beir/arguana").downloads()
     assert len(sizes) == 4  # passages, as they are published and as they are kept, queries, judgments
     assert 5e6 > sum(sizes.values()) > 3635 * 500
-
-
-def test_published_triples_are_negatives_unless_they_are_part_of_a_file(home, tmp_path):
-    write_collection(tmp_path / "c", loaded(home, **MSMARCO))
-    settings = source.Settings(files=str(home), **MSMARCO)
-    assert "train/triples-v2" in settings.triples()
-    triples = {"name": "train/triples-v2", "source": "ir_datasets", "files": str(home), **MSMARCO}
-    place = {"collections": [tmp_path / "c"], "splits": ["train"], "outputs": [tmp_path / "run.parquet"]}
-    lexical.search(indexes=[tmp_path], **place, depth=10, k1=0.0, b=0.0, triples=triples)
-    run = read_run(tmp_path / "run.parquet")
-    assert run.ranked(0)[0].tolist() == [2, 1]
-    assert len(run) == 1
-    with pytest.raises(InputError, match="train/split200-valid has no file of triples, being a part of another one's"):
-        source.triples_file(settings, "train/split200-valid")
 
 
 def test_what_cannot_be_fetched_is_named_with_its_place(home, tmp_path):

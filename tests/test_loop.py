@@ -11,12 +11,12 @@ import torch
 from tiny_training import together
 from torch import Tensor, nn
 
-from cdmae.config.schema import Stage
+from cdmae.config.stages import Dense
 from cdmae.errors import InputError, Interrupted
 from cdmae.training import loop, setup, state
 from cdmae.training.ranks import Ranks
 
-SETTINGS = Stage(kind="retriever", collection="c", learning_rate=0.1)
+SETTINGS = Dense(collection="c", learning_rate=0.1)
 ALONE = Ranks()
 FINE = {"loss": 9.0, "encoder_loss": 4.0, "decoder_loss": 5.0, "spread": 0.2, "gradient_norm": 1.0}
 FINE_STEP = {"loss": torch.ones(()), "spread": torch.ones(())}

@@ -7,7 +7,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from benchmarks.naive import Side
-from cdmae.config.schema import Encoder
+from cdmae.config.objectives.mae import Mae
 from cdmae.pretraining.objectives import mae
 from cdmae.training import setup
 
@@ -58,7 +58,7 @@ def test_equation_4_bottleneck_with_and_without_projection(network):
     expected = h_c @ network.projection.weight.T + network.projection.bias
     torch.testing.assert_close(network.bottleneck(h_c), expected)
     # Without, as in the ablation of table 4, h_b is h_c.
-    network = mae.Mae(language_model(), Encoder(start="x", projection=False), seed=5)
+    network = mae.Mae(language_model(), Mae(start="x", collection="c", projection=False), seed=5)
     assert torch.equal(network.bottleneck(h_c), h_c)
 
 

@@ -6,11 +6,13 @@ import dataclasses
 
 import pytest
 import torch
+from any_kind import as_objective
 from tiny_objectives import CPU, SETTINGS, V, first, gradients, language_model, learnt, network_of, same, whole
 
 from benchmarks.naive import Naive
 from cdmae import masking
-from cdmae.config.encoders import BOTTLENECKED
+from cdmae.config.encoders import Pooled
+from cdmae.config.objectives import OBJECTIVES
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives import objective, objectives
 from cdmae.training import setup
@@ -38,7 +40,11 @@ def test_every_objective_offers_what_the_loop_calls(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "pooling"), [*((name, "cls") for name in objectives()), *((name, "mean") for name in BOTTLENECKED)]
+    ("name", "pooling"),
+    [
+        *((name, "cls") for name in objectives()),
+        *((name, "mean") for name in objectives() if issubclass(OBJECTIVES[name], Pooled)),
+    ],
 )
 def test_every_objective_is_its_naive_form(name: str, pooling: str) -> None:
     """Loss and gradient of the formulas, padded and with the head everywhere; [CLS] or the mean over all tokens."""
@@ -52,7 +58,7 @@ def test_every_objective_is_its_naive_form(name: str, pooling: str) -> None:
 @EVERY
 def test_one_batch_can_be_learnt_by_heart(name: str) -> None:
     """Both losses fall on one batch as far as they can: gradients reach everything that must learn."""
-    network = objective(name)(language_model(), SETTINGS, seed=5).eval()
+    network = objective(name)(language_model(), as_objective(name, SETTINGS), seed=5).eval()
     batch, step = whole(first(name)), first(name)
     adam, begin = setup.adamw(network.parameters(), 0.0), {}
     for done in range(60):
@@ -106,7 +112,7 @@ def test_weights_are_a_function_of_the_seed(name: str) -> None:
     state = torch.get_rng_state()
     model = language_model()
     torch.set_rng_state(state)
-    one, again, other = (objective(name)(model, SETTINGS, seed).state_dict() for seed in (1, 1, 2))
+    one, again, other = (objective(name)(model, as_objective(name, SETTINGS), seed).state_dict() for seed in (1, 1, 2))
     new = [key for key in one if not key.startswith("model.") and one[key].ndim > 1]
     assert all(torch.equal(one[key], again[key]) for key in one)
     if name not in ("bowdpr",):
@@ -116,7 +122,7 @@ def test_weights_are_a_function_of_the_seed(name: str) -> None:
 
 def test_the_sides_of_the_competitors() -> None:
     """Which of them mask, and how: what the reader makes of it is tested in the batches."""
-    made = {name: objective(name).sides(SETTINGS, "word") for name in objectives()}
+    made = {name: objective(name).sides(as_objective(name, SETTINGS), "word") for name in objectives()}
     encoder, decoder = masking.sides(SETTINGS, "word").values()
     plain = masking.PLAIN
     assert made["mae"] == {"encoder": encoder, "decoder": decoder}

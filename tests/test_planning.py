@@ -16,13 +16,15 @@ import pyarrow as pa
 import pytest
 import tiny_models
 import tiny_tokenizers
+from any_kind import as_objective
 from made_up import make_model
 from planned import plan, records
 
 from cdmae import collections
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.encoders import Encoder, Start, concepts
+from cdmae.config.encoders import Start, concepts
 from cdmae.config.load import gather, load
+from cdmae.config.objectives.mae import Mae
 from cdmae.errors import InputError
 from cdmae.plan import flops, machine, prices, sizes, work
 from cdmae.plan.flops import Network
@@ -67,8 +69,8 @@ def test_the_operations_and_parameters_of_a_network():
 
 
 def test_networks_follow_their_start(tmp_path):
-    start = Start(collection="c", vocabulary=10, layers=3, hidden=2, heads=1, feedforward=4, positions=8)
-    assert Network.of(start) == SMALL
+    start = Start(collection="c", vocabulary=100, layers=3, hidden=2, heads=1, feedforward=4, positions=8)
+    assert Network.of(start) == replace(SMALL, vocabulary=100)
     assert Network.of(Start(checkpoint="some/model")) == Network()
     config = '{"num_hidden_layers": 3, "hidden_size": 2, "intermediate_size": 4, "vocab_size": 10, '
     (tmp_path / "config.json").write_text(config + '"max_position_embeddings": 8, "num_attention_heads": 1}')
@@ -144,12 +146,12 @@ class Even(Size):
 
 def test_the_price_of_every_objective():
     """Of a passage of 10 word-pieces, layers written out; a backward pass is two forward ones."""
-    encoder = Encoder(start="s", encoder_ratio=0.3, decoder_ratio=0.5, decoder_layers=2)
+    encoder = Mae(start="s", collection="c", encoder_ratio=0.3, decoder_ratio=0.5, decoder_layers=2)
     price = {
-        name: flops.passage(SMALL, replace(encoder, objective=name), Even(1, 1.0, {}))
+        name: flops.passage(SMALL, as_objective(name, encoder), Even(1, 1.0, {}))
         for name in concepts("pretraining/objectives")
     }
-    price["frozen"] = flops.passage(SMALL, replace(encoder, objective="simlm", generator="g"), Even(1, 1.0, {}))
+    price["frozen"] = flops.passage(SMALL, as_objective("simlm", encoder, generator="g"), Even(1, 1.0, {}))
     layer, span = SMALL.layer(TOKENS), 1 + TOKENS / 2
 
     def heads(share):

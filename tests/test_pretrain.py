@@ -6,11 +6,14 @@ import signal
 import numpy as np
 import pytest
 import torch
+from any_kind import as_objective
 from tiny_pretraining import PIECES, SETTINGS, START, Killed, after, cut_off, differences, run, source_of
 from tiny_training import together
 from transformers import AutoTokenizer, BertForMaskedLM
 
-from cdmae.config.schema import Encoder, Start
+from cdmae.config.encoders import Start
+from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives.none import NotPretrained
 from cdmae.errors import InputError
 from cdmae.files import read_json
 from cdmae.models import checkpoint
@@ -99,7 +102,7 @@ def test_take_step_is_a_snapshot_of_the_longer_schedule(pretrained, inputs, tmp_
 
 def test_the_papers_number_of_steps():
     """20 epochs of MS MARCO in batches of 2048; the snapshot does not shorten the schedule."""
-    paper = Encoder(start="s", take_step=80_000)
+    paper = Mae(start="s", collection="c", take_step=80_000)
     assert trainer.schedule(paper, 8_841_823) == Schedule(86_346, 8_635, 80_000, 50)
     assert trainer.schedule(dataclasses.replace(paper, epochs=0.001, take_step=0), 100) == Schedule(1, 1, 1, 1)
 
@@ -128,7 +131,7 @@ def test_micro_batches_do_not_change_what_is_learnt(inputs, tmp_path, monkeypatc
 @pytest.mark.parametrize("name", objectives.objectives())
 def test_every_objective_goes_through_the_loop(name, inputs, tmp_path, monkeypatch):
     """An encoder and its curve are written; two processes learn what one does; a cut-off training ends the same."""
-    settings = dataclasses.replace(SETTINGS, objective=name, steps=3)
+    settings = as_objective(name, SETTINGS, steps=3)
     whole = run(inputs, tmp_path / "whole", settings)
     assert BertForMaskedLM.from_pretrained(whole).config.hidden_size == 16
     assert np.loadtxt(whole / "steps.tsv", skiprows=1).shape == (3, len(trainer.COLUMNS))
@@ -160,7 +163,7 @@ def test_more_processes_than_passages_of_a_batch_are_refused(inputs, tmp_path):
 
 def test_objective_none_is_the_start_itself(inputs, tmp_path):
     """Bit for bit, without reading tokens or leaving a state."""
-    settings = Encoder(start="s", objective="none")
+    settings = NotPretrained(start="s")
     found = BertForMaskedLM.from_pretrained(run(inputs, tmp_path, settings, tokens=None)).state_dict()
     start = checkpoint.start_encoder(START, inputs["tokenizer"], setup.seed_of(1, "start"))
     expected = start.state_dict()

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 import torch
+from any_kind import as_objective
 from tiny_objectives import (
     SETTINGS,
     D,
@@ -33,7 +34,7 @@ from cdmae.pretraining.objectives.cocondenser import contrast
 @pytest.mark.parametrize(("early", "layers"), [(0, 1), (1, 1), (2, 2)])
 def test_condenser_reads_late_cls_and_early_tokens(early, layers):
     """The head on [h_cls late; h early], and the late MLM loss; 0 is half of the three layers."""
-    settings = dataclasses.replace(SETTINGS, early_layers=early)
+    settings = as_objective("condenser", SETTINGS, early_layers=early)
     network, step = condenser.Condenser(language_model(), settings, 5).eval(), first("condenser")
     assert network.early == layers
     same(network, network(whole(step))[0], Naive("condenser", network)(step))
@@ -41,7 +42,7 @@ def test_condenser_reads_late_cls_and_early_tokens(early, layers):
 
 def test_condenser_needs_late_layers():
     with pytest.raises(InputError, match="early_layers is 3; allowed: up to 2, the start has 3 layers"):
-        condenser.Condenser(language_model(), dataclasses.replace(SETTINGS, early_layers=3), 5)
+        condenser.Condenser(language_model(), as_objective("condenser", SETTINGS, early_layers=3), 5)
 
 
 def test_cocondenser_contrast_by_hand():
@@ -119,7 +120,7 @@ def test_master_restores_a_span_from_its_own_vector_and_from_its_neighbour_s():
 
 def test_master_masks_rare_words_first_in_both_decoders():
     """Where one in nine words is a hundred times rarer: nearly all of those, and as many as ever of the encoder's."""
-    settings = dataclasses.replace(SETTINGS, decoder_masking="inverse_frequency")
+    settings = as_objective("master", SETTINGS, decoder_masking="inverse_frequency")
     source = reader("master", settings, lengths=(18,) * 30)
     rare = source.tokens.ids % 9 == 0
     source.values = {"inverse_frequency": np.where(rare, 0.0, -np.log(100)).astype(np.float16)}
@@ -175,7 +176,7 @@ def test_a_bag_holds_every_word_of_a_passage_once():
 def test_bowdpr_weighs_its_bag_and_dupmae_pools_some_passages_at_a_time(monkeypatch):
     batch = whole(first("bowdpr"))
     plain = network_of("bowdpr")
-    weighted = bowdpr.BowDpr(plain.model, dataclasses.replace(SETTINGS, bag_weight=3.0), 5)
+    weighted = bowdpr.BowDpr(plain.model, as_objective("bowdpr", SETTINGS, bag_weight=3.0), 5)
     one, other = plain(batch)[1]["decoder_loss"], weighted(batch)[1]["decoder_loss"]
     torch.testing.assert_close(3 * one, other)
     network, batch = network_of("dupmae"), whole(first("dupmae"))
@@ -211,11 +212,11 @@ def test_simlm_decoder_masks_all_that_the_encoder_masks():
 
 
 def test_simlm_decoder_begins_as_the_last_layers():
-    network = simlm.SimLm(language_model(), SETTINGS, 5)
+    network = simlm.SimLm(language_model(), as_objective("simlm", SETTINGS), 5)
     ours, theirs = network.decoder.state_dict(), network.model.bert.encoder.layer[1:].state_dict()
     assert [key for key in ours if not torch.equal(ours[key], theirs[key])] == []
     assert network.decoder[0] is not network.model.bert.encoder.layer[1]
     assert network.generator.config.num_attention_heads == 1
     assert network.generator.config.hidden_size == D // 3
     with pytest.raises(InputError, match="decoder_layers is 4; allowed: up to 3, the layers that simlm copies"):
-        simlm.SimLm(language_model(), dataclasses.replace(SETTINGS, decoder_layers=4), 5)
+        simlm.SimLm(language_model(), as_objective("simlm", SETTINGS, decoder_layers=4), 5)

@@ -7,13 +7,14 @@ it. Without dropout, whose draws are each process's own; fine-tuning in float64,
 import multiprocessing
 import os
 import socket
-from dataclasses import replace
 
 import pytest
 import torch
+from any_kind import as_objective
 from tiny_training import encoder, stage, write_teacher
 
-from cdmae.config.schema import Encoder, Start
+from cdmae.config.encoders import Start
+from cdmae.config.objectives.mae import Mae
 from cdmae.finetuning import common as finetuning
 from cdmae.finetuning import reranker, retriever
 from cdmae.finetuning.teacher import Teacher
@@ -27,7 +28,7 @@ SIZES = (1, 2, 4)
 TOLERANCE = {"pretraining": 1e-5, "several decoders": 1e-5, "retriever": 1e-9, "reranker": 1e-9}
 TRAINERS = tuple(TOLERANCE)
 PRETRAINED = TRAINERS[:2]
-MASKED = Encoder(start="s", decoder_masking="uniform", max_length=16, batch=10, steps=3, precision="fp32")
+MASKED = Mae(start="s", collection="c", decoder_masking="uniform", max_length=16, batch=10, steps=3, precision="fp32")
 CPU = torch.device("cpu")
 # Random weights, since transformers, which reads others, would take longer to import than all the rest.
 START = Start(collection="c", layers=2, hidden=32, heads=2, feedforward=64, positions=64, initializer=0.1, dropout=0.0)
@@ -40,7 +41,7 @@ IMPORTED = [
 
 def pretraining(group, folders, objective="mae"):
     """The second step: what this process reads of it, the numbers and the gradient."""
-    settings = replace(MASKED, objective=objective)
+    settings = as_objective(objective, MASKED)
     model = checkpoint.start_encoder(START, folders["encoder"], 1)
     network = objectives.objective(objective)(model, settings, 1)
     source = pretrain.read(settings, model.config, folders["encoder"], folders["tokens"], None, 1)

@@ -2,18 +2,32 @@
 
 import json
 import math
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import pytest
 from pydantic import Field
 
 from cdmae import fields
+from cdmae.config.objectives import AnyEncoder
+from cdmae.config.stages import AnyStage
 from cdmae.errors import InputError
-from cdmae.fields import asdict, known, others, parse, read, setting, unused
+from cdmae.fields import (
+    Mapped,
+    Name,
+    asdict,
+    kind_of,
+    kinds_of,
+    named,
+    parse,
+    rules_of,
+    setting,
+    settings,
+    some_of,
+    tags_of,
+)
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Recipe:
     name: str = setting(meaning="what it is called")
     window: int = setting(3, meaning="words", unit="words", source="3.2", low=2)
@@ -23,10 +37,8 @@ class Recipe:
     kind: Literal["apple", "a"] = setting("a", meaning="kind")
     tags: tuple[str, ...] = setting(("t",), meaning="tags")
     sizes: tuple[Annotated[int, Field(strict=True, ge=1)], ...] = setting((1,), meaning="sizes")
-    splits: dict[str, tuple[str, ...]] = setting({}, meaning="per name")
+    splits: Annotated[dict[str, tuple[str, ...]], Mapped] = setting({}, meaning="per name")
     grades: dict[str, dict[str, Annotated[int, Field(strict=True)]]] = setting({}, meaning="per name")
-    helper: str = setting("", meaning="of some", only=("a", "b"), needed=True, later=True)
-    depth: int = setting(1, meaning="of others", only=("b", "c"))
 
     def __post_init__(self):
         if self.name == "bad":
@@ -91,14 +103,6 @@ def test_all_mistakes_are_told_at_once_and_missing_keys_when_the_others_are_righ
     assert refusal() == "top.name is missing: what it is called"
 
 
-def test_some_settings_are_read_without_the_others():
-    assert read(Recipe, {"window": 5, "tags": ["a"]}, ("defaults",)) == {"window": 5, "tags": ("a",)}
-    assert read(Recipe, None) == {}
-    with pytest.raises(InputError) as caught:
-        read(Recipe, {"window": 0}, ("defaults",))
-    assert caught.value.several[0].keys == ("defaults", "window")
-
-
 def test_plain_values_survive_json():
     recipe = parse(Recipe, {"name": "n", "noise": math.inf, "splits": {"c": ["d"]}})
     plain = json.loads(json.dumps(asdict(recipe)))
@@ -117,13 +121,87 @@ def test_long_values_are_shortened_but_for_paths():
         assert fields.show(path).strip('"').replace("\\t", "\t") == path
 
 
-def test_some_settings_are_known_to_some_kinds_only():
-    assert (known(Recipe, "a"), known(Recipe, "b")) == (["helper"], ["helper", "depth"])
-    assert (others(Recipe, "a"), others(Recipe, "b")) == ({"depth"}, set())
-    assert others(Recipe, "new") == set(), "a kind that no setting names knows all of them"
+# --- classes of several kinds ----------------------------------------------------------------------------------------
 
 
-def test_a_setting_that_came_later_counts_only_where_it_is_used():
-    """Or every result that was made without it would be made again."""
-    assert unused(Recipe(name="n")) == {"helper"}
-    assert unused(Recipe(name="n", helper="one")) == set()
+@settings
+class Fruit:
+    name: Name = setting(meaning="what it is called", names="fruits")
+    size: int = setting(1, meaning="size", low=1)
+
+
+@settings
+class Apple(Fruit):
+    kind: Literal["apple"] = setting("apple", meaning="an apple")
+    colour: Literal["red", "green"] = setting("red", meaning="colour")
+
+
+@settings
+class Grape(Fruit):
+    kind: Literal["grape"] = setting("grape", meaning="grapes")
+    into: Literal["juice"] = setting("juice", meaning="juice")
+    of: tuple[str, ...] = setting((), meaning="which ones", names="fruits")
+
+
+@settings
+class Wine(Grape):
+    into: Literal["wine"] = setting("wine", meaning="wine")
+    years: int = setting(0, meaning="years", low=0)
+
+
+AnyGrape = Annotated[Grape | Wine, Field(discriminator="into")]
+AnyFruit = Annotated[Apple | AnyGrape, Field(discriminator="kind")]
+Fruits = dict[str, AnyFruit]
+
+
+def test_a_union_tells_its_kinds_apart_and_one_in_it_its_own():
+    assert kinds_of(AnyFruit) == [Apple, Grape, Wine] and tags_of(AnyFruit) == ["kind", "into"]
+    assert kind_of(AnyFruit, {"kind": "grape", "into": "wine"}) is Wine
+    assert kind_of(AnyFruit, {"kind": "apple", "into": "wine"}) is Apple
+    assert kind_of(AnyFruit, {"kind": "grape"}) is None
+    assert parse(Fruits, {"a": {"kind": "grape", "into": "wine", "name": "n"}}) == {"a": Wine(name="n")}
+    assert named(Grape(name="n", of=("b", "c"))) == [
+        (("name",), "n", "fruits"), (("of", 0), "b", "fruits"), (("of", 1), "c", "fruits")
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("values", "sentence"),
+    [
+        ({"kind": "apple", "name": "n", "size": 0}, "x.size is 0; allowed: a whole number from 1"),
+        ({"kind": "apple", "name": "n", "sise": 0}, "x.sise is not a setting; did you mean size?"),
+        ({"kind": "apple", "name": ""}, "x.name is missing; kind apple needs name"),
+        ({"kind": "apple"}, "x.name is missing; kind apple needs name"),
+        ({"kind": "pear"}, "x.kind is pear; allowed: apple, grape"),
+        ({}, "x.kind is missing; allowed: apple, grape"),
+        (None, "x is empty; allowed: a mapping of its settings"),
+        ("apple", "x is apple; allowed: a mapping of keys to values"),
+        ({"kind": "apple", "name": "n", "years": 3}, "x.years does not go with kind apple; of the settings that only "
+         "some kinds know it takes colour"),
+        ({"kind": "grape", "into": "jam", "name": "n"}, "x.into is jam; allowed: juice, wine"),
+        ({"kind": "grape", "into": "wine", "name": "n", "years": -1}, "x.years is -1; allowed: a whole number from 0"),
+        ({"kind": "grape", "into": "juice", "name": "n", "years": 1}, "x.years does not go with into juice"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_a_kind(values, sentence):
+    with pytest.raises(InputError) as caught:
+        parse(Fruits, {"x": values})
+    assert str(caught.value).startswith(sentence)
+
+
+def test_what_is_given_to_several_kinds_may_have_the_settings_of_all():
+    parse(some_of(AnyFruit), {"colour": "green", "years": 3, "kind": "grape", "into": "wine"})
+    with pytest.raises(InputError, match="x.colour is blue; allowed: red, green"):
+        parse(some_of(AnyFruit), {"colour": "blue"}, "x")
+    with pytest.raises(InputError, match="x.into is jam; allowed: juice, wine"):
+        parse(some_of(AnyFruit), {"into": "jam"}, "x")
+
+
+@pytest.mark.parametrize("section", [AnyEncoder, AnyStage], ids=["encoders", "stages"])
+def test_a_setting_of_several_kinds_is_the_same_in_all(section):
+    """So that one default can serve all of them."""
+    types = {}
+    for kind in kinds_of(section):
+        for key, rule in rules_of(kind).items():
+            if key not in tags_of(section):
+                assert types.setdefault(key, (rule.annotation, rule.metadata)) == (rule.annotation, rule.metadata), key

@@ -19,7 +19,7 @@ from transformers import (
     GPT2Config,
 )
 
-from cdmae.config.schema import Start
+from cdmae.config.encoders import Start
 from cdmae.errors import InputError
 from cdmae.models import checkpoint
 from cdmae.tokens import tokenise

@@ -1,13 +1,13 @@
 """A language model, a reader of nonsense, padded sides and what is compared: what the tests of objectives share."""
 
-from dataclasses import replace
-
 import numpy as np
 import torch
+from any_kind import as_objective
 from torch import Tensor, nn
 from transformers import BertConfig, BertForMaskedLM
 
-from cdmae.config.schema import Encoder
+from cdmae.config.encoders import Encoder
+from cdmae.config.objectives.mae import Mae
 from cdmae.pretraining.batches import Batch, Masked, Reader, Step
 from cdmae.pretraining.objectives import objective
 from cdmae.tokens.corpus import Tokens
@@ -17,7 +17,9 @@ from cdmae.training.ranks import Ranks
 V, D, CLS, SEP, MASK = 40, 24, 2, 3, 4
 CPU = torch.device("cpu")
 LENGTHS = (5, 9, 1, 0, 7, 12, 3)
-SETTINGS = Encoder(start="x", decoder_masking="uniform", encoder_masking="uniform", decoder_layers=2, batch=6)
+SETTINGS = Mae(
+    start="x", collection="c", decoder_masking="uniform", encoder_masking="uniform", decoder_layers=2, batch=6
+)
 
 
 def vocabulary() -> Vocabulary:
@@ -31,7 +33,7 @@ def reader(name: str = "mae", settings: Encoder = SETTINGS, lengths: tuple[int, 
     ids = np.random.default_rng(0).integers(5, V, starts[-1]).astype(np.uint16)
     ids[starts[1] + 2] = MASK  # a special token spelt out in a text: never to be predicted
     tokens = Tokens(ids, starts, starts[:-1], np.ones(V, bool))
-    sides = objective(name).sides(settings, "word")
+    sides = objective(name).sides(as_objective(name, settings), "word")
     return Reader(tokens, {}, vocabulary(), sides, batch=settings.batch, max_length=12, seed=3)
 
 
@@ -56,7 +58,7 @@ def first(name: str, lengths: tuple[int, ...] = LENGTHS) -> Step:
 
 
 def network_of(name: str, pooling: str = "cls") -> nn.Module:
-    made = objective(name)(language_model(), replace(SETTINGS, pooling=pooling), seed=5).eval()
+    made = objective(name)(language_model(), as_objective(name, SETTINGS, pooling=pooling), seed=5).eval()
     generator = torch.Generator().manual_seed(9)
     with torch.no_grad():
         for each in made.parameters():  # biases and norms must differ from 0 and 1 to be tested

@@ -12,7 +12,9 @@ import torch
 from safetensors.torch import load_file
 from transformers import BertConfig, BertTokenizer
 
-from cdmae.config.schema import Encoder, Start
+from cdmae.config.encoders import Encoder, Start
+from cdmae.config.objectives.mae import Mae
+from cdmae.config.objectives.none import NotPretrained
 from cdmae.errors import Interrupted
 from cdmae.pretraining import trainer
 from cdmae.pretraining.batches import Reader
@@ -24,8 +26,15 @@ PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{n}" for n in range
 START = Start(
     collection="c", vocabulary=100, layers=2, hidden=16, heads=2, feedforward=24, positions=32, initializer=0.1
 )
-SETTINGS = Encoder(
-    start="s", decoder_masking="uniform", max_length=16, batch=6, steps=7, learning_rate=1e-2, precision="fp32"
+SETTINGS = Mae(
+    start="s",
+    collection="c",
+    decoder_masking="uniform",
+    max_length=16,
+    batch=6,
+    steps=7,
+    learning_rate=1e-2,
+    precision="fp32",
 )
 
 
@@ -54,7 +63,7 @@ def run(inputs: dict[str, Path], folder: Path, settings: Encoder = SETTINGS, **c
 def started(checkpoint: Path, folder: Path) -> Path:
     """Write the encoder that a pipeline without pre-training begins with into a new folder; return its place."""
     tokenise.load_tokenizer(checkpoint).save_pretrained(folder / "tokenizer")
-    start = {"settings": Encoder(objective="none", start="s"), "start": Start(checkpoint=str(checkpoint))}
+    start = {"settings": NotPretrained(start="s"), "start": Start(checkpoint=str(checkpoint))}
     return run({"tokenizer": folder / "tokenizer"}, folder, **start)
 
 

@@ -12,7 +12,7 @@ import pyarrow as pa
 import torch
 
 from cdmae.collections.store import Collection, write_collection
-from cdmae.config.schema import Stage
+from cdmae.config.stages import Dense, Reranker, Stage
 from cdmae.runs import Run, write_run
 from cdmae.tokens import tokenise
 from cdmae.tokens.corpus import write_tokens
@@ -41,10 +41,11 @@ def stage(kind: str, **changed) -> Stage:
     """A recipe for the tiny collection, in float32."""
     values = {
         "queries": 6, "group": 4, "depth": 15, "random_negatives": 2, "epochs": 2.0, "learning_rate": 1e-3,
-        "warmup_steps": 2, "chunk": 8, "query_length": 16, "passage_length": 32, "max_length": 48, "forward_factor": 2,
-        "precision": "fp32",
+        "warmup_steps": 2, "chunk": 8, "precision": "fp32", "collection": "tiny",
     }  # fmt: skip
-    return Stage(kind=kind, collection="tiny", **values | changed)
+    if kind == "retriever":
+        return Dense(**values | {"query_length": 16, "passage_length": 32} | changed)
+    return Reranker(**values | {"max_length": 48, "forward_factor": 2} | changed)
 
 
 def encoder(folder: Path, tokenizer: Path, *, dropout: float = 0.1, kind: str = "bert") -> Path:

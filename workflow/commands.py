@@ -15,7 +15,6 @@ from cdmae.config.load import gather, load
 from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import suggestion
-from cdmae.files import read_json
 from cdmae.layout import place
 from cdmae.log import say
 from workflow import state
@@ -186,7 +185,7 @@ def search(
 def can_be_asked(config: Config, name: str) -> bool:
     """Say whether a system can answer: not the runs of others, nor what is made from them."""
     system = config.systems[name]
-    return system.kind != "run" and all(can_be_asked(config, part) for part in (*system.of, system.reranks) if part)
+    return system.answers and all(can_be_asked(config, part) for part in system.parts())
 
 
 def best_system(config: Config, names: list[str]) -> str:
@@ -211,24 +210,10 @@ def described(config: Config, name: str, collection: str) -> dict[str, Any]:
     def made(what: str, *, asked: bool = False, **names: str) -> str:
         return existing(place(config.results, what, collection=collection, system=name, **names), asked=asked)
 
-    system = config.systems[name]
-    row = system.values()
-    if system.kind == "bm25":
-        return row | {"index": made("bm25", asked=True)}
-    if system.kind == "fusion":
-        about = read_json(made("fusion"))
-        now = {"method": system.method, "k": system.k, "systems": list(system.of)}
-        weights = list(system.weights) or [1.0] * len(system.of)
-        now |= {"on": list(system.tuned_on)} if system.tuned_on else {"weights": weights}
-        if not now.items() <= about.items():
-            raise InputError(f"{name} was fused otherwise than the config says; ./run makes it again")
-        return row | {"of": [described(config, part, collection) for part in system.of], "weights": about["weights"]}
-    if system.kind == "reranker":
-        tokens = made("tokens", start=systems.start_of(config, name))
-        reranked = described(config, system.reranks, collection)
-        return row | {"reranks": reranked, "model": made("trained"), "tokens": tokens}
-    model = system.model if system.kind == "external" else made("trained")
-    return row | {"model": model, "vectors": made("vectors", asked=not config.evaluation.keep_vectors)}
+    def part(other: str) -> dict[str, Any]:
+        return described(config, other, collection)
+
+    return config.systems[name].asked(config, name, made, part)
 
 
 def importance(*words: str, configfile: list[str] = (), encoder: str | None = None) -> None:  # type: ignore[assignment]
@@ -307,7 +292,7 @@ def sizes(
       ./run sizes --configfile config/smoke.yaml --system mae-stage1 --dimensions 24,12
     """
     config = configured(configfile)
-    retrievers = systems.of_kind(config, "retriever", "external")
+    retrievers = [name for name, system in config.systems.items() if system.encodes]
     if not retrievers:
         raise InputError("the config has no retriever; give the --configfile of a run that has one")
     shown = systems.shown(config)

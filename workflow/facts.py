@@ -6,7 +6,6 @@ from typing import Any
 
 from cdmae.config import seeds, systems
 from cdmae.config.schema import Config
-from cdmae.config.systems import TRAINED
 from cdmae.layout import place
 
 TABLES = (
@@ -24,15 +23,16 @@ def facts(config: Config) -> dict[str, Any]:
     Measures are those of every seed, what else it shows of a training is of the first.
     """
     on = config.results
-    masked, retrievers = systems.masked_by_importance(config), seeds.first(systems.of_kind(config, "retriever"))
-    ranked = [*systems.of_kind(config, "bm25"), *retrievers]
+    masked = systems.masked_by_importance(config)
+    retrievers = [name for name in seeds.first(systems.trained(config)) if config.systems[name].searches]
+    compared = seeds.first(name for name, system in config.systems.items() if system.compared)
     shown = systems.shown(config)
     return {
         "config": config.values(),
         "collections": {name: place(on, "collection", collection=name) for name in config.collections},
         "measures": {name: place(on, "measures", system=name) for name in config.systems},
         "encoders": {name: place(on, "encoder", encoder=name) for name in systems.trained_encoders(config)},
-        "trained": {name: place(on, "trained", system=name) for name in seeds.first(systems.of_kind(config, *TRAINED))},
+        "trained": {name: place(on, "trained", system=name) for name in seeds.first(systems.trained(config))},
         "masked_terms": {name: place(on, "masked_terms", encoder=name) for name in masked},
         "benchmarks": place(on, "benchmarks"),
         "mined": {name: _negatives_of(config, name) for name in retrievers},
@@ -40,7 +40,7 @@ def facts(config: Config) -> dict[str, Any]:
             name: place(on, "teacher", system=systems.taught_like(config, name))
             for name in seeds.first(systems.taught(config))
         },
-        "runs": {name: place(on, "run", system=name, collection=shown[0], split=shown[1]) for name in ranked},
+        "runs": {name: place(on, "run", system=name, collection=shown[0], split=shown[1]) for name in compared},
         "fusions": {name: place(on, "fusion", system=name) for name in seeds.first(systems.of_kind(config, "fusion"))},
         "shown": shown,
     }
@@ -104,6 +104,7 @@ def card(config: Config, system: str) -> dict[str, Any]:
     return {
         "name": system,
         "system": entry.values(),
+        "pretraining": {"words": encoder.in_words, "masked": next(iter(encoder.maskings[::-1]), "")},
         **parts,
         **({"before": before} if before else {}),
         "collections": {name: config.collections[name].values() for name in used},

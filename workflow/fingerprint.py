@@ -23,9 +23,8 @@ LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
 NEUTRAL = frozenset(
     f"{PACKAGE}.{name}"
     for name in (
-        "cli", "config", "config.checks", "config.encoders", "config.pretrained", "config.rankers", "config.schema",
-        "config.seeds", "config.systems", "config.weight_files", "errors", "fields", "layout", "log",
-        "terminal",
+        "cli", "config", "config.checks", "config.encoders", "config.kinds", "config.objectives", "config.pretrained",
+        "config.schema", "config.seeds", "config.stages", "config.systems", "errors", "fields", "layout", "log",
     )
 )  # fmt: skip
 

@@ -140,14 +140,14 @@ def pretraining_step(name: str, size: str = "tiny") -> tuple[nn.Module, Learn]:
 def retriever_step() -> tuple[nn.Module, Learn]:
     """Return an encoder, and a step of a retriever's training with other positives and a teacher."""
     from benchmarks import finetuning
-    from cdmae.config.schema import Stage
+    from cdmae.config.stages import Dense
     from cdmae.finetuning import retriever
 
     draw = np.random.default_rng(2)
     teacher, excluded = draw.standard_normal((6, 4), np.float32), draw.random((6, 24)) < 0.1
     excluded[np.arange(6), np.arange(0, 24, 4)] = False  # the positive
     batch = replace(finetuning.batch("tiny", 6, 4), excluded=excluded, teacher=teacher)
-    stage = Stage(kind="retriever", collection="", chunk=4, passage_length=144, temperature=10.0)
+    stage = Dense(collection="c", chunk=4, passage_length=144, temperature=10.0)
     network = finetuning.network("tiny")
 
     def learn(precision: str, group: Ranks) -> Tensor:
@@ -159,11 +159,11 @@ def retriever_step() -> tuple[nn.Module, Learn]:
 def reranker_step() -> tuple[nn.Module, Learn]:
     """Return a cross-encoder, and a step of its training on all pairs."""
     from benchmarks import finetuning
-    from cdmae.config.schema import Stage
+    from cdmae.config.stages import Reranker
     from cdmae.finetuning import reranker
 
     rest = {"forward_factor": 1, "chunk": 8, "max_length": 144}  # which pairs are best is left to another part
-    stage = Stage(kind="reranker", collection="", group=4, rdrop=1.0, **rest)
+    stage = Reranker(collection="c", group=4, rdrop=1.0, **rest)
     network, pairs = finetuning.cross_encoder("tiny"), finetuning.pairs("tiny", 24)
 
     def learn(precision: str, group: Ranks) -> Tensor:

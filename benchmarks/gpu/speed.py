@@ -25,7 +25,7 @@ from torch.profiler import ProfilerActivity
 from benchmarks import finetuning, pretraining
 from benchmarks.gpu.results import Row
 from benchmarks.gpu.steps import Run, attempt
-from cdmae.config.schema import Stage
+from cdmae.config.stages import Dense
 from cdmae.models.ragged import Ragged
 from cdmae.plan import flops, machine
 from cdmae.training import setup
@@ -33,7 +33,7 @@ from cdmae.training import setup
 PRETRAINING, FINETUNING, ENCODING = 0.45, 0.35, 2.0  # targets: MFU, MFU, times sentence-transformers
 LONGEST = 10.0  # seconds after which a step is not timed again
 PEAK = {"h100pcie": 756e12, "h100nvl": 835e12} | machine.PEAK  # the plan's H100 is the SXM
-STAGE = Stage(kind="retriever", collection="", passage_length=144, temperature=1.0)
+STAGE = Dense(collection="c", passage_length=144, temperature=1.0)
 
 
 def rows(here: Run) -> Iterator[Row]:

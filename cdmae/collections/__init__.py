@@ -1,7 +1,8 @@
 """Where collections come from: one module per source, named in the config by its file's name.
 
-Each has a frozen dataclass ``Settings``, a `Source`: its fields are the keys of the config, and it answers what the
-workflow asks. All but ``load`` and ``check`` need only the standard library, since every start of the workflow asks.
+Each has settings (`cdmae.fields`), the class ``Settings``, a `Source`: its fields are the keys of the config, and it
+answers what the workflow asks. All but ``load`` and ``check`` need only the standard library and pydantic, since every
+start of the workflow asks.
 """
 
 from __future__ import annotations
@@ -52,10 +53,6 @@ class Source:
 
     def downloads(self) -> dict[Path, float]:
         """Estimate how many bytes `load` fetches and keeps, by file, but for those that are there."""
-        return {}
-
-    def triples(self) -> dict[str, str]:
-        """List published training triples by name, with what its module's ``triples_file`` reads."""
         return {}
 
     def check(self) -> dict[str, int]:

@@ -1,18 +1,25 @@
-"""What is pre-trained: where an encoder starts, how important its words are, its objective and masks."""
+"""What encoders are made of: where one starts, how important its words are, and what all pre-trainings share.
+
+`cdmae.config.objectives` has a class for each objective, with the settings of its own and the answers to what others
+ask of it.
+"""
 
 from __future__ import annotations
 
 import math
 import os
 import pkgutil
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator
 
+from cdmae.config import pretrained
 from cdmae.errors import InputError
-from cdmae.fields import asdict, others, pick, setting, unused
+from cdmae.fields import Name, asdict, pick, refusal, rules_of, setting, settings, unfit
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
 
 
 def concepts(package: str) -> list[str]:
@@ -21,19 +28,13 @@ def concepts(package: str) -> list[str]:
     return sorted(module.name for module in modules if not module.name.startswith("_"))
 
 
-Objective = Literal[(*concepts("pretraining/objectives"), "none")]
 Masking = Literal[tuple(concepts("masking/strategies"))]
 HomePath = Annotated[str, AfterValidator(os.path.expanduser)]  # most readers of a path would not know ~
 
-DECODER = ("mae", "retromae", "dupmae", "simlm", "cotmae", "master")  # objectives whose decoder has a mask of its own
-BOTTLENECKED = ("bowdpr", "cotmae", "dupmae", "mae", "master", "retromae", "simlm")  # whose vector is of the last layer
-LAYERED = ("mae", "simlm", "cotmae", "master", "condenser", "cocondenser")  # objectives that choose its depth
 READ_IMPORTANCE = ("importance", "pmi_span")  # maskings
-MASKING = ("decoder_ratio", "sigma", "max_length")  # what the masks that are shown depend on
-NOT_PRETRAINED = ("start", "objective", "seed")  # the keys of an encoder with objective none
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Start:
     """Where an encoder starts: a checkpoint, or random weights and a tokenizer trained on a collection."""
 
@@ -58,7 +59,11 @@ class Start:
     )
 
     def __post_init__(self) -> None:
-        """Refuse a width that the heads do not divide."""
+        """Refuse settings beside a checkpoint, and a width that the heads do not divide."""
+        if self.checkpoint:
+            for key, rule in rules_of(self).items():
+                if key != "checkpoint" and getattr(self, key) != rule.default:
+                    raise refusal((key,), " does not go with checkpoint; allowed: checkpoint")
         if self.hidden % self.heads:
             raise InputError(f"hidden is {self.hidden} and heads is {self.heads}; allowed: heads that divide hidden")
 
@@ -70,8 +75,16 @@ class Start:
         """Return what matters to the tokenizer."""
         return pick(asdict(self), ("checkpoint",) if self.checkpoint else ("collection", "vocabulary"))
 
+    def known_positions(self) -> int | None:
+        """Return the longest input; None where it is not known before the job that loads the checkpoint."""
+        return pretrained.positions(self.checkpoint) if self.checkpoint else self.positions
 
-@dataclass(frozen=True, kw_only=True)
+    def known_layers(self) -> int | None:
+        """Return the number of layers; None where it is not known before the job that loads the checkpoint."""
+        return pretrained.number(self.checkpoint, "num_hidden_layers") if self.checkpoint else self.layers
+
+
+@settings
 class Importance:
     """How the importance of words is estimated: equations 7 and 8."""
 
@@ -99,103 +112,18 @@ class Importance:
         return pick(asdict(self), ("unit", "window"))
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Encoder:
-    """A pre-training: where it starts, on which passages, with which objective and masks."""
+    """An encoder, pre-trained or not; what others ask of it, with the answers of one that is not pre-trained."""
 
-    start: str = setting(meaning="name of an entry of `starts`", needed=True, names="starts")
-    after: str = setting(
-        "", meaning="the encoder that it goes on from, with its weights and its `start`; none: from the start itself",
-        source="table 5: general, then domain", later=True, names="encoders",
-    )  # fmt: skip
-    collection: str = setting(
-        "", meaning="its passages are the corpus; none for objective none", needed=True, names="collections"
-    )
-    objective: Objective = setting(
-        "mae", meaning="a file in cdmae/pretraining/objectives, or none: not pre-trained", source="3.1"
-    )
-    encoder_masking: Masking = setting("whole_word", meaning="a file in cdmae/masking/strategies", source="decision 11")
-    decoder_masking: Masking = setting(
-        "importance", meaning="a file in cdmae/masking/strategies", source="3.2, Algorithm 1", only=DECODER
-    )
-    importance: str = setting(
-        "", meaning="name of an entry of `importance`; where a masking is importance or pmi_span", needed=True,
-        names="importance",
-    )  # fmt: skip
-    encoder_ratio: float = setting(0.3, meaning="share of masked tokens, p_enc", source="4.1", above=0, high=0.95)
-    decoder_ratio: float = setting(
-        0.5, meaning="share of masked tokens, p_dec", source="4.1", above=0, high=0.95, only=DECODER
-    )
-    sigma: float = setting(
-        1.0, unit="nats", meaning="standard deviation of the noise on importance; .inf is uniform",
-        source="3.2, footnote", low=0, high=math.inf,
-    )  # fmt: skip
-    mask_share: float = setting(0.8, meaning="masked tokens that become [MASK]", source="eq. 1", low=0, high=1)
-    random_share: float = setting(0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1)
-    decoder_layers: int = setting(
-        2, meaning="Transformer layers of a decoder", source="3.1", low=1, high=100, only=LAYERED
-    )
-    projection: bool = setting(
-        True, meaning="linear projection of the bottleneck, equation 4", source="table 4", only=("mae",)
-    )
-    pooling: Literal["cls", "mean"] = setting(
-        "cls", meaning="the vector that it trains: the state of the first token, or the mean over all tokens; best as "
-        "the retrievers that start here have it",
-        source="eq. 2", only=BOTTLENECKED, later=True,
-    )  # fmt: skip
-    bag_weight: float = setting(
-        1.0, meaning="weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6, only=("bowdpr", "dupmae")
-    )
-    generator: HomePath = setting(
-        "", only=("simlm",), meaning="a frozen generator of words with the start's vocabulary, a folder or a name "
-        "(or name@revision) at the hub in transformers format; none: a small one is trained along",
-        source="SimLM: google/electra-base-generator", later=True,
-    )  # fmt: skip
-    early_layers: int = setting(
-        0, only=("condenser", "cocondenser"), meaning="encoder layers before the head's token states; 0: half of them",
-        source="Condenser: 6 of 12", low=0, high=1000,
-    )  # fmt: skip
-    max_length: int = setting(150, unit="word-pieces", meaning="cuts passages", source="4.3", low=8, high=2**16)
-    batch: int = setting(2048, unit="passages", meaning="global batch, whatever the devices", source="A", low=1)
-    epochs: float = setting(20, meaning="passes over the collection", source="A", above=0, high=10_000)
-    steps: int = setting(0, meaning="instead of `epochs`; 0: epochs x passages // batch", source="A: 86,346", low=0)
-    take_step: int = setting(0, meaning="the step whose weights are kept; 0 is the last", source="A: 80,000", low=0)
-    snapshot_of: str = setting(
-        "",
-        meaning="the encoder whose training this is the step `take_step` of; all else is that encoder's",
-        later=True,
-        names="encoders",
-    )
-    learning_rate: float = setting(3e-4, meaning="peak, linear schedule", source="A", above=0, high=1)
-    weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
-    warmup_ratio: float = setting(0.1, meaning="share of the steps that warm up", source="A", low=0, high=1)
-    max_grad_norm: float = setting(1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9)
-    precision: Literal["auto", "fp32", "bf16"] = setting(
-        "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it"
-    )
+    pretrained = False  # whether there is anything to train
+    maskings = ()  # of each side that its objective has, the encoder's first
+    collection = after = importance = snapshot_of = generator = ""
+    take_step = 0
+    in_words = ""
+
+    start: Name = setting(meaning="name of an entry of `starts`", names="starts")
     seed: int = setting(-1, meaning="seed of this entry alone, trained once whatever `seeds`; -1: the config's", low=-1)
-
-    def __post_init__(self) -> None:
-        """Refuse shares above one and a snapshot after the end."""
-        if self.mask_share + self.random_share > 1 + 1e-9:
-            raise InputError(
-                f"mask_share is {self.mask_share} and random_share is {self.random_share}; allowed: a sum up to 1"
-            )
-        if self.steps and self.take_step > self.steps:
-            raise InputError(f"take_step is {self.take_step}; allowed: up to steps, {self.steps}")
-
-    @property
-    def pretrained(self) -> bool:
-        """Say whether there is anything to train."""
-        return self.objective != "none"
-
-    @property
-    def maskings(self) -> list[str]:
-        """List the masking of each side that its objective has, the encoder's first."""
-        if not self.pretrained:
-            return []
-        decoder = [] if "decoder_masking" in others(Encoder, self.objective) else [self.decoder_masking]
-        return [self.encoder_masking, *decoder]
 
     @property
     def masked_by_importance(self) -> bool:
@@ -210,17 +138,182 @@ class Encoder:
     @property
     def unread(self) -> dict[str, str]:
         """Say what another setting leaves without effect, and why; `cdmae.config.load` sets it to its default."""
+        return {}
+
+    def values(self) -> dict[str, Any]:
+        """Return what matters: everything that its objective knows."""
+        return asdict(self)
+
+    def check(self, config: Config) -> None:
+        """Refuse what does not fit other entries of the config; the keys of errors begin at the entry."""
+
+
+@settings
+class Pretraining(Encoder):
+    """An encoder that is pre-trained: what all objectives know, and what others ask of an objective.
+
+    decoder_layers: Transformer layers besides the encoder's; held_layers: how many of them are taken to hold
+    activations; spans: parts of a passage that are read one by one; in_words: goes on "Its encoder was pre-trained",
+    where {masked} is which words it restores from the vector.
+    """
+
+    pretrained, pooling, projection = True, "cls", False
+    decoder_layers, held_layers = 0, 2
+    spans = 1
+    in_words = ""
+
+    after: str = setting(
+        "", meaning="the encoder that it goes on from, with its weights and its `start`; none: from the start itself",
+        source="table 5: general, then domain", names="encoders",
+    )  # fmt: skip
+    collection: Name = setting(meaning="its passages are the corpus", names="collections")
+    encoder_masking: Masking = setting("whole_word", meaning="a file in cdmae/masking/strategies", source="decision 11")
+    importance: str = setting(
+        "", meaning="name of an entry of `importance`; where a masking is importance or pmi_span", names="importance"
+    )
+    encoder_ratio: float = setting(0.3, meaning="share of masked tokens, p_enc", source="4.1", above=0, high=0.95)
+    sigma: float = setting(
+        1.0, unit="nats", meaning="standard deviation of the noise on importance; .inf is uniform",
+        source="3.2, footnote", low=0, high=math.inf,
+    )  # fmt: skip
+    mask_share: float = setting(0.8, meaning="masked tokens that become [MASK]", source="eq. 1", low=0, high=1)
+    random_share: float = setting(0.1, meaning="masked tokens that become random", source="eq. 1", low=0, high=1)
+    max_length: int = setting(150, unit="word-pieces", meaning="cuts passages", source="4.3", low=8, high=2**16)
+    batch: int = setting(2048, unit="passages", meaning="global batch, whatever the devices", source="A", low=1)
+    epochs: float = setting(20, meaning="passes over the collection", source="A", above=0, high=10_000)
+    steps: int = setting(0, meaning="instead of `epochs`; 0: epochs x passages // batch", source="A: 86,346", low=0)
+    take_step: int = setting(0, meaning="the step whose weights are kept; 0 is the last", source="A: 80,000", low=0)
+    snapshot_of: str = setting(
+        "", meaning="the encoder whose training this is the step `take_step` of; all else is that encoder's",
+        names="encoders",
+    )  # fmt: skip
+    learning_rate: float = setting(3e-4, meaning="peak, linear schedule", source="A", above=0, high=1)
+    weight_decay: float = setting(0.01, meaning="of AdamW", source="A", low=0, high=10)
+    warmup_ratio: float = setting(0.1, meaning="share of the steps that warm up", source="A", low=0, high=1)
+    max_grad_norm: float = setting(1.0, meaning="gradients are clipped here", source="SimLM", above=0, high=1e9)
+    precision: Literal["auto", "fp32", "bf16"] = setting(
+        "auto", meaning="auto: bf16 on GPUs and CPUs (AVX512-BF16) that have it"
+    )
+
+    def __post_init__(self) -> None:
+        """Refuse shares above one and a snapshot after the end."""
+        if self.mask_share + self.random_share > 1 + 1e-9:
+            raise InputError(
+                f"mask_share is {self.mask_share} and random_share is {self.random_share}; allowed: a sum up to 1"
+            )
+        if self.steps:
+            self.check_step(self.steps, f"steps, {self.steps}")
+
+    @property
+    def maskings(self) -> tuple[str, ...]:
+        """List the masking of each side that its objective has, the encoder's first."""
+        return (self.encoder_masking,)
+
+    @property
+    def unread(self) -> dict[str, str]:
+        """Say what another setting leaves without effect, and why."""
         noise = {} if self.masked_by_importance else {"sigma": "no masking is importance"}
         if not self.reads_importance:
             noise["importance"] = f"no masking is {' or '.join(READ_IMPORTANCE)}"
         return noise | ({"epochs": f"steps is {self.steps}, and counts instead"} if self.steps else {})
 
-    def values(self) -> dict[str, Any]:
-        """Return what matters: everything that the objective knows, or that there is no pre-training."""
-        if not self.pretrained:
-            return pick(asdict(self), NOT_PRETRAINED)
-        return asdict(self, others(Encoder, self.objective) | unused(self))
+    def masking(self) -> dict[str, Any]:
+        """Return what matters to the masks that are shown (`cdmae.masking.terms`): those of the last side."""
+        ratio = self.encoder_ratio
+        return {"decoder_ratio": ratio, "sigma": self.sigma, "max_length": self.max_length}
+
+    # --- limits: the job checks them again once it knows the model and the passages ----------------------------------
+
+    def check_step(self, steps: int, whose: str) -> None:
+        """Refuse a step to take that comes after the last one."""
+        if self.take_step > steps:
+            raise InputError(f"take_step is {self.take_step}; allowed: up to {whose}")
+
+    def check_length(self, positions: int | None, whose: str) -> None:
+        """Refuse passages that are longer than what a model reads, as far as that is known."""
+        if positions is not None and self.max_length > positions:
+            raise unfit(self, "max_length", f"; allowed: up to {positions}, {whose}")
+
+    def check_layers(self, layers: int | None, whose: str) -> None:
+        """Refuse what the layers of an encoder do not allow, as far as these are known; `whose`: as ``the start``."""
+
+    def check(self, config: Config) -> None:
+        """Refuse what does not fit the start, the importance, and the encoders that come before."""
+        start, owner = config.starts[self.start], f"starts.{self.start}"
+        if self.after and self.start != (first := config.encoders[self.after].start):
+            raise unfit(self, "start", f"; allowed: {first}, that of encoders.{self.after}, where it begins")
+        if self.snapshot_of:
+            whole = config.encoders[self.snapshot_of]
+            last = whole.take_step or whole.steps
+            if last and self.take_step > last:
+                raise unfit(self, "take_step", f"; allowed: up to {last}, the last step of encoders.{self.snapshot_of}")
+        if "pmi_span" in self.maskings:
+            unit = config.importance[self.importance].unit
+            if unit != "word":
+                raise unfit(self, "importance", f", whose unit is {unit}; allowed for pmi_span: one of words")
+        self.check_layers(start.known_layers(), owner)
+        whose = f"the positions of {owner}" if start.checkpoint else f"{owner}.positions"
+        self.check_length(start.known_positions(), whose)
+
+    # --- what the plan asks ------------------------------------------------------------------------------------------
+
+    def predicted(self, tokens: float) -> float:
+        """Count the tokens of a text of some tokens that the language-model head predicts."""
+        return self.encoder_ratio * tokens
+
+    def further_flops(self, network: Any, tokens: float) -> float:
+        """Count operations besides those of the encoder, its decoders and its head; network: `cdmae.plan.flops`."""
+        return 0.0
+
+
+@settings
+class Pooled(Pretraining):
+    """An objective whose vector is of the last layer."""
+
+    pooling: Literal["cls", "mean"] = setting(
+        "cls", meaning="the vector that it trains: the state of the first token, or the mean over all tokens; best as "
+        "the retrievers that start here have it",
+        source="eq. 2",
+    )  # fmt: skip
+
+
+@settings
+class Decoded(Pooled):
+    """An objective whose decoder has a mask of its own."""
+
+    decoder_masking: Masking = setting(
+        "importance", meaning="a file in cdmae/masking/strategies", source="3.2, Algorithm 1"
+    )
+    decoder_ratio: float = setting(0.5, meaning="share of masked tokens, p_dec", source="4.1", above=0, high=0.95)
+
+    @property
+    def maskings(self) -> tuple[str, ...]:
+        """List the masking of the encoder and of the decoder."""
+        return (self.encoder_masking, self.decoder_masking)
 
     def masking(self) -> dict[str, Any]:
-        """Return what matters to the masks that are shown (`cdmae.masking.terms`)."""
-        return pick(asdict(self), MASKING)
+        """Return what matters to the masks that are shown: the decoder's."""
+        return super().masking() | {"decoder_ratio": self.decoder_ratio}
+
+    def predicted(self, tokens: float) -> float:
+        """Count the tokens that the head predicts: what the encoder masks, and the decoder."""
+        return (self.encoder_ratio + self.decoder_ratio) * tokens
+
+
+@settings
+class Layered(Pretraining):
+    """An objective that lets the user choose how deep its decoder is."""
+
+    decoder_layers: int = setting(2, meaning="Transformer layers of a decoder", source="3.1", low=1, high=100)
+
+    @property
+    def held_layers(self) -> int:
+        """Count the layers besides the encoder's that hold activations."""
+        return self.decoder_layers
+
+
+@settings
+class Bagged(Pretraining):
+    """An objective that predicts a passage's bag of words."""
+
+    bag_weight: float = setting(1.0, meaning="weight of the bag of words", source="Ma et al. 2024", low=0, high=1e6)

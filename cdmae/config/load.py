@@ -9,30 +9,33 @@ import contextlib
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
 
-from cdmae import collections
 from cdmae.config import checks, demands, schema, seeds
-from cdmae.config.encoders import NOT_PRETRAINED
-from cdmae.config.schema import Collection, Config, Encoder, Stage
+from cdmae.config.encoders import Encoder
+from cdmae.config.schema import Config
 from cdmae.errors import InputError
 from cdmae.fields import (
     Keys,
-    build,
-    known,
-    others,
+    Mapped,
+    dotted,
+    kind_of,
+    moved,
     parse,
     pick,
-    read,
     refusal,
+    rules_of,
     setting,
+    settings,
     show,
+    some_of,
     suggestion,
+    unfit,
 )
 from cdmae.files import check_file
 
@@ -41,7 +44,7 @@ Entries = dict[str, dict[str, Any]]  # of a section: the values of each by its n
 BEFORE = ("after", "snapshot_of")  # the keys by which an encoder needs another one
 OF_SNAPSHOT = ("snapshot_of", "take_step")  # what a snapshot does not have from the encoder that it is one of
 DEFAULTS = {"encoders": "pretraining", "stages": "training"}  # where the entries of a section have theirs
-KIND = {"encoders": "objective", "stages": "kind", "systems": "kind"}  # the setting that decides which others count
+KINDS = {"encoders": {"objective": "mae"}, "stages": {"head": "dense"}}  # of entries that do not say theirs
 MOST_MISTAKES = 10  # that are told at once
 TEMPLATE = ("__use_yte__", "__definitions__", "__variables__")  # keys with which Snakemake runs code in a config file
 EXPONENT = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)[eE][-+]?\d+")  # as in 3e-4, which is text in YAML 1.1
@@ -53,13 +56,18 @@ MOST_VALUES = 100_000  # of a config file
 Place = tuple[str, int]  # a file and a line
 
 
-@dataclass(frozen=True, kw_only=True)
+Pretraining = some_of(schema.AnyEncoder)
+Training = some_of(schema.AnyStage)
+
+
+@settings
 class Written(Config):
     """What config files may say: a config whose encoders and stages have defaults."""
 
-    collections: dict[str, dict[str, Any]] = field(default_factory=dict)
-    pretraining: Encoder = setting({}, meaning="defaults of every encoder")
-    training: Stage = setting({}, meaning="defaults of every stage, as far as they are of its kind")
+    pretraining: Annotated[Pretraining, Mapped] = setting({}, meaning="defaults of every encoder")
+    training: Annotated[Training, Mapped] = setting(
+        {}, meaning="defaults of every stage, as far as they are of its kind"
+    )
     standalone: bool = setting(False, meaning="in an overlay: leaves `config.yaml` out")
 
 
@@ -239,19 +247,18 @@ def load(values: dict[str, Any]) -> Config:
     """Check the merged values of the config files and make a config of them.
 
     Raises `InputError` with a line for each mistake, which begins with file and line where `gather` read the values.
-    Types, ranges and unknown keys are checked first; then what each entry lacks, and what does not go together in it;
-    then what entries demand of each other.
+    What each entry says and lacks is checked first, then what entries demand of each other.
     """
     try:
-        config = _made(read(Written, values))
+        config = _made(values)
         demands.check(config)
     except InputError as error:
         raise _placed(error.several, values) from None
     return seeds.replicate(config)
 
 
-def _made(written: dict[str, Any]) -> Config:
-    """Make a config of typed values; raises `InputError` with all mistakes of its entries."""
+def _made(values: dict[str, Any]) -> Config:
+    """Make a config of plain values; raises `InputError` with all mistakes of its entries."""
     mistakes: list[InputError] = []
 
     def noted(make: Callable[..., Any], *arguments: Any) -> Any:
@@ -260,20 +267,66 @@ def _made(written: dict[str, Any]) -> Config:
         except InputError as error:
             mistakes.extend(error.several)
 
-    parts = pick(written, ("results", "seed", "seeds"))
-    for name, cls in (("evaluation", schema.Evaluation), ("report", schema.Report)):
-        parts[name] = noted(build, cls, written.get(name, {}), (name,))
     for section in schema.SECTIONS:
-        entries, defaults = written.get(section, {}), written.get(DEFAULTS.get(section, ""), {})
-        if section == "encoders":
-            entries = noted(inherited, entries, defaults) or {}
-        seed = written.get("seed", Config.seed)
-        parts[section] = {
-            name: noted(_entry, entry, defaults, (section, name), seed) for name, entry in entries.items()
+        for name in _mapping(values.get(section)):
+            noted(checks.check_name, name, section)
+    entries = {section: _mapping(values.get(section)) for section in DEFAULTS}
+    entries["encoders"] = noted(inherited, entries["encoders"], _mapping(values.get(DEFAULTS["encoders"]))) or {}
+    laid = {section: _laid(section, entries[section], values) for section in DEFAULTS}
+    written = noted(parse, Written, {**values, **{key: laid[key] for key in laid if _mapping(values.get(key))}})
+    if written:
+        parts = {key: getattr(written, key) for key in rules_of(Config)}
+        parts["stages"] = {name: _seeded(stage, written.seed) for name, stage in written.stages.items()}
+        parts["encoders"] = {
+            name: noted(_finished, _seeded(encoder, written.seed), entries["encoders"][name], ("encoders", name))
+            for name, encoder in written.encoders.items()
         }
     if mistakes:
-        raise InputError(*mistakes)
-    return build(Config, parts, ())
+        raise InputError(*dict.fromkeys(_of_defaults(mistake, entries, values) for mistake in mistakes))
+    return Config(**parts)
+
+
+def _mapping(values: Any) -> Mapping[str, Any]:
+    """Return values that may be no mapping, which `Written` refuses, as one."""
+    return values if isinstance(values, Mapping) else {}
+
+
+def _laid(section: str, entries: Mapping[str, Any], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Lay the entries of a section over their defaults: over those that their kind knows."""
+    defaults = {**KINDS[section], **_mapping(values.get(DEFAULTS[section]))}
+    laid = {}
+    for name, entry in entries.items():
+        kind = kind_of(schema.SECTIONS[section], {**defaults, **_mapping(entry)})
+        known = pick(defaults, rules_of(kind)) if kind else {}
+        laid[name] = {**known, **entry} if isinstance(entry, Mapping) else entry
+    return laid
+
+
+def _of_defaults(mistake: InputError, entries: Entries, values: Mapping[str, Any]) -> InputError:
+    """Say where a mistake of an entry is if the entry has it from the defaults of its section."""
+    section, name, key = (*mistake.keys, "", "", "")[:3]
+    if section not in DEFAULTS or key in _mapping(entries[section].get(name)):
+        return mistake
+    if key not in _mapping(values.get(DEFAULTS[section])) or not str(mistake).startswith(dotted(mistake.keys)):
+        return mistake
+    return refusal((DEFAULTS[section], *mistake.keys[2:]), str(mistake).removeprefix(dotted(mistake.keys)))
+
+
+def _seeded(entry: Any, seed: int) -> Any:
+    """Give an entry without a seed of its own that of the config."""
+    return replace(entry, seed=seed) if entry.seed == -1 else entry
+
+
+def _finished(encoder: Encoder, own: Mapping[str, Any], keys: Keys) -> Encoder:
+    """Leave out what has no effect on an encoder; raises `InputError` where it says that itself, or lacks a name."""
+    default = {key: rules_of(encoder)[key].default for key in encoder.unread}
+    for key, why in encoder.unread.items():
+        if key in own and getattr(encoder, key) != default[key]:
+            raise moved(unfit(encoder, key, f", but {why}; leave it out"), keys)
+    if encoder.reads_importance and not encoder.importance:
+        needed = "start, collection, importance"
+        raise refusal((*keys, "importance"), f" is missing; objective {encoder.objective} needs {needed}")
+    return replace(encoder, **default)  # changing for others what is not read here restarts nothing
 
 
 def _placed(mistakes: Sequence[InputError], values: Any) -> InputError:
@@ -308,54 +361,10 @@ def _places(values: Mapping[str, Any]) -> dict[str, Place | None]:
     return getattr(values, "places", {})
 
 
-def _entry(entry: dict[str, Any], defaults: dict[str, Any], keys: Keys, seed: int) -> Any:
-    """Make an entry of a section; raises `InputError` where it says what has no effect on it, or lacks a name."""
-    section, name = keys
-    checks.check_name(name, section)
-    if section == "collections":
-        return _collection(entry, keys)
-    cls, values, word = schema.SECTIONS[section], {**defaults, **entry}, KIND.get(section, "")
-    kind = values.get(word, Encoder.objective)
-    what, takes = f"{word} {kind}", [key.name for key in fields(cls) if key.name not in others(cls, kind)]
-    if kind == "none":
-        takes = list(NOT_PRETRAINED)
-    if entry.get("checkpoint"):
-        what, takes = "checkpoint", ["checkpoint"]
-    for key in entry:
-        if key not in takes:
-            few, allowed = known(cls, kind), f"allowed: {', '.join(takes)}"
-            some = f"of the settings that only some {word}s know it takes {', '.join(few)}"
-            raise refusal((*keys, key), f" does not go with {what}; {some if few else allowed}")
-    values = pick(values, takes)
-    if section in ("encoders", "stages") and values.get("seed", -1) == -1:
-        values["seed"] = seed
-    settings = build(cls, values, keys)
-    unread = settings.unread if section == "encoders" else {}
-    for key, why in unread.items():
-        if key in entry and getattr(settings, key) != getattr(Encoder, key):
-            raise refusal((*keys, key), f" is {show(entry[key])}, but {why}; leave it out")
-    needed = [key.name for key in fields(cls) if key.metadata["needed"] and key.name in takes]
-    for key in needed:
-        if key not in unread and not getattr(settings, key):
-            raise refusal((*keys, key), f" is missing; {what} needs {', '.join(needed)}")
-    # What is not read has its default: changing that for others restarts nothing here.
-    return replace(settings, **{key: getattr(cls, key) for key in unread})
-
-
-def _collection(entry: dict[str, Any], keys: Keys) -> Collection:
-    source, allowed = entry.get("source"), collections.names()
-    if source is None:
-        raise refusal((*keys, "source"), f" is missing; allowed: {', '.join(allowed)}")
-    if source not in allowed:
-        raise refusal((*keys, "source"), f" is {show(source)}; {suggestion(str(source), allowed)}")
-    own = {key: value for key, value in entry.items() if key != "source"}
-    return Collection(str(source), parse(collections.source(source).Settings, own, *keys))
-
-
 # --- what entries inherit --------------------------------------------------------------------------------------------
 
 
-def inherited(encoders: Entries, defaults: dict[str, Any]) -> Entries:
+def inherited(encoders: Mapping[str, Any], defaults: Mapping[str, Any]) -> Entries:
     """Give each encoder what it has from the one before it: after another its start, as a snapshot of one everything.
 
     Raises `InputError` where that one is not there or needs the encoder itself, and where a snapshot has more of its
@@ -364,20 +373,23 @@ def inherited(encoders: Entries, defaults: dict[str, Any]) -> Entries:
     for key in BEFORE:
         if key in defaults:
             raise refusal(("pretraining", key), " cannot be a default: the first encoder has none before it")
-    before = {name: {key: values[key] for key in BEFORE if values.get(key)} for name, values in encoders.items()}
+    before = {
+        name: {key: values[key] for key in BEFORE if isinstance(_mapping(values).get(key), str) and values[key]}
+        for name, values in encoders.items()
+    }
     for name, needed in before.items():
         for key, other in needed.items():
             if other not in encoders:
                 raise refusal(("encoders", name, key), f" is {show(other)}; {suggestion(other, encoders)}")
     checks.check_cycles("encoders", {name: list(needed.values()) for name, needed in before.items()})
 
-    def whole(name: str) -> dict[str, Any]:
+    def whole(name: str) -> Any:
         values, keys = encoders[name], ("encoders", name)
         if source := before[name].get("snapshot_of"):
             if first := before[source].get("snapshot_of"):
                 raise refusal((*keys, "snapshot_of"), f" is {source}, a snapshot itself; allowed: {first}")
-            return _snapshot(values, whole(source), defaults, keys)
-        start = whole(before[name]["after"]).get("start") if "after" in before[name] else None
+            return _snapshot(values, _mapping(whole(source)), defaults, keys)
+        start = _mapping(whole(before[name]["after"])).get("start") if "after" in before[name] else None
         return {"start": start, **values} if start else values
 
     return {name: whole(name) for name in encoders}

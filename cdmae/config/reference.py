@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ import jinja2
 
 from cdmae import collections
 from cdmae.config import schema
-from cdmae.config.load import Written
-from cdmae.fields import allowed, json_schema, show, whole
+from cdmae.config.load import DEFAULTS, Written
+from cdmae.fields import allowed, json_schema, kinds_of, show, some_of, tags_of, whole
 
 
 def page() -> str:
@@ -20,34 +21,72 @@ def page() -> str:
     environment.filters |= {"show": show, "allowed": allowed}
     template = environment.from_string(Path(__file__).with_name("settings.md.j2").read_text(encoding="utf-8"))
     sources = {name: _rules(collections.source(name).Settings) for name in collections.names()}
-    named = {name: _rules(cls) for name, cls in schema.SECTIONS.items() if name != "collections"}
+    named = {name: _kinds(section) for name, section in schema.SECTIONS.items() if name != "collections"}
     single = {"evaluation": _rules(schema.Evaluation), "report": _rules(schema.Report)}
     return template.render(sources=sources, top=_rules(Written), **named, **single)
 
 
-def _rules(cls: type) -> dict[str, dict[str, Any]]:
+def _rules(kind: type) -> dict[str, dict[str, Any]]:
     """Map the settings of a class to their rules, but for those that are sections of their own."""
-    rules = json_schema(cls)
-    return {name: whole(rule, rules) for name, rule in rules["properties"].items() if "description" in rule}
+    rules = json_schema(kind)
+    return {name: whole(rule, rules) for name, rule in rules["properties"].items() if "source" in rule}
+
+
+def _kinds(section: Any) -> dict[str, dict[str, Any]]:
+    """Return the settings of a section's classes, `rules`, and what tells these apart: `tags`, the kinds by setting.
+
+    The meaning of a setting that only some kinds know begins with their names.
+    """
+    kinds = {kind: _rules(kind) for kind in kinds_of(section)}
+    tags = {
+        tag: {rules[tag]["const"]: rules[tag] for rules in kinds.values() if tag in rules} for tag in tags_of(section)
+    }
+    least = set.intersection(*map(set, kinds.values()))
+    most = [rules for rules in kinds.values() if len(kinds) == 1 or rules.keys() > least]
+    found: dict[str, Any] = {}
+    for key in dict.fromkeys(key for rules in kinds.values() for key in rules if key not in tags):
+        names = [_name(rules, tags) for rules in most if key in rules]
+        rule = next(rules[key] for rules in kinds.values() if key in rules)
+        only = "" if len(names) == len(most) else f"{', '.join(names)}: "
+        found[key] = rule | {"description": only + rule["description"]}
+    return {"rules": found, "tags": tags}
+
+
+def _name(rules: dict[str, Any], tags: Iterable[str]) -> str:
+    """Name a kind by what tells it apart, such as ``retriever dense``."""
+    return " ".join(rules[tag]["const"] for tag in tags if tag in rules)
 
 
 def editor_schema() -> dict[str, Any]:
-    """Return the JSON schema of a config file: it may leave out any key, and null removes what another file has."""
+    """Return the JSON schema of a config file: it may leave out any key, and null removes what another file has.
+
+    Since another file may say of which kind an entry is, an entry may have the settings of all kinds.
+    """
     sources = [json_schema(collections.source(name).Settings) for name in collections.names()]
     for name, source in zip(collections.names(), sources, strict=True):
         source["properties"]["source"] = {"const": name, "type": "string"}
     rules = json_schema(Written)
     rules["properties"]["collections"]["additionalProperties"] = {"anyOf": sources}
+    rules["$defs"] = {name: rules["$defs"][name] for name in ("Start", "Importance", "Evaluation", "Report")}
+    for section, kinds in schema.SECTIONS.items():
+        if tags_of(kinds):
+            rules["$defs"][section] = json_schema(some_of(kinds))
+            rules["properties"][section]["additionalProperties"] = {"$ref": f"#/$defs/{section}"}
+    for section, defaults in DEFAULTS.items():
+        rules["properties"][defaults]["$ref"] = f"#/$defs/{section}"
     return _removable(rules)
 
 
+LEFT_OUT = ("title", "required")
+
+
 def _removable(rule: Any) -> Any:
-    """Allow null for every key, and leave out the titles that pydantic adds."""
+    """Allow null for every key, demand none, and leave out the titles that pydantic adds."""
     if isinstance(rule, list):
         return [_removable(part) for part in rule]
     if not isinstance(rule, dict):
         return rule
-    rule = {key: _removable(part) for key, part in rule.items() if key != "title" or isinstance(part, dict)}
+    rule = {key: _removable(part) for key, part in rule.items() if key not in LEFT_OUT or isinstance(part, dict)}
     if isinstance(rule.get("additionalProperties"), dict):
         rule["additionalProperties"] = {"anyOf": [rule["additionalProperties"], {"type": "null"}]}
     for part in rule.get("properties", {}).values():

@@ -1,32 +1,36 @@
 """Every setting: type, default, unit, meaning and source; the only schema. A config file holds values.
 
 The defaults are the paper's; a setting without a value there has that of the prior work it follows. Section numbers
-are the paper's, `A` is its appendix. `cdmae.config.encoders` holds the entries of pre-training, `cdmae.config.rankers`
-those of fine-tuning and search. Named things (``encoders: {cdmae: ...}``) refer to each other by name: these names are
-the edges of the workflow's graph, and `cdmae.config.demands` refuses those that lead nowhere.
+are the paper's, `A` is its appendix. `cdmae.config.encoders` and `cdmae.config.objectives` hold the entries of
+pre-training, `cdmae.config.stages` those of fine-tuning, `cdmae.config.kinds` those of search. Named things
+(``encoders: {cdmae: ...}``) refer to each other by name: these names are the edges of the workflow's graph, and
+`cdmae.config.demands` refuses those that lead nowhere.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
 from typing import Annotated, Any
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
+from cdmae import collections
 from cdmae.config import seeds as replicas
-from cdmae.config.checks import read_measure
-from cdmae.config.encoders import Encoder, HomePath, Importance, Start
-from cdmae.config.rankers import Stage, System
+from cdmae.config.checks import fits_in_paths, read_measure
+from cdmae.config.encoders import HomePath, Importance, Start
+from cdmae.config.kinds import AnySystem
+from cdmae.config.objectives import AnyEncoder
+from cdmae.config.stages import AnyStage
 from cdmae.errors import InputError
-from cdmae.fields import LARGEST, asdict, setting, show
+from cdmae.fields import LARGEST, Mapped, asdict, parse, refusal, setting, settings, show, suggestion
 
 
-@dataclass(frozen=True)
+@settings
 class Collection:
     """Passages, queries and judgments: a `source` (a file in ``cdmae/collections/sources``) and its own settings."""
 
     source: str
-    settings: Any  # a `cdmae.collections.Source`, which pydantic need not know
+    settings: Any  # a `cdmae.collections.Source`
 
     @property
     def module(self) -> str:
@@ -37,12 +41,53 @@ class Collection:
         """Return plain values, as they stand in the config."""
         return {"source": self.source, **asdict(self.settings)}
 
+    def ask(self, name: str, question: str) -> Any:
+        """Ask the source for ``judged``, ``depends`` or ``check``; errors get the place of the collection `name`.
 
-@dataclass(frozen=True, kw_only=True)
+        A mistake in a file of its own is at no place of the config.
+        """
+        try:
+            return getattr(self.settings, question)()
+        except InputError as error:
+            words = str(error)
+            keys = () if re.search(r", line \d", words) else ("collections", name, words.partition(" ")[0])
+            raise InputError(f"collections.{name}: {words}", keys=keys) from None
+
+    def unfit(self, name: str, split: str) -> str:
+        """Say what is wrong with a split of the collection `name`; nothing where there are judgments of it."""
+        judged = self.ask(name, "judged")
+        if split not in judged:
+            return f"; {suggestion(split, judged)} (splits of collections.{name})"
+        if not fits_in_paths(split):
+            what = f"splits of collections.{name} named by up to 64 letters, digits, ., - and _"
+            return f", which cannot be part of a path; allowed: {what}"
+        names = ", ".join(known for known in judged if judged[known]) or "none"
+        return "" if judged[split] else f", which has no judgments; allowed: {names}"
+
+
+def _collection(values: Any) -> Any:
+    """Make a collection of plain values by the settings of its source."""
+    if not isinstance(values, dict):
+        return values
+    source, allowed = values.get("source"), collections.names()
+    if source is None:
+        raise refusal(("source",), f" is missing; allowed: {', '.join(allowed)}")
+    if source not in allowed:
+        raise refusal(("source",), f" is {show(source)}; {suggestion(str(source), allowed)}")
+    own = {key: value for key, value in values.items() if key != "source"}
+    return Collection(source=source, settings=parse(collections.source(source).Settings, own))
+
+
+Grade = Annotated[int, Field(strict=True, ge=1, le=1000)]
+Length = Annotated[int, Field(strict=True, ge=16, le=LARGEST)]
+Seed = Annotated[int, Field(strict=True, ge=0, le=LARGEST)]
+
+
+@settings
 class Evaluation:
     """What every system is measured on."""
 
-    collections: dict[str, tuple[str, ...]] = setting(
+    collections: Annotated[dict[str, tuple[str, ...]], Mapped] = setting(
         {},
         meaning="collection: list of its splits; an empty one: only searched, by `./run search`",
         names="collections",
@@ -52,11 +97,11 @@ class Evaluation:
         meaning="means of ir_measures, in its notation: R(rel=2)@50, Judged@10",
         source="4.1",
     )
-    relevant: dict[str, dict[str, Annotated[int, Field(strict=True, ge=1, le=1000)]]] = setting(
+    relevant: Annotated[dict[str, Annotated[dict[str, Grade], Mapped]], Mapped] = setting(
         {}, meaning="the lowest relevant grade of a split, as in {msmarco: {dl19: 2}}; without, 1. Measures that ask "
         "for one then have names like RR(rel=2)@10; nDCG does not ask", source="TREC DL: 2",
     )  # fmt: skip
-    lengths: dict[str, Annotated[int, Field(strict=True, ge=16, le=LARGEST)]] = setting(
+    lengths: Annotated[dict[str, Length], Mapped] = setting(
         {}, unit="word-pieces", meaning="the length at which queries, passages and pairs of a collection are cut when "
         "it is searched, as in {nq: 512}; without, that of the stage or the system", source="RetroMAE: BEIR at 512",
     )  # fmt: skip
@@ -76,7 +121,7 @@ class Evaluation:
         return list(dict.fromkeys(str(parsed[name](rel=grade)) if name in plain else name for name in self.measures))
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Report:
     """The page at the end."""
 
@@ -91,24 +136,27 @@ class Report:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+Section: Any = Field(default_factory=dict)
+
+
+@settings
 class Config:
     """A whole config, checked."""
 
     results: HomePath = setting("results", meaning="folder of every artefact; a relative path begins at the checkout")
     seed: int = setting(42, meaning="of everything random; the data depend on none", source="A", low=0)
-    seeds: tuple[Annotated[int, Field(strict=True, ge=0, le=LARGEST)], ...] = setting(
+    seeds: tuple[Seed, ...] = setting(
         (), meaning="every training once for each, `seed` the first; entries with a `seed` of their own keep it; none: "
         "only `seed`",
     )  # fmt: skip
-    collections: dict[str, Collection] = field(default_factory=dict)
-    starts: dict[str, Start] = field(default_factory=dict)
-    importance: dict[str, Importance] = field(default_factory=dict)
-    encoders: dict[str, Encoder] = field(default_factory=dict)
-    stages: dict[str, Stage] = field(default_factory=dict)
-    systems: dict[str, System] = field(default_factory=dict)
-    evaluation: Evaluation = field(default_factory=Evaluation)
-    report: Report = field(default_factory=Report)
+    collections: Annotated[dict[str, Annotated[Collection, BeforeValidator(_collection)]], Mapped] = Section
+    starts: Annotated[dict[str, Start], Mapped] = Section
+    importance: Annotated[dict[str, Importance], Mapped] = Section
+    encoders: Annotated[dict[str, AnyEncoder], Mapped] = Section
+    stages: Annotated[dict[str, AnyStage], Mapped] = Section
+    systems: Annotated[dict[str, AnySystem], Mapped] = Section
+    evaluation: Annotated[Evaluation, Mapped] = Field(default_factory=Evaluation)
+    report: Annotated[Report, Mapped] = Field(default_factory=Report)
 
     def __post_init__(self) -> None:
         """Refuse seeds that are not all different, or do not begin with `seed`."""
@@ -134,7 +182,7 @@ SECTIONS = {  # of named entries, in the order in which they are made
     "collections": Collection,
     "starts": Start,
     "importance": Importance,
-    "encoders": Encoder,
-    "stages": Stage,
-    "systems": System,
+    "encoders": AnyEncoder,
+    "stages": AnyStage,
+    "systems": AnySystem,
 }

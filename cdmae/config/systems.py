@@ -16,9 +16,7 @@ from cdmae.fields import named
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
 
-TRAINED = ("retriever", "reranker")  # the kinds of system that have a model of their own
 WHOLE = 100_000  # passages per query that are read of a teacher's run: as many as a depth may be
-OF_STAGES = ("split", "depth", "group", "random_negatives", "epochs", "seed", "margin")  # what decides what is drawn
 Row = dict[str, Any]
 
 
@@ -31,7 +29,7 @@ def encoders(config: Config) -> dict[str, Row]:
     return {
         name: {
             "start": encoder.start,
-            "corpus": encoder.collection if encoder.pretrained else "",
+            "corpus": encoder.collection,
             "importance": encoder.importance,
             "after": encoder.after,
             "snapshot_of": encoder.snapshot_of,
@@ -48,31 +46,8 @@ def encoders(config: Config) -> dict[str, Row]:
 
 
 def systems(config: Config) -> dict[str, Row]:
-    """List what the rules fill in for each system: its own settings and, of a trained one, those of its stage.
-
-    start: whose word-pieces it reads; corpus, split: what it is trained on; scores: the student whose reranker's
-    scores it shares; teacher_start: whose word-pieces the reranker reads; ranking: the run of others that teaches it;
-    model_files: of a foreign model here; tuned: the split and the measure that choose the weights of a fusion.
-    """
-    rows = {}
-    for name, system in config.systems.items():
-        row = rows[name] = {"teacher": "", "scores": "", "ranking": "", "model_files": model_files(system.model)}
-        if system.kind in TRAINED:
-            stage = config.stages[system.stage]
-            row |= {key: value for key, value in stage.values().items() if key in OF_STAGES}
-            row |= {"corpus": stage.collection, "start": start_of(config, name)}
-        if system.teacher and config.systems[system.teacher].kind == "run":
-            row |= {"ranking": ".".join([system.teacher, *trains_on(config, name)])}
-        elif system.teacher:
-            row |= {"scores": taught_like(config, name), "teacher_start": start_of(config, system.teacher)}
-        if system.kind == "fusion":
-            row |= {"tuned_run": ".".join(system.tuned_on), "tuned_collection": "", "tuned": []}
-        if system.tuned_on:
-            collection, split = system.tuned_on
-            measure = config.evaluation.measured(collection, split)[0]
-            row |= {"tuned_collection": collection, "tuned": [split, measure]}
-        row |= system.values()
-    return rows
+    """List what the rules fill in for each system: its own settings, and the columns that its kind adds."""
+    return {name: system.columns(config, name) | system.values() for name, system in config.systems.items()}
 
 
 def model_files(model: str) -> list[str]:
@@ -93,6 +68,17 @@ def of_kind(config: Config, *kinds: str) -> list[str]:
     return [name for name, system in config.systems.items() if system.kind in kinds]
 
 
+def trained(config: Config) -> list[str]:
+    """List the systems with a model of their own, in the order of the config."""
+    return [name for name, system in config.systems.items() if system.trained]
+
+
+def searched(config: Config) -> list[str]:
+    """List what systems read of a collection that is only searched: folders below the results."""
+    folders = [system.index.format(system=name) for name, system in config.systems.items()]
+    return [folder for folder in dict.fromkeys(folders) if folder]
+
+
 def start_of(config: Config, system: str) -> str:
     """Name the start whose word-pieces a trained system reads."""
     return config.encoders[config.systems[system].encoder].start
@@ -105,21 +91,21 @@ def trains_on(config: Config, system: str) -> tuple[str, str]:
 
 
 def taught(config: Config) -> list[str]:
-    """List the students of rerankers, whose scores of what a student draws are made for it."""
-    rerankers = of_kind(config, "reranker")
-    return [name for name, system in config.systems.items() if system.teacher in rerankers]
+    """List the students for which a teacher scores what they draw."""
+    students = {name: system.teacher for name, system in config.systems.items() if system.teacher}
+    return [name for name, teacher in students.items() if config.systems[teacher].scores_draws]
 
 
 def taught_like(config: Config, student: str) -> str:
-    """Name the first student that draws the same candidates for the same reranker, whose scores serve all of them."""
+    """Name the first student that draws the same candidates for the same teacher, whose scores serve all of them."""
     return next(name for name in taught(config) if _drawn(config, name) == _drawn(config, student))
 
 
 def _drawn(config: Config, student: str) -> tuple[Any, ...]:
     """Tell what a teacher's scores depend on: which teacher, and which candidates."""
-    system, on = config.systems[student], trains_on(config, student)
+    system = config.systems[student]
     stage = config.stages[system.stage]
-    return (system.teacher, system.negatives, *on, *(getattr(stage, key) for key in OF_STAGES))
+    return system.teacher, system.negatives, stage.collection, stage.drawn()
 
 
 def mined(config: Config) -> dict[tuple[str, str, str], int]:
@@ -132,14 +118,14 @@ def mined(config: Config) -> dict[tuple[str, str, str], int]:
 
     def mine(name: str, on: tuple[str, str], depth: int) -> None:
         depths[name, *on] = max(depths.get((name, *on), 0), depth)
-        for part in config.systems[name].of:
+        for part in config.systems[name].parts():
             mine(part, on, config.evaluation.depth)
 
-    by_rerankers = taught(config)
-    for name in of_kind(config, *TRAINED):
+    scored = taught(config)
+    for name in trained(config):
         system, on = config.systems[name], trains_on(config, name)
         mine(system.negatives, on, config.stages[system.stage].depth)
-        if system.teacher and name not in by_rerankers:
+        if system.teacher and name not in scored:
             mine(system.teacher, on, WHOLE)
     return depths
 
@@ -182,8 +168,8 @@ def before(config: Config, encoder: str) -> list[str]:
 
 def shown(config: Config) -> list[str]:
     """Name the (collection, split) whose queries the report shows one by one: the first that is no zero-shot one."""
-    trained = {trains_on(config, name)[0] for name in of_kind(config, *TRAINED)}
-    candidates = [target for target in targets(config) if target[0] in trained] or targets(config)
+    collections = {trains_on(config, name)[0] for name in trained(config)}
+    candidates = [target for target in targets(config) if target[0] in collections] or targets(config)
     return list(candidates[0]) if candidates else []
 
 

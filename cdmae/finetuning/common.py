@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from torch import Tensor
 
-from cdmae.config.schema import Stage
+from cdmae.config.stages import AnyStage, Stage
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.finetuning import groups
@@ -65,7 +65,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
     def train(
         *,
         name: str,
-        settings: Stage,
+        settings: AnyStage,
         encoder: Path,
         collection: Path,
         tokens: Path,
@@ -84,9 +84,7 @@ def trainer(task: Callable[..., Task]) -> Callable[..., None]:
         lets a killed training go on to the same bits (on the CPU).
         """
         device = setup.set_up(threads)
-        keys = ("query_length", "passage_length", "max_length", "precision", "pooling", "similarity")
-        described = {key: getattr(settings, key) for key in keys}
-        model = checkpoint.start_model(encoder, settings.kind, seed=setup.seed_of(seed, "head"), **described)
+        model = checkpoint.start_model(encoder, settings.kind, seed=setup.seed_of(seed, "head"), **settings.model())
         data = read(settings, model, encoder, collection, tokens, negatives, seed, threads, ranking)
         what = task(model, data, settings, teacher or ranking, name=name, seed=seed, device=device)
         network, stage, examples = model.network.to(device), what.stage, data.examples

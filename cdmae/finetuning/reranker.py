@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae.config.schema import Stage
+from cdmae.config.stages import Reranker
 from cdmae.errors import InputError
 from cdmae.finetuning import losses
 from cdmae.finetuning.common import Data, Task, trainer
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def task(
-    model: Model, data: Data, stage: Stage, teacher: Path | None, *, name: str, seed: int, device: torch.device
+    model: Model, data: Data, stage: Reranker, teacher: Path | None, *, name: str, seed: int, device: torch.device
 ) -> Task:
     """Learn from judgments only."""
     del seed, device
@@ -56,7 +56,9 @@ def pairs(data: Data, rows: np.ndarray, epoch: int, model: Model) -> Ragged:
 # --- a step's gradient -----------------------------------------------------------------------------------------------
 
 
-def learn(network: nn.Module, pairs: Ragged, stage: Stage, group: Ranks, *, seed: int, step: int) -> dict[str, Tensor]:
+def learn(
+    network: nn.Module, pairs: Ragged, stage: Reranker, group: Ranks, *, seed: int, step: int
+) -> dict[str, Tensor]:
     """Add the gradient of a batch's loss to the weights, in every process; returns the step's numbers, 0-d.
 
     pairs: B x N, query by query. The loss is the mean over the B queries, whatever the chunk and whoever computes which
@@ -83,7 +85,9 @@ def learn(network: nn.Module, pairs: Ragged, stage: Stage, group: Ranks, *, seed
     return totals
 
 
-def hardest(network: nn.Module, pairs: Ragged, queries: np.ndarray, stage: Stage, device: torch.device) -> np.ndarray:
+def hardest(
+    network: nn.Module, pairs: Ragged, queries: np.ndarray, stage: Reranker, device: torch.device
+) -> np.ndarray:
     """Return the pairs from which some queries learn, int64 [B, M]: the positive of each, then its best negatives."""
     rows = np.arange(len(pairs)).reshape(-1, stage.group)[queries]
     if stage.forward_factor == 1:
@@ -94,7 +98,7 @@ def hardest(network: nn.Module, pairs: Ragged, queries: np.ndarray, stage: Stage
     return np.take_along_axis(rows, np.concatenate([np.zeros((len(rows), 1), np.int64), best], axis=1), axis=1)
 
 
-def objective(logits: Tensor, stage: Stage) -> tuple[Tensor, dict[str, Tensor]]:
+def objective(logits: Tensor, stage: Reranker) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the list-wise loss of logits [1, B, M], or with R-Drop of [2, B, M]: the same pairs, two dropout masks.
 
     accuracy: the share of queries whose positive is best; spread: the standard deviation of the scores within a group

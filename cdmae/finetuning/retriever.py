@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from cdmae.config.schema import Stage
+from cdmae.config.stages import Dense
 from cdmae.finetuning import losses
 from cdmae.finetuning.common import Data, Task, trainer
 from cdmae.finetuning.teacher import Teacher
@@ -40,7 +40,7 @@ HIGH = 1e-4  # a learning rate: published retrievers, whose scores nobody divide
 
 
 def task(
-    model: Model, data: Data, stage: Stage, teacher: Path | None, *, name: str, seed: int, device: torch.device
+    model: Model, data: Data, stage: Dense, teacher: Path | None, *, name: str, seed: int, device: torch.device
 ) -> Task:
     """Learn from judgments, and from a reranker's scores if there is a teacher."""
     first = batch(data, data.examples.order(0)[: stage.queries], 0, model, stage)
@@ -57,7 +57,7 @@ train = trainer(task)
 
 
 @torch.no_grad()
-def spread_of_scores(model: Model, batch: Batch, stage: Stage, seed: int, device: torch.device) -> float:
+def spread_of_scores(model: Model, batch: Batch, stage: Dense, seed: int, device: torch.device) -> float:
     """Return how far apart a model's scores of a batch lie, q . d: the mean standard deviation [B x N] of a query's.
 
     Dropout is that of training: of a random start, whose vectors are nearly equal, it spreads the scores most. Three
@@ -76,7 +76,7 @@ def spread_of_scores(model: Model, batch: Batch, stage: Stage, seed: int, device
     return float(f"{spread:.3g}") if spread > COLLAPSED * scores.abs().mean().item() else 0.0
 
 
-def calibrated(stage: Stage, spread: float, name: str) -> tuple[Stage, list[str]]:
+def calibrated(stage: Dense, spread: float, name: str) -> tuple[Dense, list[str]]:
     """Return the stage with its temperature as a number, and what is to be known of a start that scores so.
 
     A [CLS] vector leaves a LayerNorm: its length is about the square root of its width D, and dot products spread by
@@ -118,7 +118,7 @@ class Batch:
 
 
 def batch(
-    data: Data, rows: np.ndarray, epoch: int, model: Model, stage: Stage, teacher: Teacher | None = None
+    data: Data, rows: np.ndarray, epoch: int, model: Model, stage: Dense, teacher: Teacher | None = None
 ) -> Batch:
     """Return the batch of some examples in an epoch."""
     drawn = data.examples.draw(rows, epoch)  # [B, N]
@@ -136,7 +136,7 @@ def batch(
 # --- a step's gradient -----------------------------------------------------------------------------------------------
 
 
-def learn(network: nn.Module, batch: Batch, stage: Stage, group: Ranks, *, seed: int, step: int) -> dict[str, Tensor]:
+def learn(network: nn.Module, batch: Batch, stage: Dense, group: Ranks, *, seed: int, step: int) -> dict[str, Tensor]:
     """Add the gradient of the batch's loss to the weights, in every process; returns the step's numbers, 0-d.
 
     Every process encodes its share of the sequences, of all lengths; the loss is that of the whole batch in each.
@@ -195,7 +195,7 @@ def cached_backward(
     return numbers
 
 
-def objective(queries: Tensor, passages: Tensor, batch: Batch, stage: Stage) -> tuple[Tensor, dict[str, Tensor]]:
+def objective(queries: Tensor, passages: Tensor, batch: Batch, stage: Dense) -> tuple[Tensor, dict[str, Tensor]]:
     """Return the loss of a batch, equation 10, with a teacher L_kl + alpha L_cont; and numbers that tell how it goes.
 
     The student's scores are divided by the stage's temperature, the teacher's are not.

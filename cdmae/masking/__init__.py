@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Any
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from cdmae.tokens.vocabulary import Vocabulary
 
 __all__ = [
-    "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "hide", "key", "mask", "read", "read_spans",
-    "sides", "strategy", "values",
+    "PLAIN", "SAMPLE", "Batch", "Side", "corrupt", "encoder_side", "hide", "key", "mask", "read",
+    "read_spans", "sides", "strategy", "values",
 ]  # fmt: skip
 
 SELECT, CORRUPT, SAMPLE = 1, 2, 3  # salts of the streams
@@ -79,18 +79,23 @@ class Side:
 PLAIN = Side("", 0.0)  # the text itself, of which every token is predicted
 
 
+def encoder_side(settings: Any, unit: str = "word") -> Side:
+    """Return the encoder's side of an encoder's settings; `unit` is the importance's."""
+    return Side(
+        settings.encoder_masking,
+        settings.encoder_ratio,
+        sigma=settings.sigma,
+        unit=unit,
+        mask_share=settings.mask_share,
+        random_share=settings.random_share,
+    )
+
+
 def sides(settings: Any, unit: str = "word") -> dict[str, Side]:
-    """Return the sides ``encoder`` and ``decoder``; `unit` is the importance's."""
-    shared = {
-        "sigma": settings.sigma,
-        "unit": unit,
-        "mask_share": settings.mask_share,
-        "random_share": settings.random_share,
-    }
-    return {
-        "encoder": Side(settings.encoder_masking, settings.encoder_ratio, **shared),
-        "decoder": Side(settings.decoder_masking, settings.decoder_ratio, **shared),
-    }
+    """Return the sides ``encoder`` and ``decoder``, which differ in strategy and ratio."""
+    encoder = encoder_side(settings, unit)
+    decoder = replace(encoder, strategy=settings.decoder_masking, ratio=settings.decoder_ratio)
+    return {"encoder": encoder, "decoder": decoder}
 
 
 def strategy(name: str) -> ModuleType:

@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 from cdmae.config import pretrained
 
 if TYPE_CHECKING:
-    from cdmae.config.schema import Encoder, Start
+    from cdmae.config.encoders import Pretraining, Start
     from cdmae.plan.sizes import Size
 
 BACKWARD = 2  # a backward pass is two forward ones: the gradients of the inputs and those of the weights
 TRAINED = 1 + BACKWARD  # of what is computed once, with its gradient
-SPANS = ("cotmae", "master", "cocondenser")  # objectives that read two spans of a passage of up to twice the length
 
 
 @dataclass(frozen=True)
@@ -152,43 +151,14 @@ def _object(path: Path) -> dict[str, Any]:
 # --- pre-training ----------------------------------------------------------------------------------------------------
 
 
-def prices(encoder: Encoder, n: float) -> dict[str, tuple[float, float]]:
-    """Map every objective to the layers of its decoders, and to the tokens of a text of n that its head predicts.
-
-    Another objective is another line. What no loss reads (the last layer at other positions) is counted all the same.
-    """
-    layers, masked, decoded = encoder.decoder_layers, encoder.encoder_ratio * n, encoder.decoder_ratio * n
-    return {
-        "mae": (layers, masked + decoded),
-        "retromae": (1, masked + n),  # all of the decoder's
-        "dupmae": (1, masked + 2 * n),  # and all of the encoder's, for the bag of words
-        "bowdpr": (0, masked + 1),  # and [CLS]
-        "condenser": (layers, 2 * masked),  # once from the last layer, once from the head's
-        "cocondenser": (layers, 2 * masked),
-        "simlm": (layers, 2 * n),
-        "cotmae": (layers, masked + decoded),
-        "master": (2 * layers, masked + 2 * decoded),  # two decoders
-    }
-
-
-def passage(network: Network, encoder: Encoder, corpus: Size) -> float:
+def passage(network: Network, encoder: Pretraining, corpus: Size) -> float:
     """Price a passage of a collection in pre-training, forward and backward.
 
-    coCondenser computes the vectors of its spans once more for the gradient's sake. SimLM samples on both sides from a
-    generator: one a third as wide that is trained along on one side, or a frozen one, taken for as wide.
+    Spans are parts of a passage of up to so many times the length. What no loss reads (the last layer at other
+    positions) is counted all the same.
     """
-    spans = 2 if encoder.objective in SPANS else 1
-    n = 1 + corpus.tokens(2 * encoder.max_length) / 2 if spans == 2 else corpus.tokens(encoder.max_length)
-    decoders, predicted = prices(encoder, n)[encoder.objective]
-    flops = TRAINED * (network.forward(n) + decoders * network.layer(n) + network.head(predicted))
-    if encoder.objective == "cocondenser":
-        flops += network.forward(n)
-    if encoder.objective == "simlm":
-        generator = network.narrowed(max(1, network.heads // 3) / network.heads)
-        masked, both = encoder.encoder_ratio * n, (encoder.encoder_ratio + encoder.decoder_ratio) * n
-        flops += generator.forward(n) + generator.head(both)
-        if encoder.generator:
-            flops += generator.forward(n)
-        else:
-            flops += TRAINED * (generator.forward(n) + generator.head(masked))
-    return spans * flops
+    spans = encoder.spans
+    whole = corpus.tokens(spans * encoder.max_length)
+    n = whole if spans == 1 else 1 + whole / spans
+    trained = network.forward(n) + encoder.decoder_layers * network.layer(n) + network.head(encoder.predicted(n))
+    return spans * (TRAINED * trained + encoder.further_flops(network, n))

@@ -206,7 +206,7 @@ def pretrain(planned: Planned, name: str) -> Work:
         {
             "weight": weights,
             "trained weight": weights,
-            "state": (network.layers + encoder.decoder_layers) * _states(network),
+            "state": (network.layers + encoder.held_layers) * _states(network),
             "vocabulary entry": network.vocabulary,
         },
     )

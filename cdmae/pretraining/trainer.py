@@ -16,7 +16,8 @@ import torch
 from torch import Tensor, nn
 
 from cdmae import masking
-from cdmae.config.schema import Encoder, Start
+from cdmae.config.encoders import Pretraining, Start
+from cdmae.config.objectives import AnyEncoder
 from cdmae.errors import InputError
 from cdmae.fields import asdict
 from cdmae.files import complete, write_json
@@ -46,7 +47,7 @@ MOST_ROWS = {"cpu": 4096, "cuda": 1 << 17}  # more at a time make nothing faster
 def pretrain(
     *,
     name: str,
-    settings: Encoder,
+    settings: AnyEncoder,
     start: Start,
     tokenizer: Path,
     after: Path | None = None,
@@ -114,7 +115,7 @@ def pretrain(
 
 def train(
     model: PreTrainedModel,
-    settings: Encoder,
+    settings: Pretraining,
     reader: Reader,
     saved: State,
     *,
@@ -130,7 +131,7 @@ def train(
     network = objectives.objective(settings.objective)(model, settings, seed).to(device)
     plan = schedule(settings, len(reader.tokens))
     probe = probes.looks(
-        network, reader, plan.last, saved, rows=micro_batch(model.config, settings.decoder_layers, device)
+        network, reader, plan.last, saved, rows=micro_batch(model.config, settings.held_layers, device)
     )
 
     def look(step: int) -> None:
@@ -166,7 +167,7 @@ def train(
 
 
 def learn(
-    network: nn.Module, batch: Step, settings: Encoder, group: Ranks, *, seed: int, step: int
+    network: nn.Module, batch: Step, settings: Pretraining, group: Ranks, *, seed: int, step: int
 ) -> dict[str, Tensor]:
     """Add the gradient of a global batch's loss to the weights; returns the step's numbers, 0-d.
 
@@ -177,7 +178,7 @@ def learn(
     def dropout(index: int) -> torch.Generator:
         return setup.generator(device, seed, "dropout", step + 1, index, group.rank)
 
-    rows = micro_batch(network.model.config, settings.decoder_layers, device)
+    rows = micro_batch(network.model.config, settings.held_layers, device)
     parts = batch.batches(rows, device, group.rank, group.size)
     if hasattr(network, "prepare"):
         parts = list(parts)
@@ -198,7 +199,7 @@ def learn(
 
 
 def read(
-    settings: Encoder,
+    settings: Pretraining,
     config: PretrainedConfig,
     tokenizer: Path,
     tokens: Path | None,
@@ -206,9 +207,7 @@ def read(
     seed: int,
 ) -> Reader:
     """Read the steps of a pre-training; raises `InputError` where settings, model and files do not fit together."""
-    positions = architectures.positions(config)
-    if settings.max_length > positions:
-        raise InputError(f"max_length is {settings.max_length}; allowed: up to {positions}, the positions of the start")
+    settings.check_length(architectures.positions(config), "the positions of the start")
     if tokens is None:
         raise InputError(f"objective {settings.objective} needs the tokens of a collection (--tokens)")
     vocabulary = Vocabulary.read(tokenizer)
@@ -224,15 +223,14 @@ def read(
     return Reader(collection, known, vocabulary, sides, batch=settings.batch, max_length=settings.max_length, seed=seed)
 
 
-def schedule(settings: Encoder, passages: int) -> Schedule:
+def schedule(settings: Pretraining, passages: int) -> Schedule:
     """Tell how long a pre-training is.
 
     `epochs` passes are rounded up to whole steps: 20 x 8,841,823 / 2048 is the paper's 86,346. What comes after
     `take_step` would not be used and is not computed; the schedule's horizon stays. The curve has a thousand rows.
     """
     steps = settings.steps or max(1, math.ceil(settings.epochs * passages / settings.batch))
-    if settings.take_step > steps:
-        raise InputError(f"take_step is {settings.take_step}; allowed: up to {steps:,}, the steps of this pre-training")
+    settings.check_step(steps, f"{steps:,}, the steps of this pre-training")
     return Schedule(
         steps=steps,
         warmup=math.ceil(settings.warmup_ratio * steps),
@@ -241,11 +239,11 @@ def schedule(settings: Encoder, passages: int) -> Schedule:
     )
 
 
-def micro_batch(config: PretrainedConfig, decoder_layers: int, device: torch.device) -> int:
+def micro_batch(config: PretrainedConfig, further_layers: int, device: torch.device) -> int:
     """Rows of a micro-batch: as many as keep the activations within `MEMORY`."""
     memory = MEMORY[device.type]
     if device.type == "cuda":
         memory *= torch.cuda.get_device_properties(device).total_memory
     config = architectures.bert_config(config)
     layer = 4 * (10 * config.hidden_size + 2 * config.intermediate_size)  # bytes per row, at most
-    return int(min(MOST_ROWS[device.type], max(256, memory / (layer * (config.num_hidden_layers + decoder_layers)))))
+    return int(min(MOST_ROWS[device.type], max(256, memory / (layer * (config.num_hidden_layers + further_layers)))))

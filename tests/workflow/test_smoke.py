@@ -111,7 +111,7 @@ def test_runs_and_measures(config, at):
 
 def test_models_are_whole_and_have_cards(config, at):
     """That they load elsewhere, the README's example shows."""
-    for system in systems.of_kind(config, *systems.TRAINED):
+    for system in systems.trained(config):
         folders = (Path(at(f"{part}/{system}")) for part in ("trained", "models"))
         trained, model = ({path.name for path in folder.iterdir()} for folder in folders)
         assert {"model.safetensors", "config.json", "tokenizer.json", "modules.json"} <= model | {"modules.json"}

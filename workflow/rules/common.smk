@@ -28,7 +28,6 @@ sys.path.insert(0, str(workflow.basedir))
 
 from cdmae.config import systems
 from cdmae.config.load import gather, load
-from cdmae.config.systems import TRAINED
 from cdmae.errors import InputError, said
 from cdmae.plan import sizes
 from cdmae.plan.work import Job, Planned, asked
@@ -254,17 +253,7 @@ def searching_bm25(wildcards):
     """List the settings of a search by BM25."""
     row = system_rows[wildcards.system]
     weights = {"k1": row["k1"], "b": row["b"]}
-    return plain({**where(wildcards), "depth": depth(wildcards), **weights, "triples": {}})
-
-
-def mining_bm25(wildcards):
-    """List the settings of a search over training queries, or of published triples instead."""
-    searched = searching_bm25(wildcards)
-    name = system_rows[wildcards.system]["triples"]
-    if not name:
-        return searched
-    collection = settings.collections[wildcards.collection].values()
-    return plain({**searched, "k1": 0.0, "b": 0.0, "triples": {"name": name, **collection}})
+    return plain({**where(wildcards), "depth": depth(wildcards), **weights})
 
 
 def reranking(wildcards):
@@ -284,7 +273,7 @@ def reading(wildcards):
 
 def run_files(wildcards):
     """List the files of a third-party system's runs."""
-    runs = settings.systems[wildcards.system].runs
+    runs = system_rows[wildcards.system]["runs"]
     return [runs.get(collection, {}).get(split) for collection, split in targets_of(wildcards)]
 
 

@@ -2,7 +2,7 @@
 
 from cdmae.files import write_json
 
-cards = {name: card(settings, name) for name in systems.of_kind(settings, *TRAINED)}
+cards = {name: card(settings, name) for name in systems.trained(settings)}
 card_rows = {name: {"about": list(told["about"].values())} for name, told in cards.items()}
 
 
@@ -44,7 +44,7 @@ rule release:
     benchmark:
         "<benchmarks>/release/{system}.tsv"
     wildcard_constraints:
-        system=of_kind(*TRAINED),
+        system=only(systems.trained(settings)),
     resources:
         mem_mb=4000,
         runtime=30,

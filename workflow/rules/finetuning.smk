@@ -1,15 +1,14 @@
 # Stages 1 to 3 and the reranker. A stage is a config entry: what tells stages apart is whose run gives the negatives.
 
 training = {
-    name: settings.stages[system.stage].values(teacher=bool(system.teacher))
-    for name, system in settings.systems.items()
-    if system.kind in TRAINED
+    name: settings.stages[settings.systems[name].stage].values(teacher=bool(settings.systems[name].teacher))
+    for name in systems.trained(settings)
 }
 
 drawn = {  # what decides which candidates a teacher scores
-    name: {key: row[key] for key in systems.OF_STAGES if key in row}
+    name: settings.stages[settings.systems[name].stage].drawn()
     for name, row in system_rows.items()
-    if row["scores"]
+    if row.get("scores")
 }
 
 
@@ -108,7 +107,7 @@ rule teacher:
     benchmark:
         "<benchmarks>/teacher/{system}.tsv"
     wildcard_constraints:
-        system=only(row["scores"] for row in system_rows.values() if row["scores"]),
+        system=only(row["scores"] for row in system_rows.values() if row.get("scores")),
     priority: waiting("systems", 0)
     threads: network_cores(8, system_rows, "teacher_start")
     resources:

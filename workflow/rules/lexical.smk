@@ -49,16 +49,14 @@ rule search_bm25:
     shell:
         "python workflow/scripts/search_bm25.py --indexes {input.indexes:q} --collections {params.settings[collections]:q}"
         " --splits {params.settings[splits]:q} --outputs {output:q} --depth {params.settings[depth]}"
-        " --k1 {params.settings[k1]} --b {params.settings[b]} --triples {params.settings[triples]:q} --threads {threads} 2>&1 | tee -i {log:q} >&2"
+        " --k1 {params.settings[k1]} --b {params.settings[b]} --threads {threads} 2>&1 | tee -i {log:q} >&2"
 
 
 use rule search_bm25 as mine_bm25 with:
-    # BM25's run over training queries: the negatives of stage 1; or published triples in its place.
+    # BM25's run over training queries: the negatives of stage 1.
     output:
         "<results>/negatives/{system}.{collection}.{split}.parquet",
     log:
         "<logs>/mine_bm25/{system}.{collection}.{split}.log",
     benchmark:
         "<benchmarks>/mine_bm25/{system}.{collection}.{split}.tsv"
-    params:
-        settings=mining_bm25,

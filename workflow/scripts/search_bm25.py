@@ -1,4 +1,4 @@
-"""BM25's runs; over training queries published triples may take their place."""
+"""BM25's runs."""
 
 from cdmae.cli import command
 from cdmae.retrieval import lexical

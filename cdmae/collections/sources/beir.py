@@ -13,20 +13,19 @@ rel or label. Without judgments all queries form the split ``test``.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from cdmae.collections.judged import File, Folder, Parts, by_split, check_folder, check_readable, find, grade
 from cdmae.errors import InputError
-from cdmae.fields import setting, show
+from cdmae.fields import setting, settings, show
 
 _COLUMNS = "query id, passage id and grade, separated by tabs"
 _MOST_DIGITS = 1000  # of a number; Python itself stops at 4,300
 _HEADERS = ("score", "grade", "relevance", "relevancy", "rel", "label")  # of the grades
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Settings(Folder):
     """The keys of a collection in BEIR's layout."""
 

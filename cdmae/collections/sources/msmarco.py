@@ -12,15 +12,14 @@ The official files fit by name; TREC DL's are renamed, such as ``queries.dl19.ts
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from cdmae.collections.judged import File, Folder, Parts, by_split, check_folder, find, grade
 from cdmae.errors import InputError
-from cdmae.fields import setting
+from cdmae.fields import setting, settings
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Settings(Folder):
     """The keys of a collection in MS MARCO's layout."""
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -25,7 +24,7 @@ from cdmae import collections
 from cdmae.collections import Source
 from cdmae.collections.judged import batches
 from cdmae.errors import InputError
-from cdmae.fields import asdict, parse, setting, show
+from cdmae.fields import asdict, parse, setting, settings, show
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -43,7 +42,7 @@ _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[\"'(]?[A-Z0-9])")
 Passage = tuple[str, str, str]  # id, title, text
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Settings(Source):
     """The keys of a collection whose queries are made from another one's text."""
 

@@ -13,14 +13,13 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from cdmae.collections import Source, judged
 from cdmae.errors import InputError
-from cdmae.fields import setting
+from cdmae.fields import setting, settings
 from cdmae.log import say
 
 if TYPE_CHECKING:
@@ -31,7 +30,7 @@ LEVELS = 6  # of Markdown's headings
 _FENCE, _HASHED = re.compile(r" {0,3}(```|~~~)"), re.compile(r" {0,3}#{1,6}[ \t]+(.*?\S)[ \t#]*$")
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Settings(Source):
     """The keys of a folder of text files."""
 

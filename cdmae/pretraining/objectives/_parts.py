@@ -11,7 +11,7 @@ import torch
 from torch import Generator, Tensor, nn
 
 from cdmae import masking
-from cdmae.config.schema import Encoder
+from cdmae.config.encoders import Pretraining
 from cdmae.models import architectures, transformer
 from cdmae.pretraining.objectives._prediction import predict
 from cdmae.training import setup
@@ -24,16 +24,21 @@ if TYPE_CHECKING:
 
 
 class Objective(nn.Module):
-    """An encoder with its LM head, `model`, and what an objective adds to it. `name`: as in the config."""
+    """An encoder with its LM head, `model`, and what an objective adds to it.
+
+    name: as in the config; probed: whether it has a decoder that restores masked tokens from `bottleneck` of the vector
+    (`cdmae.pretraining.probes.bottleneck`).
+    """
 
     name: str
+    probed = False
     sides = staticmethod(masking.sides)  # both masked, as equation 1 says; other objectives have sides of their own
 
-    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
+    def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """Build it around an encoder with its LM head; new weights depend on the seed and on their part's purpose."""
         super().__init__()
         self.model = model
-        self.pooling, self.bag_weight = settings.pooling, settings.bag_weight
+        self.settings = settings
 
     def encode(
         self, view: View, generator: Generator | None = None, inputs: Packed | None = None
@@ -44,7 +49,7 @@ class Objective(nn.Module):
         place of the view's own.
         """
         inputs = inputs or view.inputs
-        if self.pooling == "mean":
+        if self.settings.pooling == "mean":
             states = transformer.hidden_states(self.model.base_model, inputs, generator=generator)
             return self.read_all(states, inputs, view)
         return read_states(
@@ -53,7 +58,7 @@ class Objective(nn.Module):
 
     def read_all(self, states: Tensor, inputs: Packed, view: View) -> tuple[Tensor, Tensor]:
         """From the encoder's states at all rows [S, D]: what `encode` returns."""
-        mean = self.pooling == "mean"
+        mean = self.settings.pooling == "mean"
         h_c = transformer.mean(states, inputs) if mean else states.index_select(0, inputs.starts[:-1])
         return h_c.to(states.dtype), states.index_select(0, view.rows.index).index_select(0, view.masked)
 

@@ -13,7 +13,7 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from cdmae import masking
-from cdmae.config.schema import Encoder
+from cdmae.config.encoders import Pretraining
 from cdmae.models import architectures
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import Objective, added, passages_of
@@ -25,9 +25,9 @@ class BowDpr(Objective):
     name = "bowdpr"
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
+    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
         """Return the encoder's masks, and the passages as they are for their bags."""
-        return {"encoder": masking.sides(settings, unit)["encoder"], "passage": masking.PLAIN}
+        return {"encoder": masking.encoder_side(settings, unit), "passage": masking.PLAIN}
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L_mlm + bag_weight x L_bow, the latter a mean over passages; it is shown as the decoder's."""
@@ -36,7 +36,7 @@ class BowDpr(Objective):
         losses, head = self.losses(batch, h_c, (encoded, view)), architectures.head(self.model)
         bags, _ = bags_of(batch["passage"], len(head.bias))
         bow = bag_loss(head(h_c), bags / bags.sum(1, keepdim=True).clamp_min(1))
-        return added(losses, self.bag_weight * batch.share * bow.mean())
+        return added(losses, self.settings.bag_weight * batch.share * bow.mean())
 
 
 def bags_of(view: View, size: int) -> tuple[Tensor, Tensor]:

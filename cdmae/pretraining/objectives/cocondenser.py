@@ -19,7 +19,7 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from cdmae import masking
-from cdmae.config.schema import Encoder
+from cdmae.config.encoders import Pretraining
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives._parts import added
 from cdmae.pretraining.objectives.condenser import Condenser
@@ -32,9 +32,9 @@ class CoCondenser(Condenser):
     name = "cocondenser"
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
+    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
         """Return the encoder's masks, of two spans a passage."""
-        return {"encoder": replace(masking.sides(settings, unit)["encoder"], spans=2)}
+        return {"encoder": replace(masking.encoder_side(settings, unit), spans=2)}
 
     def prepare(self, batches: list[Batch], generators: list[Generator | None], group: Ranks) -> list[Batch]:
         """Add the contrastive loss of the global batch, and its gradient at their vectors, to micro-batches."""

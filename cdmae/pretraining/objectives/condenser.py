@@ -14,8 +14,7 @@ from typing import TYPE_CHECKING
 from torch import Generator, Tensor
 
 from cdmae import masking
-from cdmae.config.schema import Encoder
-from cdmae.errors import InputError
+from cdmae.config.encoders import Pretraining
 from cdmae.models import architectures, transformer, weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import Objective, read_states, weights_of
@@ -29,21 +28,18 @@ class Condenser(Objective):
 
     name = "condenser"
 
-    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
+    def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """Draw the head's weights by `seed`; raises `InputError` where no late layers are left."""
         super().__init__(model, settings, seed)
         layers = model.config.num_hidden_layers
-        if settings.early_layers >= layers:
-            raise InputError(
-                f"early_layers is {settings.early_layers}; allowed: up to {layers - 1}, the start has {layers} layers"
-            )
+        settings.check_layers(layers, "the start")
         self.early = settings.early_layers or layers // 2
         self.head = weights.layers(model.config, settings.decoder_layers, weights_of(seed, "decoder"))
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
+    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
         """Return the encoder's masks: the head predicts the same tokens."""
-        return {"encoder": masking.sides(settings, unit)["encoder"]}
+        return {"encoder": masking.encoder_side(settings, unit)}
 
     def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
         """L = L^c_mlm + L_mlm: of the encoder and of the head, at the same masked tokens."""

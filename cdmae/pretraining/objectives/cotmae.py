@@ -10,17 +10,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from cdmae import masking
-from cdmae.config.schema import Encoder
+from cdmae.config.encoders import Pretraining
 from cdmae.pretraining.objectives.mae import Mae
 
 
 class CotMae(Mae):
     """Encoder and a decoder without a projection before it."""
 
-    name, projects = "cotmae", False
+    name = "cotmae"
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
+    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
         """Return how both spans are masked for the encoder, and each for the decoder beside the other's vector."""
         sides = masking.sides(settings, unit)
         return sides | {"decoder": replace(sides["decoder"], next=True)}

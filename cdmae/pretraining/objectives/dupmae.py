@@ -14,7 +14,7 @@ from torch import Generator, Tensor
 from torch.nn import functional
 
 from cdmae import masking
-from cdmae.config.schema import Encoder
+from cdmae.config.encoders import Pretraining
 from cdmae.models import architectures, transformer
 from cdmae.models.attention import Grid
 from cdmae.pretraining.batches import Batch, View
@@ -30,7 +30,7 @@ class DupMae(RetroMae):
     name = "dupmae"
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
+    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
         """Return RetroMAE's, and the passages as they are for their bags."""
         return RetroMae.sides(settings, unit) | {"passage": masking.PLAIN}
 
@@ -43,7 +43,7 @@ class DupMae(RetroMae):
         losses = self.losses(batch, h_c, (encoded, encoder), (decoded, decoder))
         bags, number = bags_of(batch["passage"], self.model.config.vocab_size)
         bow = bag_loss(self.pooled(states, encoder), bags / number)
-        return added(losses, self.bag_weight * batch.share * bow.mean())
+        return added(losses, self.settings.bag_weight * batch.share * bow.mean())
 
     def pooled(self, states: Tensor, view: View) -> Tensor:
         """Return the largest logit of each word-piece over a passage's positions but [CLS]: [B, V].

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from torch import Generator, Tensor, nn
 
-from cdmae.config.schema import Encoder
+from cdmae.config.encoders import Pretraining
 from cdmae.models import transformer, weights
 from cdmae.pretraining.batches import Batch, View
 from cdmae.pretraining.objectives._parts import Objective, weights_of
@@ -25,21 +25,23 @@ if TYPE_CHECKING:
 
 
 class Mae(Objective):
-    """Encoder, bottleneck and decoder. `projects`: whether the setting `projection` counts.
+    """Encoder, bottleneck and decoder. `layers`: of the decoder, where they are not for the user to choose.
 
     ModernBERT has no position vectors, because its attention rotates. Its decoders, which are BERT's layers, get new
     ones, `positions`, that are trained along and begin as large as the word vectors that they are added to.
     """
 
-    name, projects = "mae", True
+    name = "mae"
+    probed = True
+    layers = 0
 
-    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
+    def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """Draw the weights of the decoder, and of the projection if there is one, by `seed`."""
         super().__init__(model, settings, seed)
         config, width, generator = model.config, model.config.hidden_size, weights_of(seed, "decoder")
-        self.decoder = weights.layers(config, settings.decoder_layers, generator)
+        self.decoder = weights.layers(config, self.layers or settings.decoder_layers, generator)
         self.projection: nn.Module = nn.Identity()
-        if self.projects and settings.projection:
+        if settings.projection:
             self.projection = weights.new(lambda: nn.Linear(width, width), config.initializer_range, generator)
         self.positions: nn.Embedding | None = None
         if config.model_type == "modernbert":

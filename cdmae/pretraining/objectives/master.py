@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 from torch import Generator, Tensor
 
 from cdmae import masking
-from cdmae.config.schema import Encoder
+from cdmae.config.encoders import Pretraining
 from cdmae.models import weights
 from cdmae.pretraining.batches import Batch
 from cdmae.pretraining.objectives._parts import weights_of
@@ -35,15 +35,15 @@ if TYPE_CHECKING:
 class Master(Mae):
     """Encoder, and a decoder for each task."""
 
-    name, projects = "master", False
+    name = "master"
 
-    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
+    def __init__(self, model: PreTrainedModel, settings: Pretraining, seed: int) -> None:
         """`seed` draws the weights of either decoder."""
         super().__init__(model, settings, seed)
         self.neighbour = weights.layers(model.config, settings.decoder_layers, weights_of(seed, "neighbour"))
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
+    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
         """Mask both spans for the encoder, for the decoder of each, and for the decoder beside the other."""
         sides = masking.sides(settings, unit)
         return sides | {"neighbour": replace(sides["decoder"], next=True)}

@@ -11,32 +11,26 @@ masking leaves over, drawn once per position.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 from torch import Generator, Tensor
 
 from cdmae import masking
-from cdmae.config.schema import Encoder
+from cdmae.config.encoders import Pretraining
 from cdmae.models import transformer
 from cdmae.pretraining.batches import View
 from cdmae.pretraining.objectives._parts import passages_of
 from cdmae.pretraining.objectives.mae import Mae
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
 
 class RetroMae(Mae):
     """Encoder and enhanced decoder."""
 
-    name, projects = "retromae", False
-
-    def __init__(self, model: PreTrainedModel, settings: Encoder, seed: int) -> None:
-        """Draw the weights of the decoder's one layer by `seed`."""
-        super().__init__(model, replace(settings, decoder_layers=1), seed)
+    name = "retromae"
+    probed = False  # its decoder predicts every token
+    layers = 1
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
+    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
         """Return the encoder's masks, and the decoder's for each position."""
         sides = masking.sides(settings, unit)
         return sides | {"decoder": replace(sides["decoder"], per_position=True)}

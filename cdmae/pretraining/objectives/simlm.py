@@ -22,7 +22,7 @@ import torch
 from torch import Generator, Tensor
 
 from cdmae import masking
-from cdmae.config.schema import Encoder
+from cdmae.config.encoders import Pretraining
 from cdmae.errors import InputError
 from cdmae.models import architectures, checkpoint, transformer, weights
 from cdmae.models.architectures import Head
@@ -42,26 +42,22 @@ class SimLm(Objective):
     name = "simlm"
 
     def __init__(
-        self, model: PreTrainedModel, settings: Encoder, seed: int, given: PreTrainedModel | None = None
+        self, model: PreTrainedModel, settings: Pretraining, seed: int, given: PreTrainedModel | None = None
     ) -> None:
         """`given`: a generator that is not trained, the one of the settings unless it is handed over here.
 
         Without one, `seed` draws the weights of one that is trained along.
         """
         super().__init__(model, settings, seed)
-        layers = model.config.num_hidden_layers
-        if settings.decoder_layers > layers:
-            raise InputError(
-                f"decoder_layers is {settings.decoder_layers}; allowed: up to {layers}, the layers that simlm copies"
-            )
+        settings.check_layers(model.config.num_hidden_layers, "the start")
         if settings.generator:
-            given = load(settings.generator, model, settings.max_length)
+            given = load(settings, model)
         self.decoder = copy.deepcopy(architectures.layers(model.base_model)[-settings.decoder_layers :])
         self.learns = given is None
         self.generator = generator_of(model.config, seed) if given is None else frozen(given)
 
     @staticmethod
-    def sides(settings: Encoder, unit: str) -> dict[str, masking.Side]:
+    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
         """Return what the generator fills for the encoder and for the decoder, and the passages as they were."""
         sides = masking.sides(settings, unit)
         return {
@@ -140,17 +136,16 @@ def frozen(model: PreTrainedModel) -> PreTrainedModel:
     return model
 
 
-def load(name: str, start: PreTrainedModel, length: int) -> PreTrainedModel:
-    """Load the generator in a folder or of a name at the hub, for a `start` and texts of `length` word-pieces.
+def load(settings: Pretraining, start: PreTrainedModel) -> PreTrainedModel:
+    """Load the generator in a folder or of a name at the hub, for a `start` and texts of a length.
 
     Raises `InputError` for one that cannot be read, has no language-model head, reads fewer word-pieces, or has others
     than the start: what it samples is the start's input.
     """
+    name = settings.generator
     remedy = "; allowed: a masked language model with its head, such as google/electra-base-generator"
     model, _ = checkpoint.read(f"the generator {name}", os.path.expanduser(name), "generator", remedy=remedy)
-    positions = architectures.positions(model.config)
-    if length > positions:
-        raise InputError(f"max_length is {length}; allowed: up to {positions}, the positions of the generator {name}")
+    settings.check_length(architectures.positions(model.config), f"the positions of the generator {name}")
     of_start, wrong = getattr(start, "name_or_path", ""), ""
     sizes = model.config.vocab_size, start.config.vocab_size
     if sizes[0] != sizes[1] or not of_start:

@@ -2,9 +2,7 @@
 
 Where the three are equal the decoder does without the encoder, and pre-training teaches it nothing; how far apart they
 are is how much of a passage its vector tells. A probe (`cdmae.pretraining.probes`): the same passages and masks each
-time.
-
-`OBJECTIVES` are looked at, of master its first decoder.
+time. Of several decoders the first is looked at.
 
     B passages, D dimensions
 """
@@ -23,13 +21,12 @@ from cdmae.pretraining.objectives._prediction import predict
 if TYPE_CHECKING:
     from cdmae.pretraining.batches import Batch, Reader
 
-OBJECTIVES = ("cotmae", "mae", "master")
 VECTORS = ("true", "shuffled", "zero")
 
 
 def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) -> Callable[[], dict[str, float]] | None:
     """Return what measures losses on the first step's passages, as many as fit `rows`; None for other objectives."""
-    if network.name not in OBJECTIVES:
+    if not network.probed:
         return None
     (first,) = reader.read(0, 1)
     batch = next(iter(first.batches(rows, device)))

@@ -12,7 +12,6 @@ on, is the same passages with the titles of RocketQA's release.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from functools import partial
 from importlib.metadata import version as installed
 from pathlib import Path
@@ -24,7 +23,7 @@ from cdmae.collections.judged import load as load_parts
 from cdmae.collections.sources.ir_datasets import catalogue, fetching
 from cdmae.collections.sources.ir_datasets.fetching import MSMARCO, Rows
 from cdmae.errors import InputError
-from cdmae.fields import setting
+from cdmae.fields import setting, settings
 
 if TYPE_CHECKING:
     from cdmae.collections.store import Collection
@@ -47,7 +46,7 @@ WORDS = {  # per passage
 }  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Settings(Source):
     """The keys of a published collection."""
 
@@ -92,10 +91,6 @@ class Settings(Source):
                 known = catalogue.few(self.splits[split], catalogue.below(self.dataset, "queries"))
                 raise InputError(f"splits.{split} is {self.splits[split]}; {known}")
         return {split: catalogue.has(name, "qrels") for split, name in self.ids().items()}
-
-    def triples(self) -> dict[str, str]:
-        """List published training triples: what follows `dataset` in their id, to the id."""
-        return {name: f"{self.dataset}/{name}" for name in catalogue.below(self.dataset, "docpairs")}
 
     def depends(self) -> list[Path]:
         """Return the file of titles, if there is one; what ir_datasets keeps has checksums and does not change."""
@@ -181,14 +176,3 @@ class Settings(Source):
             expected = catalogue.counts(name, part)
             if expected not in (None, count):
                 raise InputError(f"{name} has {count:,} {part}; allowed: {expected:,}, as published")
-
-
-def triples_file(settings: Settings, name: str) -> Path:
-    """Return the file of published triples, fetched if it is not there; raises `InputError` where it cannot be."""
-    fetching.offer(settings.files, settings.dataset)
-    rows = Rows(settings.triples()[name], "triples", lambda name: fetching.package().load(name).docpairs_iter())
-    fetching.fetch([rows])
-    try:
-        return Path(fetching.package().load(rows.dataset).docpairs_path())
-    except (AttributeError, NotImplementedError):
-        raise InputError(f"{rows.dataset} has no file of triples, being a part of another one's") from None

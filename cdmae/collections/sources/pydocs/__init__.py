@@ -17,13 +17,12 @@ import hashlib
 import importlib.metadata
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 from cdmae.collections import Source
 from cdmae.collections.sources.pydocs.harvest import DISTRIBUTIONS, STDLIB, root
 from cdmae.errors import InputError
-from cdmae.fields import setting
+from cdmae.fields import setting, settings
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,7 +53,7 @@ PARTS = {  # passages, queries
 SMOKE_SHARE = 0.2  # of the modules of a held-out package
 
 
-@dataclass(frozen=True, kw_only=True)
+@settings
 class Settings(Source):
     """The keys of a collection of documentation strings."""
 

@@ -1,0 +1,19 @@
+"""Kinds of systems, a file each: a class with its settings, its checks, and what others ask of a system of its kind.
+
+What searches or orders passages is in `cdmae.retrieval`, the rules are in ``workflow/rules``.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from pydantic import Field
+
+from cdmae.config.kinds.bm25 import Bm25
+from cdmae.config.kinds.external import External
+from cdmae.config.kinds.fusion import Fusion
+from cdmae.config.kinds.reranker import Reranker
+from cdmae.config.kinds.retriever import Retriever
+from cdmae.config.kinds.run import TrecRun
+
+AnySystem = Annotated[Bm25 | Retriever | Reranker | Fusion | External | TrecRun, Field(discriminator="kind")]

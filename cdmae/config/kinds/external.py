@@ -1,0 +1,47 @@
+"""A retriever of others, which sentence-transformers loads."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from pydantic import Field
+
+from cdmae.config import pretrained, systems
+from cdmae.config.encoders import HomePath
+from cdmae.config.kinds._system import Columns, Made, Part, System
+from cdmae.fields import setting, settings
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
+
+
+@settings
+class External(System):
+    """A published retriever."""
+
+    encodes = True
+    index = "vectors/{system}"
+
+    kind: Literal["external"] = setting("external", meaning="the vectors of a published model")
+    model: Annotated[HomePath, Field(min_length=1)] = setting(
+        meaning="a retriever that sentence-transformers loads: a folder (a relative path begins at the checkout), or a "
+        "name or name@revision at the hub"
+    )
+    query_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
+    passage_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
+
+    def columns(self, config: Config, name: str) -> Columns:
+        """Return the files of the model."""
+        return {"model_files": systems.model_files(self.model)}
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse a folder that holds no retriever."""
+        pretrained.check_retriever(self.model, ("model",))
+
+    def positions(self, config: Config) -> int | None:
+        """Return the longest input of the model."""
+        return pretrained.positions(self.model)
+
+    def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
+        """Return its settings, the model among them, and its vectors."""
+        return self.values() | {"vectors": made("vectors", asked=not config.evaluation.keep_vectors)}

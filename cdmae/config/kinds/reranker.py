@@ -1,0 +1,41 @@
+"""A reranker: a cross-encoder that a stage trains, which orders the best passages of another system anew."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from cdmae.config.kinds._system import Columns, Made, Part, Trained
+from cdmae.fields import Name, setting, settings, unfit
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
+
+
+@settings
+class Reranker(Trained):
+    """A trained reranker."""
+
+    searches = False
+    teaches = scores_draws = True
+
+    kind: Literal["reranker"] = setting(
+        "reranker", meaning="a cross-encoder that a stage trains, on the best passages of another system"
+    )
+    reranks: Name = setting(meaning="the system whose run it orders anew", names="systems")
+    depth: int = setting(100, unit="passages", meaning="orders the best so many", low=1, high=100_000)
+
+    def parts(self) -> list[str]:
+        """Name the system whose run it orders."""
+        return [self.reranks]
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse to order more than a run has."""
+        super().check(config, name)
+        most = config.evaluation.depth
+        if self.depth > most:
+            raise unfit(self, "depth", f"; allowed: up to evaluation.depth, {most}")
+
+    def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
+        """Return its settings, its model, the word-pieces that it reads, and the system whose passages it orders."""
+        tokens = made("tokens", start=config.encoders[self.encoder].start)
+        return self.values() | {"reranks": part(self.reranks), "model": made("trained"), "tokens": tokens}

@@ -1,0 +1,52 @@
+"""A retriever: an encoder that a stage trains, whose vectors are searched."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal
+
+from cdmae.config import systems
+from cdmae.config.kinds._system import Columns, Made, Part, Trained, check_kind
+from cdmae.fields import setting, settings
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
+
+
+@settings
+class Retriever(Trained):
+    """A trained retriever."""
+
+    encodes = compared = True
+    index = "vectors/{system}"
+
+    kind: Literal["retriever"] = setting("retriever", meaning="the vectors of an encoder that a stage trains")
+    teacher: str = setting(
+        "", meaning="the reranker to distil from, or the runs of others, which score the passages that they rank; none "
+        "without", source="3.4, stage 3", names="systems",
+    )  # fmt: skip
+
+    def columns(self, config: Config, name: str) -> Columns:
+        """Add where its teacher's scores are.
+
+        scores: the student whose reranker's scores it shares; teacher_start: whose word-pieces the reranker reads;
+        ranking: the run of others that teaches it.
+        """
+        columns = super().columns(config, name) | {"scores": "", "ranking": ""}
+        if not self.teacher:
+            return columns
+        if config.systems[self.teacher].scores_draws:
+            start = systems.start_of(config, self.teacher)
+            return columns | {"scores": systems.taught_like(config, name), "teacher_start": start}
+        return columns | {"ranking": ".".join([self.teacher, *systems.trains_on(config, name)])}
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse a teacher that has no scores to learn from."""
+        super().check(config, name)
+        if self.teacher:
+            teaching = "a system whose scores teach, of kind reranker or run"
+            check_kind(self, "teacher", config.systems, lambda system: system.teaches, teaching)
+
+    def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
+        """Return its settings, its model and its vectors."""
+        vectors = made("vectors", asked=not config.evaluation.keep_vectors)
+        return self.values() | {"model": made("trained"), "vectors": vectors}

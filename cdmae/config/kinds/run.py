@@ -1,0 +1,52 @@
+"""Runs of somebody's system, read from files: to be measured, fused, mined, or learnt from."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from cdmae.config import pretrained, systems
+from cdmae.config.checks import check_time
+from cdmae.config.encoders import HomePath
+from cdmae.config.kinds._system import System
+from cdmae.fields import Mapped, refusal, setting, settings, show
+
+if TYPE_CHECKING:
+    from cdmae.config.schema import Config
+
+
+@settings
+class TrecRun(System):
+    """Runs of others."""
+
+    answers, teaches = False, True
+
+    kind: Literal["run"] = setting("run", meaning="runs of somebody's system, read from files")
+    runs: Annotated[dict[str, Annotated[dict[str, HomePath], Mapped]], Mapped] = setting(
+        meaning="TREC files of somebody's system, by collection and split, as in {pydocs: {dev: runs/theirs.trec}}; a "
+        "relative path begins at the checkout",
+        names="collections",
+    )
+
+    def check(self, config: Config, name: str) -> None:
+        """Refuse files that are not there, and a system that lacks the run of a split that is measured."""
+        for collection, files in self.runs.items():
+            for split, file in files.items():
+                keys = ("runs", collection, split)
+                words = config.collections[collection].unfit(collection, split)
+                if words:
+                    raise refusal(keys, f": the split is {split}{words}")
+                pretrained.check_plain(file, keys)
+                if file.startswith("-"):
+                    raise refusal(keys, f" is {file}, which a job would take for an option; allowed: an absolute path")
+                if not os.path.isfile(file):
+                    raise refusal(keys, f" is {show(file)}, which is no file; allowed: a run as TREC text")
+                check_time(file, keys)
+        for collection, split in systems.targets(config):
+            if split not in self.runs.get(collection, {}):
+                raise refusal(("runs",), f" lacks {split} of {collection}, where the system is measured")
+
+    def check_mined(self, config: Config, collection: str, split: str) -> None:
+        """Refuse where there is no file for the training queries."""
+        if split not in self.runs.get(collection, {}):
+            raise refusal(("runs",), f" lacks {split} of {collection}, where the system is mined or a teacher")

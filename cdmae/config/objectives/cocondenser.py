@@ -1,0 +1,24 @@
+"""coCondenser: Condenser, and the contrast of neighbouring spans (Gao and Callan 2022)."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from cdmae.config.objectives.condenser import EarlyLayers
+from cdmae.fields import setting, settings
+
+
+@settings
+class CoCondenser(EarlyLayers):
+    """Condenser's head and a contrast of spans."""
+
+    in_words = "with coCondenser's head and contrast of neighbouring spans (Gao and Callan 2022)"
+    spans = 2
+
+    objective: Literal["cocondenser"] = setting(
+        "cocondenser", meaning="Condenser's, and a contrast of neighbouring spans", source="Gao and Callan 2022"
+    )
+
+    def further_flops(self, network: Any, tokens: float) -> float:
+        """Count the vectors of the spans, which are computed once more for the gradient's sake."""
+        return network.forward(tokens)

@@ -1,0 +1,38 @@
+"""Condenser: a head over the late [CLS] and early token states (Gao and Callan 2021)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cdmae.config.encoders import Layered
+from cdmae.fields import setting, settings, unfit
+
+
+@settings
+class EarlyLayers(Layered):
+    """Encoder and head; the head reads the tokens' states after the early layers."""
+
+    early_layers: int = setting(
+        0, meaning="encoder layers before the head's token states; 0: half of them", source="Condenser: 6 of 12",
+        low=0, high=1000,
+    )  # fmt: skip
+
+    def check_layers(self, layers: int | None, whose: str) -> None:
+        """Refuse an encoder without late layers."""
+        if layers is not None and self.early_layers >= layers:
+            raise unfit(self, "early_layers", f"; allowed: up to {layers - 1}, {whose} has {layers} layers")
+
+    def predicted(self, tokens: float) -> float:
+        """Count what the encoder masks: once from its last layer, once from the head's."""
+        return 2 * self.encoder_ratio * tokens
+
+
+@settings
+class Condenser(EarlyLayers):
+    """Condenser's head."""
+
+    in_words = "with Condenser's head over late [CLS] and early token states (Gao and Callan 2021)"
+
+    objective: Literal["condenser"] = setting(
+        "condenser", meaning="a head over late [CLS] and early token states", source="Gao and Callan 2021"
+    )

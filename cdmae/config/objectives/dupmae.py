@@ -1,0 +1,24 @@
+"""DupMAE: enhanced decoding, and a bag of words from the tokens' states (Xiao et al. 2023)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cdmae.config.encoders import Bagged, Decoded
+from cdmae.fields import setting, settings
+
+
+@settings
+class DupMae(Bagged, Decoded):
+    """Enhanced decoding and a bag of words."""
+
+    in_words = "with DupMAE's enhanced decoding and bags of words (Xiao et al. 2023)"
+    decoder_layers = 1
+
+    objective: Literal["dupmae"] = setting(
+        "dupmae", meaning="enhanced decoding and a bag of words", source="Xiao et al. 2023"
+    )
+
+    def predicted(self, tokens: float) -> float:
+        """Count what the encoder masks, all tokens for the decoder, and all of the encoder's for the bag of words."""
+        return self.encoder_ratio * tokens + 2 * tokens

@@ -1,0 +1,15 @@
+"""An encoder as it starts: a checkpoint, or random weights."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cdmae.config.encoders import Encoder
+from cdmae.fields import setting, settings
+
+
+@settings
+class NotPretrained(Encoder):
+    """Not pre-trained."""
+
+    objective: Literal["none"] = setting("none", meaning="not pre-trained")

@@ -1,0 +1,22 @@
+"""RetroMAE: enhanced decoding (Xiao et al. 2022)."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cdmae.config.encoders import Decoded
+from cdmae.fields import setting, settings
+
+
+@settings
+class RetroMae(Decoded):
+    """Enhanced decoding: one decoder layer that predicts every token."""
+
+    in_words = "with RetroMAE's enhanced decoding (Xiao et al. 2022)"
+    decoder_layers = 1
+
+    objective: Literal["retromae"] = setting("retromae", meaning="enhanced decoding", source="Xiao et al. 2022")
+
+    def predicted(self, tokens: float) -> float:
+        """Count what the encoder masks, and all tokens for the decoder."""
+        return self.encoder_ratio * tokens + tokens
