@@ -20,7 +20,8 @@ from cdmae.plan.sizes import PIECES_A_WORD, Size, count, size
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from cdmae.config.schema import Config, Stage
+    from cdmae.config.schema import Config
+    from cdmae.config.stages import Stage
 
 QUERY_TOKENS = 10.0  # word-pieces of a query
 TYPES = 95.0  # distinct words over the square root of all words (Heaps' law)

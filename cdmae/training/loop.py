@@ -21,7 +21,8 @@ from cdmae.log import Progress, say
 from cdmae.training import setup
 
 if TYPE_CHECKING:
-    from cdmae.config.schema import Encoder, Stage
+    from cdmae.config.encoders import Pretraining
+    from cdmae.config.stages import Stage
     from cdmae.training.state import State
 
 COLLAPSED = 1e-4  # spread of the outputs, relative to their size, below which the inputs are all the same to the model
@@ -52,7 +53,7 @@ def train(
     learn: Callable[[Batch, int], dict[str, Tensor]],
     *,
     saved: State,
-    settings: Encoder | Stage,
+    settings: Pretraining | Stage,
     schedule: Schedule,
     columns: list[str],
     action: str = "train",
