@@ -20,13 +20,11 @@ FOLLOWED = (PACKAGE, "benchmarks")  # a job may measure what a benchmark does
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
 # Modules that pass values and words but compute no result: what the settings say reaches a job as its parameters.
+CONFIG = [path.relative_to(ROOT).with_suffix("").parts for path in (ROOT / PACKAGE / "config").rglob("*.py")]
 NEUTRAL = frozenset(
-    f"{PACKAGE}.{name}"
-    for name in (
-        "cli", "config", "config.checks", "config.encoders", "config.kinds", "config.objectives", "config.pretrained",
-        "config.schema", "config.seeds", "config.stages", "config.systems", "errors", "fields", "layout", "log",
-    )
-)  # fmt: skip
+    [".".join(parts).removesuffix(".__init__") for parts in CONFIG]
+    + [f"{PACKAGE}.{name}" for name in ("cli", "errors", "fields", "layout", "log")]
+)
 
 
 def fingerprint(script: Path | str, plugins: Iterable[str] = (), *, root: Path | str = ROOT) -> dict[str, str]:

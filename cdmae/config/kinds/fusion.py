@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import Field
@@ -10,7 +12,6 @@ from cdmae.config import systems
 from cdmae.config.kinds._system import Columns, Made, Part, System
 from cdmae.errors import InputError
 from cdmae.fields import refusal, setting, settings, show, unfit
-from cdmae.files import read_json
 
 if TYPE_CHECKING:
     from cdmae.config.schema import Config
@@ -73,7 +74,7 @@ class Fusion(System):
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
         """Return its settings, its parts, and the weights that its job wrote; raises where those are of another one."""
-        about = read_json(made("fusion"))
+        about = json.loads(Path(made("fusion")).read_text(encoding="utf-8"))
         now = {"method": self.method, "k": self.k, "systems": list(self.of)}
         weights = list(self.weights) or [1.0] * len(self.of)
         now |= {"on": list(self.tuned_on)} if self.tuned_on else {"weights": weights}
