@@ -86,6 +86,11 @@ class Naive(nn.Module):
 
     # --- the objectives -----------------------------------------------------------------------------------------------
 
+    def mlm(self, step: Step) -> Tensor:
+        """Equation 3: the mean of -log P(x | h) over the encoder's masked tokens."""
+        encoder = Side.of(step, "encoder")
+        return self.loss(self.states(encoder)[-1], encoder)
+
     def mae(self, step: Step) -> Tensor:
         """CDMAE, equation 9; the decoder restores the encoder's own text."""
         encoder, decoder = Side.of(step, "encoder"), Side.of(step, "decoder")

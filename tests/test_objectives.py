@@ -22,7 +22,7 @@ EVERY = pytest.mark.parametrize("name", objectives())
 
 def test_the_objectives_are_the_files_of_the_folder() -> None:
     assert objectives() == [
-        "bowdpr", "cocondenser", "condenser", "cotmae", "dupmae", "mae", "master", "retromae", "simlm",
+        "bowdpr", "cocondenser", "condenser", "cotmae", "dupmae", "mae", "master", "mlm", "retromae", "simlm",
     ]  # fmt: skip
 
 
@@ -70,7 +70,7 @@ def test_one_batch_can_be_learnt_by_heart(name: str) -> None:
         begin = begin or numbers
     least = least_of(name, batch)
     for side in ("encoder_loss", "decoder_loss"):
-        assert numbers[side] - least[side] < 0.25 * (begin[side] - least[side])
+        assert numbers[side] - least[side] <= 0.25 * (begin[side] - least[side])
 
 
 def least_of(name: str, batch: Batch) -> dict[str, float]:
@@ -115,7 +115,7 @@ def test_weights_are_a_function_of_the_seed(name: str) -> None:
     one, again, other = (objective(name)(model, as_objective(name, SETTINGS), seed).state_dict() for seed in (1, 1, 2))
     new = [key for key in one if not key.startswith("model.") and one[key].ndim > 1]
     assert all(torch.equal(one[key], again[key]) for key in one)
-    if name not in ("bowdpr",):
+    if name not in ("bowdpr", "mlm"):
         assert any(not torch.equal(one[key], other[key]) for key in new)
     assert torch.equal(state, torch.get_rng_state())
 
@@ -129,7 +129,7 @@ def test_the_sides_of_the_competitors() -> None:
     assert made["retromae"] == {"encoder": encoder, "decoder": dataclasses.replace(decoder, per_position=True)}
     assert made["dupmae"] == {**made["retromae"], "passage": plain}
     assert made["bowdpr"] == {"encoder": encoder, "passage": plain}
-    assert made["condenser"] == {"encoder": encoder}
+    assert made["condenser"] == made["mlm"] == {"encoder": encoder}
     assert made["cocondenser"] == {"encoder": dataclasses.replace(encoder, spans=2)}
     assert made["cotmae"] == {"encoder": encoder, "decoder": dataclasses.replace(decoder, next=True)}
     assert made["master"] == {**made["mae"], "neighbour": dataclasses.replace(decoder, next=True)}

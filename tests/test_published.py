@@ -25,7 +25,7 @@ from benchmarks.naive import Naive, Side
 from cdmae.errors import InputError
 from cdmae.models import architectures
 from cdmae.pretraining.batches import Step
-from cdmae.pretraining.objectives import bowdpr, condenser, dupmae, simlm
+from cdmae.pretraining.objectives import bowdpr, condenser, dupmae, mlm, simlm
 from cdmae.pretraining.objectives.cocondenser import contrast
 
 # --- Condenser and coCondenser ---------------------------------------------------------------------------------------
@@ -220,3 +220,26 @@ def test_simlm_decoder_begins_as_the_last_layers():
     assert network.generator.config.hidden_size == D // 3
     with pytest.raises(InputError, match="decoder_layers is 4; allowed .* copy of the last layers: up to 3, those of the start"):
         simlm.SimLm(language_model(), as_objective("simlm", SETTINGS, decoder_layers=4), 5)
+
+
+# --- masked language modelling ---------------------------------------------------------------------------------------
+
+
+def test_mlm_is_the_loss_that_transformers_computes():
+    """Its own of a padded batch with labels at the masked tokens; nothing of the encoder is left without a gradient."""
+    network, step = mlm.Mlm(language_model(), as_objective("mlm", SETTINGS), 5).eval(), first("mlm")
+    side = Side.of(step, "encoder")
+    labels = side.labels.masked_fill(~side.chosen, -100)
+    expected = network.model(input_ids=side.ids, attention_mask=side.attended, labels=labels).loss
+    loss, numbers = network(whole(step))
+    same(network, loss, expected)
+    assert numbers["decoder_loss"] == 0 and numbers["encoder_loss"] == pytest.approx(expected.item(), rel=1e-5)
+
+
+def test_mlm_by_importance_masks_what_is_important():
+    """ROM: the encoder's own masks follow the importance, and the settings ask for it."""
+    settings = as_objective("mlm", SETTINGS, encoder_masking="importance", importance="ami", sigma=0.0)
+    side = mlm.Mlm.sides(settings, "word")["encoder"]
+    assert (side.strategy, side.sigma, settings.masked_by_importance) == ("importance", 0.0, True)
+    assert settings.masking() == {"decoder_ratio": 0.3, "sigma": 0.0, "max_length": 150}
+    assert "sigma" not in settings.unread and "sigma" in as_objective("mlm", SETTINGS).unread

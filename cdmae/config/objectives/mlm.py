@@ -1,0 +1,20 @@
+"""Masked language modelling (Devlin et al. 2019): the encoder's loss alone, equations 1 to 3."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from cdmae.config.encoders import Pretraining
+from cdmae.fields import setting, settings
+
+
+@settings
+class Mlm(Pretraining):
+    """The encoder's own loss, without a decoder."""
+
+    in_words = "with masked language modelling alone; the masked words are {masked}"
+
+    objective: Literal["mlm"] = setting(
+        "mlm", meaning="masked language modelling, without a decoder; ROM's with encoder_masking importance",
+        source="Devlin et al. 2019; ROM: Long et al. 2022",
+    )  # fmt: skip

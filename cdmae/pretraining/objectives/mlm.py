@@ -1,0 +1,37 @@
+"""Masked language modelling (Devlin et al. 2019): equations 1 to 3, the encoder's loss without a decoder.
+
+The part that all other objectives share. With ``encoder_masking: importance`` important words are masked more often, as
+in ROM (retrieval-oriented masking, Long et al. 2022), which takes their importance from another model.
+
+    B passages, M predicted rows, D dimensions (see `cdmae.pretraining.batches`)
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from torch import Generator, Tensor
+
+from cdmae import masking
+from cdmae.pretraining.objectives._parts import Objective
+
+if TYPE_CHECKING:
+    from cdmae.config.encoders import Pretraining
+    from cdmae.pretraining.batches import Batch
+
+
+class Mlm(Objective):
+    """The encoder and its LM head."""
+
+    name = "mlm"
+
+    @staticmethod
+    def sides(settings: Pretraining, unit: str) -> dict[str, masking.Side]:
+        """Return the encoder's masks."""
+        return {"encoder": masking.encoder_side(settings, unit)}
+
+    def forward(self, batch: Batch, generator: Generator | None = None) -> tuple[Tensor, dict[str, Tensor]]:
+        """Equation 3: the mean over the masked tokens of the global batch; the decoder's loss is 0."""
+        view = batch["encoder"]
+        h_c, encoded = self.encode(view, generator)
+        return self.losses(batch, h_c, (encoded, view))
