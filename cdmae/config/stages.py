@@ -98,6 +98,11 @@ class Retriever(Stage):
     query_length: int = setting(32, unit="word-pieces", meaning="queries are cut here", source="SimLM", low=8)
     passage_length: int = setting(144, unit="word-pieces", meaning="cuts passages", source="SimLM", low=8)
     in_batch: bool = setting(True, meaning="passages of the other queries are negatives too", source="3.4")
+    symmetric: bool = setting(
+        False, meaning="the contrastive loss is the mean of two: queries find their positives, and positives their "
+        "queries among those of the batch",
+        source="sentence-transformers: directions of MultipleNegativesRankingLoss",
+    )  # fmt: skip
     temperature: float = setting(
         1.0, meaning="its scores are divided by this in the losses, the teacher's are not; 0: by their standard "
         "deviation within a query of the first batch, before training", source="3.4: 1", low=0, high=1e6,
@@ -105,8 +110,10 @@ class Retriever(Stage):
     alpha: float = setting(0.2, meaning="weight of the contrastive loss, with a teacher", source="4.1", low=0, high=1e6)
 
     def __post_init__(self) -> None:
-        """Refuse a tiny temperature."""
+        """Refuse a tiny temperature, and positives that would have no other queries to choose from."""
         super().__post_init__()
+        if self.symmetric and not self.in_batch:
+            raise InputError("symmetric is true and in_batch is false; allowed: symmetric with in_batch")
         if 0 < self.temperature < 1e-3:
             raise InputError(f"temperature is {self.temperature}; allowed: 0, or from 0.001")
 

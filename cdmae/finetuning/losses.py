@@ -17,12 +17,22 @@ def group_scores(queries: Tensor, passages: Tensor) -> Tensor:
     return (passages @ queries.unsqueeze(-1)).squeeze(-1)
 
 
-def contrastive(queries: Tensor, passages: Tensor, *, in_batch: bool = True, excluded: Tensor | None = None) -> Tensor:
+def contrastive(
+    queries: Tensor,
+    passages: Tensor,
+    *,
+    in_batch: bool = True,
+    symmetric: bool = False,
+    excluded: Tensor | None = None,
+) -> Tensor:
     """L_cont = mean_q -log( exp s(q, d+) / sum_d exp s(q, d) ), equation 10.
 
     queries: [B, D]; passages: [B, N, D], the positive first. With `in_batch` the sum runs over all B x N passages of
     the batch, otherwise over the query's own N. excluded: bool [B, B x N], candidates that are left out of the sum
     because they are other positives of that query; never the query's own positive. No temperature.
+
+    With `symmetric` it is the mean of that loss and of its reverse, in which each positive finds its query among all B:
+    mean_q -log( exp s(q, d+) / sum_q' exp s(q', d+) ).
     """
     if not in_batch:
         return listwise(group_scores(queries, passages))
@@ -31,7 +41,11 @@ def contrastive(queries: Tensor, passages: Tensor, *, in_batch: bool = True, exc
     if excluded is not None:
         scores = scores.masked_fill(excluded, float("-inf"))
     positives = torch.arange(groups, device=scores.device) * size
-    return cross_entropy(scores, positives)
+    loss = cross_entropy(scores, positives)
+    if not symmetric:
+        return loss
+    reverse = scores[:, positives].T  # [B, B], a row for each positive
+    return (loss + cross_entropy(reverse, torch.arange(groups, device=scores.device))) / 2
 
 
 def kl(student: Tensor, teacher: Tensor) -> Tensor:

@@ -205,7 +205,9 @@ def objective(queries: Tensor, passages: Tensor, batch: Batch, stage: Dense) -> 
     queries = queries / stage.temperature
     passages = passages.view(len(queries), -1, passages.shape[-1])  # [B, N, D]
     excluded = None if batch.excluded is None else packed.put(batch.excluded, queries.device)
-    contrastive = losses.contrastive(queries, passages, in_batch=stage.in_batch, excluded=excluded)
+    contrastive = losses.contrastive(
+        queries, passages, in_batch=stage.in_batch, symmetric=stage.symmetric, excluded=excluded
+    )
     scores = losses.group_scores(queries, passages)
     flat = passages.detach().flatten(0, 1)
     numbers = {
