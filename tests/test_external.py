@@ -43,6 +43,17 @@ def collection(tmp_path):
     return tmp_path / "docs"
 
 
+def test_prompts_of_the_config_come_before_those_of_the_model(model, collection):
+    from sentence_transformers import SentenceTransformer
+
+    own = SentenceTransformer(str(model), device="cpu")
+    expected = own.encode(["say : ant bee"], prompt="", normalize_embeddings=True)
+    np.testing.assert_allclose(external.encode_queries(str(model), ["ant bee"], 0, "say : "), expected, atol=1e-6)
+    texts = [f"ask : {text}" for text in ("ant bee cow", "dog", "bee " + "cow dog " * 20)]
+    (shard,) = external.shards(str(model), collection, 0, prompt="ask : ")
+    np.testing.assert_allclose(shard[:], own.encode(texts, prompt="", normalize_embeddings=True), atol=1e-6)
+
+
 def test_passages_and_queries_are_encoded_the_models_own_way(model, collection, tmp_path, monkeypatch):
     from sentence_transformers import SentenceTransformer
 

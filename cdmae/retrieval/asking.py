@@ -41,5 +41,6 @@ def ask(system: dict[str, Any], text: str, depth: int, *, length: int = 0, threa
 def encode(system: dict[str, Any], texts: list[str], length: int = 0, threads: int = 1) -> np.ndarray:
     """Encode queries by a retriever or a foreign one, as its own rule does: float32 [Q, D]."""
     if system["kind"] == "external":
-        return external.encode_queries(system["model"], texts, length or system["query_length"])
+        cut = length or system["query_length"]
+        return external.encode_queries(system["model"], texts, cut, system["query_prompt"])
     return vectors.encode_queries(system["model"], texts, threads, length)

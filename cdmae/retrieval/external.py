@@ -71,18 +71,20 @@ def load(model: str, length: int = 0) -> SentenceTransformer:
     return loaded.eval()
 
 
-def encode_passages(model: str, collection: Path, output: Path, length: int) -> None:
+def encode_passages(model: str, collection: Path, output: Path, length: int, passage_prompt: str = "") -> None:
     """Write the vectors of a collection, float32 shards [p, D]; title and text are joined, cut to `length` pieces.
 
-    A killed run goes on after its last whole shard.
+    The prompt comes before them, or the model's own. A killed run goes on after its last whole shard.
     """
     files = [collection / "passages.parquet", *sorted(Path(model).glob("**/*.safetensors"))]
     with Progress(count_passages(collection), unit="passages", label=f"encode with {model}") as progress:
-        key = [model, [vectors.stamp(path) for path in files], vectors.SHARD, length]
-        vectors.write(output, shards(model, collection, length, progress), key, progress)
+        key = [model, [vectors.stamp(path) for path in files], vectors.SHARD, length, passage_prompt]
+        vectors.write(output, shards(model, collection, length, progress, passage_prompt), key, progress)
 
 
-def shards(model: str, collection: Path, length: int, progress: Progress | None = None) -> list[Shard]:
+def shards(
+    model: str, collection: Path, length: int, progress: Progress | None = None, prompt: str = ""
+) -> list[Shard]:
     """Return the same shards, encoded whenever they are read."""
     loaded = load(model, length)
 
@@ -91,15 +93,15 @@ def shards(model: str, collection: Path, length: int, progress: Progress | None 
         columns = passages.to_pydict()
         texts = [f"{title} {text}" if title else text for title, text in zip(*columns.values(), strict=True)]
         batches = (texts[begin : begin + 16 * BATCH] for begin in range(0, len(texts), 16 * BATCH))
-        return np.concatenate([_encode(model, loaded.encode_document, batch, loaded, progress) for batch in batches])
+        return np.concatenate([_encode(model, loaded.encode_document, batch, loaded, prompt, progress) for batch in batches])
 
     return vectors.cut(count_passages(collection), loaded.get_embedding_dimension(), make)
 
 
-def encode_queries(model: str, texts: list[str], length: int) -> np.ndarray:
-    """Encode queries cut to `length` word-pieces, float32 [Q, D]."""
+def encode_queries(model: str, texts: list[str], length: int, prompt: str = "") -> np.ndarray:
+    """Encode queries cut to `length` word-pieces, the prompt or the model's own before them, float32 [Q, D]."""
     loaded = load(model, length)
-    return _encode(model, loaded.encode_query, texts or [""], loaded)[: len(texts)]
+    return _encode(model, loaded.encode_query, texts or [""], loaded, prompt)[: len(texts)]
 
 
 def _encode(
@@ -107,12 +109,14 @@ def _encode(
     function: Callable[..., Any],
     texts: list[str],
     model: SentenceTransformer,
+    prompt: str,
     progress: Progress | None = None,
 ) -> np.ndarray:
     """Encode texts, float32 [n, D]; raises `InputError` where the model `name` cannot, or gives no numbers."""
     normalised = model.similarity_fn_name == "cosine"
+    how = {"batch_size": BATCH, "show_progress_bar": False, "normalize_embeddings": normalised}
     try:
-        encoded = function(texts, batch_size=BATCH, show_progress_bar=False, normalize_embeddings=normalised)
+        encoded = function(texts, prompt=prompt or None, **how)
     except (MemoryError, OSError, torch.OutOfMemoryError):
         raise
     except Exception as error:  # of many libraries

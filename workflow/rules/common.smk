@@ -233,8 +233,8 @@ def length(wildcards):
 
 def encoding(wildcards):
     """List the settings of vectors, with the model of an external retriever."""
-    model = settings.systems[wildcards.system].model
-    return plain({"length": length(wildcards)} | ({"model": model} if model else {}))
+    row = system_rows[wildcards.system]
+    return plain({"length": length(wildcards)} | {key: row[key] for key in ("model", "passage_prompt") if key in row})
 
 
 def searching(wildcards):
@@ -245,7 +245,8 @@ def searching(wildcards):
 def searching_external(wildcards):
     """List the settings of an external retriever's search."""
     row = system_rows[wildcards.system]
-    own = {key: row[key] for key in ("model", "query_length", "passage_length")}
+    keys = ("model", "query_length", "passage_length", "query_prompt", "passage_prompt")
+    own = {key: row[key] for key in keys}
     return plain({**searching(wildcards), **own})
 
 

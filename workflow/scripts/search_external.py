@@ -24,6 +24,8 @@ def main(
     depth: int,
     query_length: int = 0,
     passage_length: int = 0,
+    query_prompt: str = "",
+    passage_prompt: str = "",
     threads: int = 1,
 ):
     """Search each collection for the queries of its split; write the run to the output in its place.
@@ -36,11 +38,12 @@ def main(
 
     def find(number: int, texts: list[list[str]], depth: int) -> Run:
         length = lengths[number]
-        queries = [external.encode_queries(model, each, length or query_length) for each in texts]
+        queries = [external.encode_queries(model, each, length or query_length, query_prompt) for each in texts]
         if vectors:
             shards = read_vectors(kept[collections[number]])
         else:
-            shards = external.shards(model, collections[number], length or passage_length)
+            cut = length or passage_length
+            shards = external.shards(model, collections[number], cut, prompt=passage_prompt)
         return search(np.concatenate(queries), shards, depth, threads=threads, device=str(setup.device()))
 
     targets.search(collections, splits, outputs, depth, find)

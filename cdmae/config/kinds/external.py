@@ -30,6 +30,13 @@ class External(System):
     query_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
     passage_length: int = setting(0, unit="word-pieces", meaning="cut; 0 is the model's own", low=0)
 
+    query_prompt: str = setting(
+        "", meaning='text before each query, such as "query: "; none: the model\'s own', source="E5, BGE"
+    )
+    passage_prompt: str = setting(
+        "", meaning='text before each passage, such as "passage: "; none: the model\'s own', source="E5, BGE"
+    )
+
     def columns(self, config: Config, name: str) -> Columns:
         """Return the files of the model."""
         return {"model_files": systems.model_files(self.model)}
