@@ -20,10 +20,15 @@ FOLLOWED = (PACKAGE, "benchmarks")  # a job may measure what a benchmark does
 ROOT = Path(__file__).resolve().parent.parent
 LEFT_OUT = ("ctx", "type_ignores")  # fields of the syntax tree
 # Modules that pass values and words but compute no result: what the settings say reaches a job as its parameters.
-CONFIG = [path.relative_to(ROOT).with_suffix("").parts for path in (ROOT / PACKAGE / "config").rglob("*.py")]
+NO_JOBS = ("demands", "load", "reference")  # modules of the config that read files, before any job
+CONFIG = [
+    path.relative_to(ROOT).with_suffix("").parts
+    for path in (ROOT / PACKAGE / "config").rglob("*.py")
+    if path.stem not in NO_JOBS
+]
 NEUTRAL = frozenset(
     [".".join(parts).removesuffix(".__init__") for parts in CONFIG]
-    + [f"{PACKAGE}.{name}" for name in ("cli", "errors", "fields", "layout", "log")]
+    + [f"{PACKAGE}.{name}" for name in ("cli", "errors", "fields", "layout", "log", "terminal")]
 )
 
 

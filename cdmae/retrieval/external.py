@@ -93,7 +93,8 @@ def shards(
         columns = passages.to_pydict()
         texts = [f"{title} {text}" if title else text for title, text in zip(*columns.values(), strict=True)]
         batches = (texts[begin : begin + 16 * BATCH] for begin in range(0, len(texts), 16 * BATCH))
-        return np.concatenate([_encode(model, loaded.encode_document, batch, loaded, prompt, progress) for batch in batches])
+        encoded = [_encode(model, loaded.encode_document, batch, loaded, prompt, progress) for batch in batches]
+        return np.concatenate(encoded)
 
     return vectors.cut(count_passages(collection), loaded.get_embedding_dimension(), make)
 
