@@ -170,8 +170,9 @@ def _mistakes(error: Any, schema: dict[str, Any], keys: Keys) -> list[InputError
     if error["type"].startswith("union_tag"):
         tag, kinds = rule["discriminator"]["propertyName"], _kinds(rule, schema)
         found = value.get(tag)
-        words = " is missing; " if found is None else f" is {show(found)}; "
-        return [refusal((*keys, tag), words + suggestion(str(found), kinds))]
+        if found is None:
+            return [refusal((*keys, tag), f" is missing; allowed: {', '.join(kinds)}")]
+        return [refusal((*keys, tag), f" is {show(found)}; {suggestion(str(found), kinds)}")]
     return [refusal(keys, _unfit(value, rule))]
 
 
