@@ -126,7 +126,7 @@ def test_a_warm_up_longer_than_the_training_is_cut_aloud(tiny, capsys):
     assert capsys.readouterr().err == ""
     with pytest.raises(InputError, match="queries is 6; allowed: up to 5"):
         common.schedule(stage("retriever"), 5, "tiny")
-    with pytest.raises(InputError, match="warmup_steps is 10.5; allowed: a share below 1, or whole steps"):
+    with pytest.raises(ValueError, match="warmup_steps is 10.5; allowed: a share below 1, or whole steps"):
         stage("retriever", warmup_steps=10.5)
 
 
@@ -178,7 +178,7 @@ def test_a_start_that_tells_nothing_apart_is_not_divided_by_its_rounding(tiny, t
     assert spreads[0.0] == 0 < 0.1 < spreads[0.1]
     divided, (note,) = retriever.calibrated(recipe, 0.0, "tiny")
     assert divided.temperature == 1 and "the same vector" in note and note in capsys.readouterr().err
-    with pytest.raises(InputError, match="temperature is 1e-06; allowed: 0, or from 0.001"):
+    with pytest.raises(ValueError, match="temperature is 1e-06; allowed: 0, or from 0.001"):
         stage("retriever", temperature=1e-6)
 
 

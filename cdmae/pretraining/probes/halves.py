@@ -37,7 +37,7 @@ def look(network: nn.Module, reader: Reader, rows: int, device: torch.device) ->
         return None
 
     def measure() -> dict[str, float]:
-        vectors = encode(network.model.base_model, read, device, network.pooling)
+        vectors = encode(network.model.base_model, read, device, network.settings.pooling)
         return {"rr": reciprocal_rank(vectors[::2], vectors[1::2]), "passages": len(vectors) // 2}
 
     return measure
