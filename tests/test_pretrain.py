@@ -184,8 +184,10 @@ def test_pretraining_goes_on_from_a_checkpoint(pretrained, inputs, tmp_path):
 
 def test_divergence_and_a_second_training_of_the_same_encoder_end_with_words(inputs, tmp_path, monkeypatch):
     """The sentence names the setting; no encoder is written."""
+    settings = dataclasses.replace(SETTINGS)
+    object.__setattr__(settings, "learning_rate", 1e9)  # which a config refuses
     with pytest.raises(InputError, match=r"training diverged: .* lower learning_rate \(now 1e\+09\)"):
-        run(inputs, tmp_path, dataclasses.replace(SETTINGS, learning_rate=1e9))
+        run(inputs, tmp_path, settings)
     assert not (tmp_path / "encoder").exists()
     monkeypatch.setattr("cdmae.training.leases.WAIT", 0.1)
     with state.opened(tmp_path / "second/state", "x"), pytest.raises(InputError, match="x is being trained already"):
