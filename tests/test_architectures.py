@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from tiny_models import ALL, SIZES, model, padded
-from tiny_objectives import CPU, SETTINGS, V, gradients, reader, ready, whole
+from tiny_objectives import CPU, SETTINGS, V, as_objective, gradients, reader, ready, whole
 from torch.nn import functional
 
 from cdmae.finetuning import reranker
@@ -102,7 +102,7 @@ def test_a_reranker_scores_as_transformers_does(family):
 def test_every_objective_trains_every_architecture(family, name):
     """A loss that does not depend on micro-batches or on two processes that share them; a gradient for every weight."""
     start = model(family, "encoder")
-    network = objective(name)(start, SETTINGS, seed=5).eval()
+    network = objective(name)(start, as_objective(name, SETTINGS), seed=5).eval()
     step = next(reader(name).steps(0, 1))
     (batch,) = ready(network, whole(step))
     loss, numbers = network(batch)
