@@ -10,7 +10,6 @@
 # everything that a result depends on besides its inputs: Snakemake records both and runs a job again when one differs.
 # Other parameters are functions of `input` or `output`, which are no such reason.
 
-import json
 import os
 import shlex
 import signal
