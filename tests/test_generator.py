@@ -18,6 +18,10 @@ from cdmae.pretraining.objectives.simlm import SimLm
 from cdmae.training import setup
 
 SIMLM = as_objective("simlm", SETTINGS)
+
+
+def with_generator(name):
+    return as_objective("simlm", SETTINGS, generator=name, max_length=12)
 PIECES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *(f"w{number}" for number in range(V - 5))]
 SIZES = {"vocab_size": V, "num_hidden_layers": 2, "max_position_embeddings": 32, "attn_implementation": "eager"}
 
@@ -131,22 +135,22 @@ SWAPPED = [*PIECES[:7], PIECES[8], PIECES[7], *PIECES[9:]]
 def test_one_that_does_not_fit_is_refused(make, pieces, sentence, tmp_path):
     name = folder(tmp_path / "generator", make(), pieces)
     with pytest.raises(InputError, match=sentence) as caught:
-        simlm.load(name, start(tmp_path), 12)
+        simlm.load(with_generator(name), start(tmp_path))
     assert "\n" not in str(caught.value)
 
 
 def test_one_without_a_tokenizer_is_refused(tmp_path):
     electra().save_pretrained(tmp_path / "generator")
     with pytest.raises(InputError, match="generator holds no tokenizer; allowed: "):
-        simlm.load(str(tmp_path / "generator"), start(tmp_path), 12)
+        simlm.load(with_generator(str(tmp_path / "generator")), start(tmp_path))
 
 
 def test_one_that_cannot_be_read_is_refused(tmp_path):
     with pytest.raises(InputError, match="the generator .*nowhere cannot be read: "):
-        simlm.load(str(tmp_path / "nowhere"), language_model(), 12)
+        simlm.load(with_generator(str(tmp_path / "nowhere")), language_model())
     name = folder(tmp_path / "generator", electra())
     with pytest.raises(InputError, match="knows 40 word-pieces, and the start, with random weights, 40; allowed: "):
-        simlm.load(name, language_model(), 12)
+        simlm.load(with_generator(name), language_model())
     (tmp_path / "generator" / "model.safetensors").write_bytes(b"damaged")
     with pytest.raises(InputError, match="the generator .* cannot be read: "):
-        simlm.load(name, start(tmp_path), 12)
+        simlm.load(with_generator(name), start(tmp_path))

@@ -7,6 +7,7 @@ import pytest
 from cdmae.collections.sources import pseudo, pydocs, text
 from cdmae.collections.store import read_passages, read_qrels, read_queries, write_collection
 from cdmae.errors import InputError
+from cdmae.fields import parse
 
 FIRST = "A heap is a binary tree. Its smallest element is always the root, at index zero."
 LONG = " ".join(f"word{place}" for place in range(40))
@@ -97,7 +98,7 @@ def test_what_is_harvested_is_not_made_to_check_it(monkeypatch):
 )
 def test_a_text_that_is_none_is_refused(changed, said):
     with pytest.raises(InputError) as caught:
-        pseudo.Settings(**changed)
+        parse(pseudo.Settings, changed)
     assert said in str(caught.value)
 
 

@@ -12,6 +12,7 @@ from made_up import make_package, text
 from cdmae.collections.sources import pydocs
 from cdmae.collections.sources.pydocs import cleaning, division
 from cdmae.errors import InputError
+from cdmae.fields import parse
 
 REPOSITORY = Path(__file__).parent.parent
 
@@ -109,7 +110,7 @@ def test_a_held_out_package_is_all_test(tmp_path, monkeypatch):
 
 def test_a_limit_that_would_do_nothing_is_refused():
     with pytest.raises(InputError, match="train_queries is 5, but the held-out part networkx has none"):
-        pydocs.Settings(part="networkx", train_queries=5)
+        parse(pydocs.Settings, {"part": "networkx", "train_queries": 5})
 
 
 def test_a_package_that_is_not_installed_is_named(monkeypatch):

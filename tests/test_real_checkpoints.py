@@ -32,7 +32,8 @@ def inputs(tiny, tiny_bert, tmp_path_factory):
 
 
 def train(trainer, inputs, folder, kind, **changed):
-    recipe = stage(kind, epochs=1.0, query_length=16, passage_length=32, max_length=40, **changed)
+    lengths = {"max_length": 40} if kind == "reranker" else {"query_length": 16, "passage_length": 32}
+    recipe = stage(kind, epochs=1.0, **lengths, **changed)
     trainer.train(name="x", settings=recipe, **inputs, seed=1, state=folder / "state", output=folder / "model")
     return folder / "model"
 

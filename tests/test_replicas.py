@@ -72,12 +72,12 @@ def test_a_replica_is_made_from_replicas_of_its_seed_and_from_what_has_none(conf
     assert (systems["three@9"].negatives, systems["three@9"].teacher) == ("one@9", "cross@9")
     assert systems["fused@8"].of == ("bm25", "three@8")
     three = jobs["train_retriever", "three@8"]
-    assert three.params["seed"] == 8
+    assert three.params["settings"]["seed"] == 8
     assert three.inputs["encoder"] == ["out/encoders/cdmae@8"]
     assert three.inputs["negatives"] == ["out/negatives/one@8.docs.train.parquet"]
     assert three.inputs["teacher"] == ["out/teachers/three@8.parquet"]
     assert jobs["teacher", "three@8"].inputs["model"] == ["out/trained/cross@8"]
-    assert "seed: 8" in jobs["teacher", "three@8"].reasons
+    assert jobs["teacher", "three@8"].params["settings"]["seed"] == 8
     assert jobs["rerank", "cross@8"].inputs["runs"][0] == "out/runs/one@8/docs.dev.parquet"
 
 
@@ -137,6 +137,6 @@ def test_what_comes_before_an_encoder_is_of_its_seed(values):
     assert found.encoders["early@9"].snapshot_of == "cdmae@9"
     assert found.encoders["later@8"].after == "once"
     jobs = plan(values | {"seeds": SEEDS})
-    assert jobs["pretrain", "cdmae@8"].params["snapshots"] == [5]
+    assert jobs["pretrain", "cdmae@8"].params["settings"]["snapshots"] == [5]
     assert jobs["snapshot", "early@8"].inputs == {"encoder": ["out/encoders/cdmae@8"]}
     assert jobs["train_retriever", "early@8"].inputs["encoder"] == ["out/encoders/early@8"]

@@ -48,5 +48,6 @@ class Retriever(Trained):
 
     def asked(self, config: Config, name: str, made: Made, part: Part) -> Columns:
         """Return its settings, its model and its vectors."""
+        model = made("trained")
         vectors = made("vectors", asked=not config.evaluation.keep_vectors)
-        return self.values() | {"model": made("trained"), "vectors": vectors}
+        return self.values() | {"model": model, "vectors": vectors}
