@@ -34,8 +34,6 @@ with in_a_sentence():
 
 
 # For --sdm conda all jobs have one environment. (Snakemake's own directive for that is for its process, not for jobs.)
-# A log of the last run is removed first: in a folder that others may write to, too, `tee` would write through a link.
 for rule_of_jobs in workflow.rules:
     if rule_of_jobs.shellcmd:
         rule_of_jobs.conda_env = str(Path(workflow.basedir, f"envs/{device or 'cpu'}.yaml"))
-        rule_of_jobs.shellcmd = f"rm -f {{log:q}}; {rule_of_jobs.shellcmd}"

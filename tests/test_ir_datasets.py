@@ -1,5 +1,6 @@
 """Published collections, in miniature: files of the true formats, read by ir_datasets from a folder, no network."""
 
+import errno
 import fcntl
 import gzip
 import hashlib
@@ -263,6 +264,16 @@ def test_files_of_another_nano_set_are_no_offer(home, tmp_path):
     shutil.copytree(home / "NanoArguAna", tmp_path / "mine/NanoArguAna")
     with pytest.raises(InputError, match="put https://.*NanoNQ/resolve/main/queries/train-00000-of-00001.parquet at "):
         loaded(tmp_path / "mine", dataset="nano-beir/nq")
+
+
+def test_published_files_are_copied_where_the_file_system_has_no_links(home, tmp_path, monkeypatch, capsys):
+    def refuse(*_, **__):
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(Path, "symlink_to", refuse)
+    write_collection(tmp_path / "out", loaded(home, dataset="nano-beir/nq"))
+    assert len(read_passages(tmp_path / "out")) == 2
+    assert "where no link can be made (Operation not permitted)" in capsys.readouterr().err
 
 
 def test_the_catalogue_has_nano_beir_as_its_config_names_it():

@@ -210,6 +210,7 @@ def test_a_comparison_has_one_p_wherever_it_is_shown_corrected_for_all_with_its_
     assert float(rows_of(first)["pydocs dev, MRR@10"]["p, Holm"]) == pytest.approx(expected, rel=1e-4)
     assert column.compared(["cdmae-stage1"], "mae-stage1")["cdmae-stage1"].p == expected
     assert column.compared(run.systems, "mae-stage1")["cdmae-stage1"].p == expected
+    assert column.difference("mae-stage1", "cdmae-stage1").p == expected  # as "Changes" shows it
     assert formats.probability(expected) in results.system_cells(column)["cdmae-stage1"].note
 
 

@@ -226,9 +226,10 @@ def importance(*words: str, configfile: list[str] = (), encoder: str | None = No
       --configfile  config files as of a run, laid over config/config.yaml
 
     Examples:
-      ./run importance "hokey stuff is a crossword puzzle clue"
+      ./run importance "return the number of dimensions of the input array"
     """
-    config, text = configured(configfile), joined("importance", words, "hokey stuff is a crossword puzzle clue")
+    config = configured(configfile)
+    text = joined("importance", words, "return the number of dimensions of the input array")
     encoders = systems.masked_by_importance(config)
     if not encoders:
         raise InputError(

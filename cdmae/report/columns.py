@@ -12,7 +12,8 @@ from typing import Any
 
 from cdmae import formats
 from cdmae.evaluation.significance import Difference, holm
-from cdmae.report.comparisons import family, repeated
+from cdmae.report.comparisons import Pair, family, repeated
+from cdmae.report.comparisons import compared as compared_pairs
 from cdmae.report.facts import Facts, Target
 from cdmae.report.tables import Cell, Spread
 
@@ -75,13 +76,18 @@ class Column:
         """Subtract `reference` from every other system, p corrected after Holm.
 
         The correction covers these systems and all that the report compares with the reference, so
-        a comparison has the same p everywhere. The intervals are not corrected.
+        a comparison has the same p everywhere, in both directions. The intervals are not corrected.
         """
         wanted = list(systems)
+        pairs = compared_pairs(self.facts)
+        turned = [name for name in wanted if Pair(reference, name) in pairs]
         names = dict.fromkeys([*family(self.facts, reference), *wanted])
         gaps = {name: gap for name in names if (gap := self._paired(name, reference))}
-        corrected = holm([gap.p for gap in gaps.values()])
-        p_of = dict(zip(gaps, corrected, strict=True))
+        together = [name for name in gaps if name not in turned]
+        p_of = dict(zip(together, holm([gaps[name].p for name in together]), strict=True))
+        for name in turned:
+            if name in gaps:
+                p_of[name] = self.compared([reference], name)[reference].p
         return {name: gaps[name]._replace(p=p_of[name]) for name in wanted if name in gaps}
 
     def _paired(self, a: str, b: str) -> Difference | None:

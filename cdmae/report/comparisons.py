@@ -171,7 +171,11 @@ def changes(facts: Facts) -> list[Change]:
 
 @cache
 def compared(facts: Facts) -> list[Pair]:
-    """Return all comparisons of the report; p-values are corrected for those of one reference."""
+    """Return all comparisons of the report, each in one direction.
+
+    p-values are corrected for the comparisons with one reference. A comparison that is shown in both
+    directions belongs to the first of its references.
+    """
     references = (facts.baseline, facts.bm25)
     others = [Pair(name, reference) for reference in references for name in facts.systems]
     masked = [Pair(*pair) for pair in masking_pairs(facts)]
@@ -179,8 +183,11 @@ def compared(facts: Facts) -> list[Pair]:
     following = [Pair(*pair) for pair in steps(facts).items()]
     reordered = [Pair(name, facts.system(name).get("reranks", "")) for name in facts.systems]
     changed = [Pair(change.system, change.reference) for change in changes(facts)]
-    every = dict.fromkeys([*others, *masked, *untrained, *following, *reordered, *changed])
-    return [pair for pair in every if pair.reference and pair.system != pair.reference]
+    listed: dict[frozenset[str], Pair] = {}
+    for pair in [*others, *masked, *untrained, *following, *reordered, *changed]:
+        if pair.reference and pair.system != pair.reference:
+            listed.setdefault(frozenset(pair), pair)
+    return list(listed.values())
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from cdmae.collections.judged import File
 from cdmae.collections.sources.ir_datasets import catalogue
 from cdmae.errors import InputError
-from cdmae.files import write_text
+from cdmae.files import complete, write_text
 from cdmae.log import say
 
 MSMARCO = "msmarco-passage"
@@ -41,14 +42,19 @@ def places(dataset: str) -> dict[str, Path]:
 
 
 def offer(folder: str, dataset: str) -> None:
-    """Put links to the published files in a folder where ir_datasets looks for them."""
+    """Put links to the published files in a folder where ir_datasets looks for them; copies where nothing can link."""
     named = {file.url: file.place for file in catalogue.files(dataset.split("/")[0]).values()}
     for address, place in places(dataset).items():
         path = Path(os.path.expanduser(folder)).resolve() / named.get(address, place.name)
         if path.exists() and not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)
             place.unlink(missing_ok=True)  # a link to where the file was before
-            place.symlink_to(path)
+            try:
+                place.symlink_to(path)
+            except OSError as error:
+                say(f"{path} is copied to {place}, where no link can be made ({error.strerror})")
+                with complete(place) as part:
+                    shutil.copyfile(path, part)
 
 
 def alone(dataset: str) -> FileLock:
